@@ -1,49 +1,76 @@
-"""Prices of units: what a tick on each is worth if all work is spread as evenly as unit sets allow."""
+"""Prices of units: what a tick on each is worth, so that work is spread as evenly as unit sets allow."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule, on_units
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Rounds of raising prices where work is, and by how much at first.
 ROUNDS, STEP = 100, 0.3
+#: By how much a schedule raises them.
+STEP_LATER = 0.5
 
 
-def mode_prices(problem: ScheduleProblem) -> FloatArray:
-    """(M,) ticks of every mode with its load, times the prices of its units; prices are 1 on average.
+def mode_prices(problem: ScheduleProblem, price: FloatArray) -> FloatArray:
+    """(M,) ticks of every mode with its load, times the prices of its units (U,)."""
+    return _ticks(problem) * _of_sets(problem, price)
+
+
+def unit_prices(problem: ScheduleProblem) -> FloatArray:
+    """(U,) prices, 1 on average.
 
     Multiplicative weights: again and again every process takes its cheapest mode, and units with much work become dearer. So
     prices are highest where processes cannot be spread any further.
     """
-    m, s = problem.modes, problem.sets
-    if not s.count:
-        return np.zeros(m.count)
-    ticks = (m.span + np.where(m.item >= 0, np.append(problem.items.load, 0)[m.item], 0)).astype(float)
-    size = np.append(np.diff(s.indptr), 0)[m.unit_set]
+    m, ticks = problem.modes, _ticks(problem)
     price = np.ones(problem.units.count)
+    if not problem.sets.count:
+        return price
     for k in range(ROUNDS):
         cost = ticks * _of_sets(problem, price)
         least = np.repeat(np.minimum.reduceat(cost, m.first[:-1]), np.diff(m.first))
         pick = _first_of_each(problem, np.flatnonzero(cost <= least))
-        begin = np.append(s.indptr[:-1], 0)[m.unit_set[pick]]
-        many = size[pick]
-        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-        work = np.bincount(
-            s.members[np.repeat(begin, many) + within],
-            weights=np.repeat(ticks[pick], many),
-            minlength=len(price),
-        )
-        price = price * np.exp(STEP / np.sqrt(1 + k / 5) * work / max(1.0, work.max()))
-        price = price / price.mean()
-    prices: FloatArray = ticks * _of_sets(problem, price)
-    return prices
+        price = _dearer(price, _work(problem, pick, ticks[pick]), STEP / np.sqrt(1 + k / 5))
+    return price
+
+
+def prices_after(problem: ScheduleProblem, price: FloatArray, answer: Schedule) -> FloatArray:
+    """(U,) prices, higher where a schedule works most: with the loads that it needs, and where its queues leave no gap."""
+    m = problem.modes
+    load = np.where(answer.loaded, np.append(problem.items.load, 0)[m.item[answer.mode]], 0)
+    return _dearer(price, _work(problem, answer.mode, (m.span[answer.mode] + load).astype(float)), STEP_LATER)
+
+
+def _dearer(price: FloatArray, work: FloatArray, step: float) -> FloatArray:
+    """Return prices raised by work, 1 on average."""
+    raised = price * np.exp(step * work / max(1.0, float(work.max(initial=0.0))))
+    found: FloatArray = raised / raised.mean() if len(raised) else raised
+    return found
+
+
+def _work(problem: ScheduleProblem, mode: IntArray, ticks: FloatArray) -> FloatArray:
+    """(U,) ticks of modes on every unit."""
+    which, unit = on_units(problem, mode)
+    work = np.zeros(problem.units.count)
+    np.add.at(work, unit, ticks[which])
+    return work
+
+
+def _ticks(problem: ScheduleProblem) -> FloatArray:
+    """(M,) span and load."""
+    m = problem.modes
+    ticks: FloatArray = (m.span + np.append(problem.items.load, 0)[m.item]).astype(float)
+    return ticks
 
 
 def _of_sets(problem: ScheduleProblem, price: FloatArray) -> FloatArray:
     """(M,) sums of prices over the units of every mode."""
     s = problem.sets
+    if not s.count:
+        return np.zeros(problem.modes.count)
     sums: FloatArray = np.append(np.add.reduceat(price[s.members], s.indptr[:-1]), 0.0)[
         problem.modes.unit_set
     ]

@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.heuristics.rng import new_rng, uniform
 from nmsolve.heuristics.schedule.decode import FREE, Ground, play, schedule_of, state_of
 from nmsolve.heuristics.schedule.moves import cost_of, legal
-from nmsolve.heuristics.schedule.prices import mode_prices
+from nmsolve.heuristics.schedule.prices import mode_prices, unit_prices
 from nmsolve.heuristics.schedule.rules import grounded, inserted, ranks_of
 from nmsolve.model.compiled import plain
 from nmsolve.model.engine import Context
@@ -35,7 +35,11 @@ class Sampling:
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Offer every schedule that is legal and better than those before."""
         g, w = grounded(problem)
-        rank, prices, rng = ranks_of(problem, g), mode_prices(problem), new_rng(context.seed)
+        rank, prices, rng = (
+            ranks_of(problem, g),
+            mode_prices(problem, unit_prices(problem)),
+            new_rng(context.seed),
+        )
         order, ready = np.zeros(problem.count, np.int64), np.zeros(problem.count, np.int64)
         into = np.bincount(problem.edges.target, minlength=problem.count).astype(np.int64)
         best, vain, k = np.inf, 0, 0

@@ -28,7 +28,7 @@ from nmsolve.heuristics.schedule.decode import (
     work_of,
 )
 from nmsolve.heuristics.schedule.moves import LOAD, Manner, Walk, anneal, copy, cost_of, legal, look
-from nmsolve.heuristics.schedule.prices import mode_prices
+from nmsolve.heuristics.schedule.prices import mode_prices, prices_after, unit_prices
 from nmsolve.heuristics.schedule.ranks import by_priority
 from nmsolve.heuristics.schedule.rules import NO_TASTE, heft, inserted, peft, published, ranks_of
 from nmsolve.heuristics.schedule.settle import settle
@@ -64,7 +64,9 @@ STRETCH, STEPS_STRETCH, HOT_STRETCH, COLD_STRETCH, SLIP = 120, 10, 0.002, 0.05, 
 #: Problems of so many processes are searched by stretches.
 MANY = 1500
 #: Prices of units in ticks of the end per tick of work: for the first schedules, and for modes that the decoder chooses later.
-PRICES, PRICE = (0.3, 1.0, 2.0, 3.0), 2.0
+PRICES, PRICE = (0.3, 1.0, 3.0, 2.0), 2.0
+#: Schedules for which prices follow from the schedule before.
+LATER_PRICES = 12
 #: Rounds of moving starts about at the end of an annealing.
 ROUNDS = 8
 
@@ -130,7 +132,8 @@ class Search:
 
     def greedy(self) -> list[Schedule]:
         """Return schedules by upward rank in which each process takes the mode that is cheapest so far."""
-        rank, prices = ranks_of(self.problem, self.ground), mode_prices(self.problem)
+        rank, unit = ranks_of(self.problem, self.ground), unit_prices(self.problem)
+        prices = mode_prices(self.problem, unit)
         if self.ground.goal in (MAKESPAN, TARDINESS):
             self._taste = PRICE * prices
         order = by_priority(self.problem, rank)
@@ -142,6 +145,10 @@ class Search:
             found.append(schedule_of(self._work))
         for factor in PRICES:
             found.append(inserted(self.problem, self.ground, self._work, rank, factor * prices))
+        for _ in range(LATER_PRICES if self.problem.sets.count else 0):
+            unit = prices_after(self.problem, unit, found[-1])
+            ahead = PRICE * mode_prices(self.problem, unit)
+            found.append(inserted(self.problem, self.ground, self._work, rank, ahead))
         return found
 
     def take(self, answer: Schedule) -> None:
