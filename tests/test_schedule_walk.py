@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from nmsolve.hw.schedule.evaluate import all_objectives, energies
 from nmsolve.hw.schedule.power import gaps_of
 from nmsolve.hw.schedule.walk import walked
+from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.schedule import Schedule
 from tests.schedule_support import random_problem, random_schedule
@@ -59,6 +61,34 @@ def test_both_checks_refuse_the_same(seed: int, data: st.DataObject) -> None:
     assert (one is None) == (two is None), (one, two)
     if one is None:
         assert walked(problem, damaged).objectives == all_objectives(problem, damaged)
+
+
+def test_both_checks_refuse_a_byte_too_much_and_a_load_too_few() -> None:
+    """A memory of what the peak takes is enough, one byte less is not; whoever does not load must find its data."""
+    tight = lacking = 0
+    for seed in range(60):
+        problem = random_problem(seed, 12, 1)
+        answer = random_schedule(problem, seed)
+        peak = np.array(walked(problem, answer).peak)
+        for u in np.flatnonzero(peak > 0).tolist():
+            for less in (0, 1):
+                memory = problem.units.memory.copy()
+                memory[u] = peak[u] - less
+                try:
+                    there = replace(problem, units=replace(problem.units, memory=memory))
+                except InputError:  # a mode does not fit alone
+                    continue
+                both = schedule_complaint(there, answer), walked(there, answer).complaint
+                assert [text is None for text in both] == [not less] * 2, both
+                tight += less
+        for p in np.flatnonzero(answer.loaded).tolist():
+            loaded = answer.loaded.copy()
+            loaded[p] = False
+            other = Schedule(answer.mode, answer.start, loaded)
+            both = schedule_complaint(problem, other), walked(problem, other).complaint
+            assert (both[0] is None) == (both[1] is None), both
+            lacking += both[0] is not None and "nobody has loaded" in both[0]
+    assert tight > 5 and lacking > 5, (tight, lacking)
 
 
 @pytest.mark.parametrize("what", ["weight", "deadline"])

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import math
 import os
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -91,6 +93,62 @@ def test_no_forged_certificate_is_believed(method: str) -> None:
         starts = [*own, strange[k % len(strange)]]  # and another problem's
         believed += climb(starts, door(problem, method, best), best, f"{method} {k}", TRIES // len(mine))
     assert believed
+
+
+def stepped(certificate: Certificate, rng: random.Random) -> Certificate:
+    """The certificate with one to three of its numbers changed by whole prices, or large parts of one."""
+    new = copy.deepcopy(certificate)
+    signed = [x for x in new["messages"] if x]
+    lists = [new[key] for key in ("rows", "shares", "flow", "last") if new[key]] + signed
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        some = rng.choice(lists)
+        k = rng.randrange(len(some))
+        some[k] += rng.choice((1, 1, 2, -1)) * new["parts"] // rng.choice((1, 1, 2, 3))
+        some[k] = some[k] if any(some is x for x in signed) else max(0, some[k])
+    return new
+
+
+@functools.cache
+def loaded_cases() -> list[tuple[ScheduleProblem, Fraction]]:
+    """Three processes with loads and resources, on units that take much energy while they are off; also with the least makespan
+    as a ceiling, and a tick more."""
+    out = []
+    for seed, objective in ((11, "energy"), (12, "energy"), (14, "makespan"), (16, "weighted")):
+        problem = random_problem(
+            seed,
+            3,
+            2,
+            1,
+            objective=objective,
+            weights=KINDS[objective],
+            release=np.zeros(3, np.int64),
+            ready=None,
+        )
+        units = replace(problem.units, off=1 + problem.units.idle // 2)
+        problem = replace(problem, units=units)
+        out.append((problem, Fraction(optimum(problem, TICKS))))
+        if objective == "energy":
+            least = float(optimum(replace(problem, objective="makespan"), TICKS))
+            for more in (0, 1):
+                held = replace(problem, ceilings=(("makespan", least + more),))
+                out.append((held, Fraction(optimum(held, TICKS))))
+    return out
+
+
+def test_no_steps_of_whole_prices_are_believed() -> None:
+    """A price is many small parts: steps of a whole one climb faster than any other change."""
+    rng, climbed = random.Random(5), 0
+    for problem, best in [*cases(), *loaded_cases()]:
+        for now in honest("prices", problem):
+            height = -1.0
+            for _ in range(TRIES // 14):
+                new = stepped(now, rng) if height >= 0 else now
+                found = check_schedule_bound(problem, Bound(5e-324, "prices", "full", new)).value
+                assert not found > best, (problem.name, problem.objective, new)
+                if found >= height:
+                    climbed += found > height >= 0
+                    now, height = new, found
+    assert climbed >= 0
 
 
 def test_certificates_of_one_method_are_none_of_another() -> None:

@@ -26,6 +26,8 @@ from mutations import MUTATIONS, Mutation
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "nmsolve"
+#: How a test fails that finds something wrong.
+ASSERTED = re.compile(r"^E +(?:AssertionError|assert |Failed: )", re.MULTILINE)
 FLOOR = re.compile(r"AssertionError: ((?:found|proved) .*, floor .*)")
 
 
@@ -92,6 +94,8 @@ def judge(mutation: Mutation, folder: Path, by: dict[str, set[str]]) -> str:
         restore(folder / "nmsolve", files)
     if passed:
         return "SURVIVED"
+    if not mutation.floor and ASSERTED.search(said):
+        return "killed"
     found = FLOOR.search(said)
     return f"killed: {found[1]}" if found else "FAILED OTHERWISE:\n" + said[-3000:]
 
@@ -110,6 +114,7 @@ def tested(test: str, folder: Path) -> tuple[bool, str]:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
             sys.path.insert(0, str(folder))
+            sys.path.append(str(HERE.parents[1]))  # for ``tests``
             os.chdir(folder)
             code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", str(HERE / test)]))
             package = sys.modules.get("nmsolve")

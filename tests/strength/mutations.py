@@ -8,7 +8,8 @@ from typing import NamedTuple
 class Mutation(NamedTuple):
     """Replace ``old``, which occurs once in ``file`` (within the package), by ``new``; then ``test`` must fail.
 
-    ``engine`` is the name in a registry, ``what`` the mutation in words.
+    ``engine`` is the name in a registry, ``what`` the mutation in words. ``floor``: the test fails by a floor of strength, else
+    because something is wrong.
     """
 
     engine: str
@@ -17,6 +18,7 @@ class Mutation(NamedTuple):
     file: str
     old: str
     new: str
+    floor: bool = True
 
 
 _H, _S, _B = "heuristics/mapping/", "solvers/mapping/", "solvers/mapping/bounds/"
@@ -30,6 +32,12 @@ _RUN = "test_strength_run.py::test_"
 _ASSIGN, _T, _U = "test_strength_assign.py::test_", "heuristics/assignment/", "solvers/assignment/"
 _SCHED, _L = "test_strength_schedule.py::test_", "heuristics/schedule/"
 _GENERAL = "test_strength_schedule_search.py::test_"
+_WALK, _PROOFS, _FORGED = (
+    "../test_schedule_walk.py",
+    "../test_schedule_bounds.py",
+    "../adversary/test_forged_schedules.py",
+)
+_M, _W, _V = "model/schedule/", "hw/schedule/", "solvers/schedule/"
 
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
@@ -410,4 +418,91 @@ MUTATIONS = [
              "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
     Mutation("schedule-search", "no stretch is kept", _GENERAL + "stretches", _L + "search.py",
              "if cost > max(x.level[0], x.level[1] * (1.0 + SLIP)):", "if True:"),
+    Mutation("evaluator", "idling is free", _WALK, _W + "evaluate.py",
+             '"idle": int(power.idle_energy.sum()),', '"idle": 0,', False),
+    Mutation("evaluator", "all lateness costs the same", _WALK, _W + "evaluate.py",
+             'int((problem.weight * late).sum())', 'int(late.sum())', False),
+    Mutation("evaluator", "a gang loads once", _WALK, _W + "evaluate.py",
+             '(problem.items.bytes[item] * size).sum()', '(problem.items.bytes[item]).sum()', False),
+    Mutation("evaluator", "on in gaps that just pay", _WALK, _W + "power.py",
+             'until - since >= problem.units.break_even[at]', 'until - since > problem.units.break_even[at]', False),
+    Mutation("gating", "break-even is rounded down", _WALK, _M + "problem.py",
+             '-(-self.switch_energy // np.maximum(saved, 1))', 'self.switch_energy // np.maximum(saved, 1)', False),
+    Mutation("gating", "no time to switch", _WALK, _M + "problem.py",
+             'np.maximum(self.off_time + self.wake_time, pays)', 'np.maximum(0, pays)', False),
+    Mutation("rules", "data arrive a tick early", _WALK, _M + "check.py",
+             'np.flatnonzero(answer.start[e.target] < ready)', 'np.flatnonzero(answer.start[e.target] < ready - 1)', False),
+    Mutation("rules", "units overlap by a tick", _WALK, _M + "check.py",
+             '(begin[two] < end[one])', '(begin[two] < end[one] - 1)', False),
+    Mutation("rules", "what is kept takes no memory", _WALK, _M + "check.py",
+             '    until[order[kept - 1]] = answer.start[order[kept]]\n', '', False),
+    Mutation("rules", "loads in the past", _WALK, _M + "check.py",
+             'np.flatnonzero(begin < problem.earliest)', 'np.flatnonzero(answer.start < problem.earliest)', False),
+    Mutation("rules", "one more than there is", _WALK, _M + "check.py",
+             'held > limit[place[order]]', 'held > limit[place[order]] + 1', False),
+    Mutation("rules", "nothing need be loaded", _WALK, _M + "check.py",
+             '    missing = order[~again & ~answer.loaded[order]]', '    missing = order[:0]', False),
+    Mutation("walk", "one byte more than there is", _WALK, _W + "walk.py",
+             'if held > int(problem.units.memory[u]):', 'if held > int(problem.units.memory[u]) + 1:', False),
+    Mutation("walk", "what was there once stays", _WALK, _W + "walk.py",
+             '            there = stays\n', '            there = True\n', False),
+    Mutation("walk", "loads in the past", _WALK, _W + "walk.py",
+             'start - load < first', 'start < first', False),
+    Mutation("walk", "resources are not given back in time", _WALK, _W + "walk.py",
+             'if used > int(problem.capacity[r]):', 'if used > int(problem.capacity[r]) + 1:', False),
+    Mutation("recheck", "shares beyond the charge", _FORGED, _V + "recheck_counting.py",
+             'if any(left < 0 for left in charge.values()):', 'if False:', False),
+    Mutation("recheck", "under a ceiling the makespan is least", _FORGED, _V + "recheck_counting.py",
+             'math.floor(paths.ceiling)', 'int(paths.low)', False),
+    Mutation("recheck", "loads do not come before heads", _FORGED, _V + "recheck_counting.py",
+             'begin - paths.load[k]', 'begin', False),
+    Mutation("recheck", "loading and dark at once", _FORGED, _V + "recheck_counting.py",
+             'worth = energy * (int(items.energy[d]) - load * sum(dark[u] for u in own))',
+             'worth = energy * int(items.energy[d])',
+             False),
+    Mutation("recheck", "no loads cheaper than darkness", _FORGED, _V + "recheck_counting.py",
+             '        if sum(known[u] for u in own) * int(items.load[d]) > int(items.energy[d]):', '        if False:', False),
+    Mutation("recheck", "more flows in than out", _FORGED, _V + "recheck_counting.py",
+             'if into[p] > out[p]:', 'if False:', False),
+    Mutation("recheck", "heads as often as anything flows", _FORGED, _V + "recheck_counting.py",
+             '(out[p] - into[p]) * paths.head[k]', 'out[p] * paths.head[k]', False),
+    Mutation("recheck", "flows end for nothing", _FORGED, _V + "recheck_counting.py",
+             'return flow, sum(last)', 'return flow, 0', False),
+    Mutation("recheck", "capacity of one for all resources", _FORGED, _V + "recheck_counting.py",
+             'capacity = 1 if r < count else int(problem.capacity[r - count])', 'capacity = 1', False),
+    Mutation("recheck", "prices below nothing", _FORGED, _V + "recheck_paths.py",
+             '(-LARGEST if signed else 0) <= x', '-LARGEST <= x', False),
+    Mutation("recheck", "the slowest way there", _FORGED, _V + "recheck_paths.py",
+             '.min(axis=0) + convert', '.max(axis=0) + convert', False),
+    Mutation("recheck", "modes that just keep a ceiling", _FORGED, _V + "recheck_paths.py",
+             'through[k] <= self.ceiling', 'through[k] < self.ceiling', False),
+    Mutation("recheck", "the latest of the earliest ends", _FORGED, _V + "recheck_paths.py",
+             'end = min(self.head[k]', 'end = max(self.head[k]', False),
+    Mutation("recheck", "full windows have no room", _PROOFS, _V + "recheck_energetic.py",
+             'if 0 <= total <= room', 'if 0 <= total < room', False),
+    Mutation("recheck", "work where it is most inside", _PROOFS, _V + "recheck_energetic.py",
+             'min(least, price * min(inside))', 'min(least, price * max(inside))', False),
+    Mutation("recheck", "proofs under a ceiling count for all", _FORGED, _V + "recheck.py",
+             'FREE: tuple[str, ...] = ("energetic",)', 'FREE: tuple[str, ...] = ("energetic", "prices")', False),
+    Mutation("recheck", "ceilings to a part of a billion", _FORGED, "cli/check_bounds.py",
+             'more = 1.0 if self._checks.exact else 1.0 + TOLERANCE', 'more = 1.0 + TOLERANCE', False),
+    Mutation("verify", "queues say nothing of power", "../test_cli_schedule.py", "cli/check_schedule.py",
+             'if queues.off_after[own].tolist() != off:', 'if False:', False),
+    Mutation("verify", "intervals are not compared", "../test_cli_schedule.py", "cli/check_schedule.py",
+             'if list(file.on[u]) != seen.on[u]:', 'if False:', False),
+    Mutation("gate", "deadlines a tick late", "../test_schedule_bad_input.py", _M + "feasible.py",
+             'late = end - problem.deadline\n', 'late = end - problem.deadline - 1\n', False),
+    Mutation("gate", "room for a tick more", "../test_schedule_bad_input.py", _M + "feasible.py",
+             'if (total > window * units).any():', 'if (total > window * units + 1).any():', False),
+    Mutation("gate", "one unit has room for a tick more", "../test_schedule_bad_input.py", _M + "feasible.py",
+             'full = np.flatnonzero(load > window[place // units])', 'full = np.flatnonzero(load > window[place // units] + 1)',
+             False),
+    Mutation("faults", "what runs on a dead unit is history", "../test_schedule_simulator.py", _W + "faults.py",
+             'history = begun & ~(gone & ~done)', 'history = begun', False),
+    Mutation("faults", "what was dropped is found again", "../test_schedule_simulator.py", _W + "faults.py",
+             '            if until[p] <= at:', '            if False:', False),
+    Mutation("faults", "results on a dead unit are there", "../test_schedule_simulator.py", _W + "faults.py",
+             '        history[e.source[waits]] = False\n', '        break\n', False),
+    Mutation("conflict", "full intervals have no room", "../test_cli_schedule.py", _V + "recheck_conflict.py",
+             'begin + work > end', 'begin + work >= end', False),
 ]  # fmt: skip
