@@ -24,6 +24,11 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# PyTorch, for the tests of training only.
+.venv/learn: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[learn]'
+	@touch $@
+
 setup: .venv/ready
 
 # Compiles the numba kernels once; they are cached beside the sources.
@@ -36,7 +41,7 @@ map: warm
 	$(BIN)/nmsolve map runs/microcircuit.json --machine loihi1 --time-limit 30 --seed 1 --out runs/microcircuit
 
 # A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
-test: warm
+test: warm .venv/learn
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: setup

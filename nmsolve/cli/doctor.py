@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BASE = (
     "numpy", "scipy", "numba", "networkx", "greenlet", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib",
-    "jinja2",
+    "jinja2", "safetensors",
 )  # fmt: skip
 EXTRA = {
     "torch": "learn", "onnx": "onnx", "pymetis": "metis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar", "h5py": "sonata",
@@ -35,7 +35,7 @@ def run_doctor(o: DoctorOptions) -> int:
     rows = [_row("nmsolve", __version__), _row("python", platform.python_version(), new_enough)]
     rows += [_package(name) for name in BASE]
     rows += [_package(name, f"optional: pip install 'nmsolve[{extra}]'") for name, extra in EXTRA.items()]
-    rows += [_solvers_together(), _cache()]
+    rows += [_solvers_together(), _cache(), *_models()]
     if o.warm:
         rows.append(_warm())
     lines = (f"{'ok' if r['ok'] else 'PROBLEM':8} {r['name']:22} {r['version']:14} {r['text']}" for r in rows)
@@ -60,6 +60,27 @@ def _solvers_together() -> dict[str, object]:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     text = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed"])[-1]
     return _row("ortools with highspy", "", done.returncode == 0, text)
+
+
+def _models() -> list[dict[str, object]]:
+    """Trained policies: a missing one is no problem, as its engine then does without; a damaged one is."""
+    from nmsolve.learn.checkpoint import METHODS, model_path, policy_of
+    from nmsolve.model.errors import InputError
+
+    rows = []
+    for method, engine in METHODS.items():
+        path = model_path(method)
+        try:
+            model = policy_of(method)
+            rows.append(_row(f"model {method}", model.hash[:12], text=f"engine {engine}, {path}"))
+        except InputError as error:
+            text = (
+                str(error)
+                if path.exists()
+                else f"none: `nmsolve train {method}` makes one for engine {engine}"
+            )
+            rows.append(_row(f"model {method}", "-", not path.exists(), text))
+    return rows
 
 
 def _cache() -> dict[str, object]:

@@ -121,6 +121,8 @@ app.command("generate", context_settings=_OPEN)(
     from_options(commands.GenerateOptions, "generate:run_generate")
 )
 app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profile"))
+app.command("train m1")(from_options(commands.TrainM1Options, "train:run_train_m1"))
+app.command("train m5")(from_options(commands.TrainM5Options, "train:run_train_m5"))
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
 hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
 hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))

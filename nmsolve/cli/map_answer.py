@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Possible file names of a mapping; the last line has those of a routing, which a new mapping invalidates.
 FILES = (
     "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
-    "better.json", "routes.json",
+    "better.json", "processors.json", "cores.json", "routes.json",
     "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json", "route.html",
 )  # fmt: skip
 #: What is checked of routes that were added to a mapping, beside :data:`nmsolve.hw.verify.STAGES`.
@@ -99,7 +99,9 @@ def write_answer(
 def _write_found(folder: Path, problem: MappingProblem, result: Result, beside: Beside) -> None:
     """Write everything except the report."""
     from nmsolve.cli.map_routes import write_mapped_routes
+    from nmsolve.learn.checkpoint import METHODS
     from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.model.mapping.processors import write_processors
     from nmsolve.model.mapping.routes import write_routes
     from nmsolve.model.mapping.sln import is_qaplib, write_sln
     from nmsolve.solvers.mapping.certificates import certificates_to_json
@@ -113,6 +115,8 @@ def _write_found(folder: Path, problem: MappingProblem, result: Result, beside: 
             write_mapping(folder / name, graph, machine, core)
     if result.core is not None and problem.one_per_core and is_qaplib(graph, machine):
         write_sln(folder / "solution.sln", graph, machine, result.core)
+    if result.core is not None and any(share.engine == METHODS["m1"] for share in result.engines):
+        write_processors(folder, graph, machine, result.core)
     if beside.routes is not None:
         write_routes(folder / "routes.json", graph, machine, beside.routes)
     if beside.mapped is not None:

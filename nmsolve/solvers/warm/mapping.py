@@ -12,6 +12,7 @@ import numpy as np
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.verify import verify
+from nmsolve.learn.mapping.reward import measure_once
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
@@ -33,6 +34,8 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
     """Run one engine on a small problem of each kind it takes, its answers checked; the labels of these problems."""
     if name == "branch-bound":
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
+    if name == "m1-policy":
+        measure_once()  # the rewards that only training asks for
     taken = []
     with TemporaryDirectory() as folder:
         for label, problem in _problems(Path(folder)):

@@ -1,0 +1,101 @@
+"""``nmsolve train``: the policies of methods M1 and M5."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.cli.commands import TrainM1Options, TrainM5Options
+
+#: Seconds between two lines of progress.
+QUIET = 2.0
+
+
+def run_train_m1(o: TrainM1Options) -> int:
+    """Train method M1's policy; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from, no torch
+    """
+    from nmsolve.learn.mapping.reward import terms_of
+    from nmsolve.learn.mapping.train import Settings, train
+    from nmsolve.model.generators import GENERATORS
+
+    families = tuple(filter(None, (f.strip() for f in o.family.split(","))))
+    known = [
+        kind for kind, generator in GENERATORS.items() if any(p.name == "side" for p in generator.parameters)
+    ]
+    for family in families:
+        if family not in known:
+            raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
+    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward))
+    return _trained(o, how, train)
+
+
+def run_train_m5(o: TrainM5Options) -> int:
+    """Train method M5's policy; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from, no torch
+    """
+    from nmsolve.learn.pipeline.train import Settings, Weights, train
+    from nmsolve.learn.progress import weights_of
+
+    cores = _numbers(o.cores, ",", "--cores")
+    layers = _numbers(o.layers, "-", "--layers")
+    if len(layers) != 2:
+        raise InputError(f"layers {o.layers!r}", "--layers", "LEAST-MOST, e.g. 20-120")
+    weights = weights_of(o.reward, ["compute", "storage", "routing"])
+    return _trained(o, Settings(cores, (layers[0], layers[1]), o.seed, weights=Weights(**weights)), train)
+
+
+def _numbers(text: str, between: str, option: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(between))
+    except ValueError:
+        raise InputError(
+            f"{option} is {text!r}", option, f"whole numbers with {between!r} between them"
+        ) from None
+
+
+def _trained(o: TrainM1Options | TrainM5Options, how: Any, train: Callable[..., Any]) -> int:
+    """Train, show progress, and say where the model is."""
+    from nmsolve.cli.answer import OK, prepare_file
+    from nmsolve.learn.checkpoint import model_file
+    from nmsolve.learn.progress import Training
+    from nmsolve.learn.torch_state import require_torch
+
+    require_torch().set_num_threads(
+        1
+    )  # further threads gain nothing with networks of this size, and cost repeatability
+    files = Training(model_file(o.out))
+    prepare_file(files.path)
+    trainer = train(how, files, seconds=o.seconds, updates=o.updates, resume=o.resume, say=_progress())
+    last = trainer.rows[-1] if trainer.rows else {}
+    done = {"type": "trained", "model": str(files.path), "hash": trainer.checkpoint().hash, **last}
+    print(
+        json.dumps(done)
+        if o.json
+        else f"{files.path}: {trainer.updates} updates, hash {done['hash']}; card {files.card}"
+    )
+    return OK
+
+
+def _progress() -> Callable[[Mapping[str, float]], None]:
+    """Return what prints a line now and then to standard error."""
+    told = [float("-inf")]
+
+    def say(row: Mapping[str, float]) -> None:
+        if time.monotonic() - told[0] >= QUIET:
+            told[0] = time.monotonic()
+            print("  ".join(f"{name} {value:.6g}" for name, value in row.items()), file=sys.stderr)
+
+    return say

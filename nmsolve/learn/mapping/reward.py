@@ -1,0 +1,139 @@
+"""The reward of method M1 in training: the published terms (M1.7) and further ones, each with a weight that the user sets.
+
+``reward = -(horizontal * sum max(left, right) + vertical * sum max(up, down)) * exp(deadlock * turns / channels)
+- hops * traffic times distance - faults * traffic with a single shortest route``. The first line is the objective ``reward``
+(:mod:`nmsolve.hw.reward`), for one node per core of a mesh; the source names a term for fault tolerance without a formula: here
+traffic between cores of one row or column pays, as it has one shortest route and a single dead link breaks that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from nmsolve.hw.reward import MOST_RATIO, own_turns
+from nmsolve.learn.progress import weights_of
+from nmsolve.model.compiled import kernel
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import RewardTerms
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+#: Columns of :func:`measure`.
+HORIZONTAL, VERTICAL, CHANNELS, HOPS, FRAGILE = range(5)
+
+
+@dataclass(frozen=True)
+class Terms(RewardTerms):
+    """Weights of all terms; those of the objective ``reward`` are 1 as published, the others 0.
+
+    Attributes
+    ----------
+    hops : >= 0, of traffic times distance
+    faults : >= 0, of traffic that has a single shortest route
+    """
+
+    hops: float = 0.0
+    faults: float = 0.0
+
+    def __post_init__(self) -> None:
+        RewardTerms.__post_init__(self)
+        for name in ("hops", "faults"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(
+                    f"the reward's weight {name} is {getattr(self, name)}", "", "a finite number >= 0"
+                )
+
+
+def terms_of(text: str) -> Terms:
+    """Return the weights that a text like ``deadlock=0,hops=0.5`` sets; the others as published. InputError for others."""
+    return Terms(**weights_of(text, [field.name for field in fields(Terms)]))
+
+
+#: A term that a user adds: what placements (B, k) cores cost, (B,) >= 0.
+Extra = Callable[[IntArray], FloatArray]
+
+
+class Rewards:
+    """The reward of placements of one graph on one mesh.
+
+    Parameters
+    ----------
+    graph, machine : one node per core; a mesh without wrap-around links or faults
+    terms : weights
+    extra : further terms, subtracted as they are
+    """
+
+    def __init__(
+        self, graph: LogicGraph, machine: Machine, terms: Terms, extra: tuple[Extra, ...] = ()
+    ) -> None:
+        self.terms, self.extra, self.turns = terms, extra, own_turns(machine)
+        self._messages = (
+            graph.indptr, graph.source.astype(np.int64), graph.targets.astype(np.int64), graph.weights, graph.multicast,
+        )  # fmt: skip
+        self._shape = machine.rows, machine.cols
+
+    def __call__(self, core: IntArray) -> FloatArray:
+        """Return (B,) rewards of placements (B, n)."""
+        found, terms = measure(np.ascontiguousarray(core), *self._messages, *self._shape), self.terms
+        channels = found[:, CHANNELS]
+        ratio = np.where(channels > 0, terms.deadlock * self.turns / np.maximum(channels, 1.0), 0.0)
+        loss = terms.horizontal * found[:, HORIZONTAL] + terms.vertical * found[:, VERTICAL]
+        loss = loss * np.exp(np.minimum(MOST_RATIO, ratio))
+        loss = loss + terms.hops * found[:, HOPS] + terms.faults * found[:, FRAGILE]
+        for term in self.extra:
+            loss = loss + term(core)
+        return np.asarray(-loss)
+
+
+def measure_once() -> None:
+    """Compile what training needs, on two nodes."""
+    graph = LogicGraph.from_edges(2, [0], [1])
+    Rewards(graph, Machine("two", (1, 1), (1, 2)), Terms())(np.array([[0, 1]]))
+
+
+@kernel
+def measure(
+    core: IntArray, indptr: IntArray, source: IntArray, targets: IntArray, weights: FloatArray, multicast: BoolArray,
+    rows: int, cols: int,
+) -> FloatArray:  # fmt: skip
+    """Return (B, 5): what cores exchange along rows and along columns, channels of multicast trees, hops, fragile traffic.
+
+    Trees go along the row of their source first, as XY routes do. Messages of one node to the same nodes are taken for
+    several.
+    """
+    out = np.zeros((len(core), 5))
+    for b in range(len(core)):
+        side = np.zeros((rows * cols, 4))
+        low, high = np.empty(cols, np.int64), np.empty(cols, np.int64)
+        for i in range(len(source)):
+            p = core[b, source[i]]
+            r, c = p // cols, p % cols
+            low[:], high[:] = r, r
+            left, right, remote = c, c, 0
+            for k in range(indptr[i], indptr[i + 1]):
+                q, w = core[b, targets[k]], weights[k]
+                s, d = q // cols, q % cols
+                if w <= 0.0 or q == p:
+                    continue
+                remote += 1
+                low[d], high[d] = min(low[d], s), max(high[d], s)
+                left, right = min(left, d), max(right, d)
+                side[p, 0 if d > c else 1] += w * abs(d - c)
+                side[q, 1 if d > c else 0] += w * abs(d - c)
+                side[p, 2 if s > r else 3] += w * abs(s - r)
+                side[q, 3 if s > r else 2] += w * abs(s - r)
+                out[b, 3] += w * (abs(d - c) + abs(s - r))
+                if d == c or s == r:
+                    out[b, 4] += w
+            if multicast[i] and remote > 1:
+                out[b, 2] += right - left
+                for d in range(cols):
+                    out[b, 2] += high[d] - low[d]
+        for p in range(rows * cols):
+            out[b, 0] += max(side[p, 0], side[p, 1])
+            out[b, 1] += max(side[p, 2], side[p, 3])
+    return out

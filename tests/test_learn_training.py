@@ -1,0 +1,159 @@
+"""Training of both policies: repeatable, can be resumed, and gets better; files of models are checked before use."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Called
+
+from nmsolve.learn.checkpoint import Checkpoint, load, model_path, save
+from nmsolve.model.errors import InputError
+
+SHORT = {
+    "m1": ("--side", "4", "--updates", "3"),
+    "m5": ("--cores", "6", "--layers", "8-12", "--updates", "2"),
+}
+
+
+def train(call: Called, method: str, out: Path, *more: str) -> dict[str, object]:
+    """Train for a moment; the last line as JSON."""
+    code, output, errors = call(
+        "train", method, *SHORT[method], "--seed", "3", "--json", "--out", str(out), *more
+    )
+    assert code == 0, errors
+    return json.loads(output)
+
+
+@pytest.mark.parametrize("method", ["m1", "m5"])
+def test_training_gives_the_same_file_twice_and_goes_on_as_if_never_stopped(
+    method: str, call: Called, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    one, two, three = (tmp_path / f"{k}.safetensors" for k in "abc")
+    first, again = train(call, method, one), train(call, method, two)
+    assert first["hash"] == again["hash"] and one.read_bytes() == two.read_bytes()
+    train(call, method, one, "--resume")
+    whole = train(call, method, three, "--updates", str(2 * int(SHORT[method][-1])))
+    assert load(one, method).hash == load(three, method).hash == whole["hash"] != first["hash"]
+    lines = one.with_suffix(".csv").read_text().splitlines()
+    assert len(lines) == 2 * int(SHORT[method][-1]) + 1 and lines[0].startswith("update,cpu_seconds")
+    assert f"`{whole['hash']}`" in one.with_suffix(".md").read_text()
+    code, _, errors = call("train", method, "--resume", "--seed", "4", "--out", str(one))
+    assert code == 2 and "other options" in errors and errors.count("\n") == 1
+
+
+def test_ppo_and_the_plain_gradient_both_raise_the_reward() -> None:
+    pytest.importorskip("torch")
+    from nmsolve.learn.mapping.train import Settings, Trainer
+
+    for algorithm in ("ppo", "gradient"):
+        settings = Settings(("mesh-comm",), 4, 1, algorithm, pool=1, threshold=2.0, rate=3e-3)
+        trainer = Trainer(settings)
+        rewards = [trainer.update()["reward"] for _ in range(40)]
+        assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.05
+
+
+def test_the_threshold_triggers_updates_and_so_does_the_limit_on_graphs() -> None:
+    pytest.importorskip("torch")
+    from nmsolve.learn.mapping.train import Settings, Trainer
+
+    for threshold, most, graphs in ((1e-9, 5, 1), (1e9, 3, 3)):
+        trainer = Trainer(Settings(("mesh-comm",), 4, threshold=threshold, most_graphs=most, pool=2))
+        assert trainer.update()["graphs"] == graphs
+
+
+def test_reinforce_raises_the_reward() -> None:
+    pytest.importorskip("torch")
+    from nmsolve.learn.pipeline.train import Settings, Trainer
+
+    trainer = Trainer(Settings((6,), (8, 12), seed=1, rate=1e-2))
+    rewards = [trainer.update()["reward"] for _ in range(30)]
+    assert np.mean(rewards[-10:]) > np.mean(rewards[:5])
+
+
+def test_episodes_end_at_the_target() -> None:
+    pytest.importorskip("torch")
+    from nmsolve.learn.pipeline.train import Settings, Trainer
+
+    easy = Trainer(Settings((6,), (8, 12), tolerance=1e6))
+    assert easy.update()["steps"] == 1
+
+
+@pytest.mark.parametrize("method", ["m1", "m5"])
+def test_shipped_models_are_whole_and_small(method: str) -> None:
+    from nmsolve.learn.mapping.engine import m1_model
+    from nmsolve.learn.pipeline.engine import m5_model
+
+    path = model_path(method)
+    assert path.stat().st_size < 1_200_000
+    model, size = m1_model() if method == "m1" else m5_model()
+    assert load(path, method, size.shapes).hash == model.hash
+
+
+def test_files_that_are_no_model_are_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "m1.safetensors"
+    arrays = {"a": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    save(path, Checkpoint("m1", arrays, {"size": {}}))
+    assert np.array_equal(load(path, "m1", {"a": (2, 3)}).arrays["a"], arrays["a"])
+    good = path.read_bytes()
+    with pytest.raises(InputError, match="shape"):
+        load(path, "m1", {"a": (3, 2)})
+    with pytest.raises(InputError, match="'b'"):
+        load(path, "m1", {"a": (2, 3), "b": (1,)})
+    with pytest.raises(InputError, match="something else"):
+        load(path, "m5")
+    with pytest.raises(InputError, match="no such file"):
+        load(tmp_path / "none", "m1")
+    changed = good[:-1] + bytes([good[-1] ^ 1])
+    foreign = [pickle.dumps(arrays), b"\x00" * 40, good[:30], good[:-3], changed, good.replace(b"m1", b"m5")]
+    for content in foreign:
+        path.write_bytes(content)
+        with pytest.raises(InputError) as refused:
+            load(path, "m1")
+        assert "\n" not in str(refused.value)
+    save(path, Checkpoint("m1", {"a": np.array([np.inf], np.float32)}, {}))
+    with pytest.raises(InputError, match="finite"):
+        load(path, "m1")
+
+
+def test_doctor_says_which_models_are_there(
+    call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmsolve.cli.doctor import _models
+
+    rows = {row["name"]: row for row in _models()}
+    assert rows["model m1"]["ok"] and "m1-policy" in str(rows["model m1"]["text"])
+    (tmp_path / "m5.safetensors").write_bytes(b"broken")
+    monkeypatch.setenv("NMSOLVE_MODELS", str(tmp_path))
+    rows = {row["name"]: row for row in _models()}
+    assert (
+        rows["model m1"]["ok"] and not rows["model m5"]["ok"] and "damaged" in str(rows["model m5"]["text"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("m1", "--family", "trees"), "unknown family"),
+        (("m1", "--reward", "speed=1"), "no term"),
+        (("m1", "--algorithm", "luck"), "ppo or gradient"),
+        (("m1", "--out", "x.pt"), ".safetensors"),
+        (("m1", "--resume", "--out", "nothing"), "no such file"),
+        (("m5", "--cores", "1"), "cores"),
+        (("m5", "--cores", "many"), "whole numbers"),
+        (("m5", "--layers", "9"), "LEAST-MOST"),
+        (("m5", "--reward", "routing=-1"), "routing"),
+    ],
+)
+def test_wrong_options_are_one_line(
+    arguments: tuple[str, ...], words: str, call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = call("train", *arguments)
+    assert code == 2 and words in errors and errors.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
