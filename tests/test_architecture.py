@@ -24,6 +24,7 @@ HEAVY = {
     "highspy",
     "pyomo",
     "torch",
+    "safetensors",
     "numba",
     "matplotlib",
     "scipy",

@@ -273,7 +273,7 @@ def test_the_command_writes_the_files_of_the_method(call: Called, tmp_path: Path
     edges = [{"source": a, "target": b, "weight": 1} for a, b in itertools.pairwise("abcde")]
     graph.write_text(json.dumps({"directed": True, "nodes": nodes, "edges": edges}))
     code, _, errors = call(
-        "map", str(graph), "-m", "mesh:2x2,1x2", "--engines", "m1-policy", "-t", "3s", "--out", str(out)
+        "map", str(graph), "-m", "mesh:2x2,1x2", "--engines", "m1-policy,star", "-t", "30s", "--out", str(out)
     )
     assert code == 0, errors
     mapping = json.loads((out / "mapping.json").read_text())

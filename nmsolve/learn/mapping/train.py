@@ -63,7 +63,7 @@ class Settings:
     most_graphs: int = 16
     clip: float = 0.2
     passes: int = 3
-    rate: float = 1e-3
+    rate: float = 3e-4
     entropy: float = 3e-3
 
     def __post_init__(self) -> None:
