@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from strength_cases import at_least, at_most
 from nmsolve.heuristics.pipeline.local import GroupsLocal, PipelineLocal
 from nmsolve.heuristics.pipeline.orders import Orders
 from nmsolve.hw.pipeline.stages import objective
+from nmsolve.learn.pipeline.engine import M5Policy
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -109,6 +111,13 @@ def test_orders_bred() -> None:
 def test_groups_local() -> None:
     """Fails if one action is taken at a time."""
     at_most(float(np.mean([run(GroupsLocal(), CHAIN, seed=s, stops=8).value for s in (1, 2, 3)])), 187)
+
+
+def test_m5_policy() -> None:
+    """Fails if its policy does not choose the actions."""
+    alone = np.repeat(network(60, 16, 16, "chain").time[:, :1], 16, axis=1)
+    easy = replace(network(60, 16, 16, "chain"), time=np.ceil(alone / np.arange(1, 17)))
+    at_most(float(np.mean([run(M5Policy(), easy, seed=s, stops=100).value for s in (1, 2, 3)])), 175)
 
 
 def test_resplit() -> None:

@@ -20,6 +20,7 @@ from nmsolve.heuristics.mapping.published.prior_art.engines import (
     particle_swarm,
     simple_annealing,
 )
+from nmsolve.learn.mapping.engine import M1Policy
 
 SMALL = placement(near(36, 4), board(6, 6))
 LARGE = placement(near(100, 4), board(10, 10))
@@ -48,6 +49,11 @@ def test_anneal_empty_cores() -> None:
 def test_tabu() -> None:
     """Fails with a tenure of 0."""
     at_most(found(Tabu(), SMALL, 3, stops=60), 613.7)
+
+
+def test_m1_policy() -> None:
+    """Fails if nodes are numbered along axes that do not keep neighbours together."""
+    at_most(found(M1Policy(), SMALL, 3), 1000)
 
 
 def test_large_moves() -> None:
