@@ -16,6 +16,8 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, mip
 from nmsolve.solvers.schedule.data import horizon, schedule_data
 from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs, models
+from nmsolve.solvers.schedule.spells import MOST_AGAIN, wakings
+from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.write_model import write_model
 
 WEIGHTS = {"weighted": (("energy", 2), ("idle", 3), ("tardiness", 1))}
@@ -71,19 +73,60 @@ def test_both_models_agree(seed):
             )
 
 
+def objective_of_hint(built):
+    """The objective of a model with every hinted variable as hinted; None if that breaks a rule."""
+    from ortools.sat.python import cp_model
+
+    hinted, fixed, solver = built.model.proto.solution_hint, built.model.clone(), cp_model.CpSolver()
+    for number, value in zip(hinted.vars, hinted.values, strict=True):
+        fixed.add(fixed.get_int_var_from_proto_index(number) == value)
+    return solver.objective_value if solver.status_name(solver.solve(fixed)) == "OPTIMAL" else None
+
+
+def switching(seed, price):
+    """A random problem of energy where every waking costs; the least makespan is its ceiling, or a few ticks more."""
+    first = random_problem(seed, processes=3, units=2)
+    most = int(run_alone(ScheduleCpSat(), first).value) + 6
+    u = first.units
+    units = replace(u, switch_energy=np.full_like(u.switch_energy, price), idle=np.maximum(u.idle, u.off))
+    return most, replace(first, units=units, objective="energy", ceilings=(("makespan", float(most)),))
+
+
+@pytest.mark.parametrize("price", [1, 9, 40])
+@pytest.mark.parametrize("seed", [1, 4, 12, 13])
+def test_spells_say_what_circles_say(seed, price):
+    """However many wakings are allowed, as long as the best schedule has no more."""
+    ticks, problem = switching(seed, price)
+    want = optimum(problem, ticks)
+    circles = run_alone(ScheduleCpSat(), problem)
+    assert circles.value == circles.low == want
+    again = wakings(problem, want)
+    for allowed in {MOST_AGAIN, again} - {None}:
+        built = cpsat.build(schedule_data(problem), start=circles.answer, below=want, again=allowed)
+        assert objective_of_hint(built) == want
+        ran = run_alone(ScheduleCpSat(), problem, start=circles.answer)
+        assert ran.value == ran.low == want
+        free = solve(cpsat.build(schedule_data(problem), again=allowed))
+        assert (free.status, free.bound) == ("OPTIMAL", want)
+
+
+def test_wakings_are_counted_only_where_every_one_costs():
+    _, problem = switching(4, 9)
+    best = run_alone(ScheduleCpSat(), problem).value
+    assert wakings(problem, best) is not None
+    assert wakings(problem, np.inf) is None and wakings(problem, best + 9 * (MOST_AGAIN + 1)) is None
+    assert wakings(switching(4, 0)[1], best) is None
+    assert wakings(replace(problem, objective="idle"), best) is None
+    cheap = replace(problem.units, idle=problem.units.off, off=problem.units.off + 1)
+    assert wakings(replace(problem, units=cheap), best) is None
+
+
 @pytest.mark.parametrize("objective", ["makespan", "energy", "waste", "tardiness"])
 def test_a_known_schedule_is_where_the_models_begin(objective):
     problem = random_problem(3, objective=objective)
     ran = run_alone(ScheduleCpSat(), problem)
     built = cpsat.build(schedule_data(problem), start=ran.answer, below=ran.value)
-    hinted = built.model.proto.solution_hint
-    fixed = built.model.clone()
-    for number, value in zip(hinted.vars, hinted.values, strict=True):
-        fixed.add(fixed.get_int_var_from_proto_index(number) == value)
-    from ortools.sat.python import cp_model
-
-    solver = cp_model.CpSolver()
-    assert solver.status_name(solver.solve(fixed)) == "OPTIMAL" and solver.objective_value == ran.value
+    assert objective_of_hint(built) == ran.value
     if objective != "waste":
         twin = mip.build(schedule_data(problem), start=ran.answer)
         again = Schedule.unpacked(twin.mapping(lambda x: bool(x.value)))

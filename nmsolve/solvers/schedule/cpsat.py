@@ -16,6 +16,7 @@ from nmsolve.solvers.schedule import moments, rules
 from nmsolve.solvers.schedule.data import ScheduleData
 from nmsolve.solvers.schedule.moments import Moments
 from nmsolve.solvers.schedule.rules import Choice
+from nmsolve.solvers.schedule.spells import spells
 from nmsolve.solvers.schedule.turns import SUMS, Setting
 from nmsolve.solvers.search.rows import Built, CpSatRows
 from nmsolve.solvers.search.scaling import Scale
@@ -28,6 +29,7 @@ def build(
     start: Schedule | None = None,
     bound: float = 0.0,
     below: float = np.inf,
+    again: int | None = None,
 ) -> Built:
     """State the problem for CP-SAT.
 
@@ -37,6 +39,7 @@ def build(
     start : a schedule to begin with, as a hint
     bound : a proven lower bound on the objective, added as a row
     below : no answer above this is of interest
+    again : how often units are woken again in such answers, at most (:func:`.spells.wakings`); None: nobody knows
     """
     rows, problem = CpSatRows(), data.problem
     claim = Scale(1.0, exact=True, integral=True)
@@ -54,7 +57,9 @@ def build(
         rule(rows, data, v, at)
     if "tardiness" in data.stated:
         moments.lateness(rows, data, v, at)
-    if data.gaps:
+    if data.gaps and again is not None:
+        spells(rows, data, v, at, again)
+    elif data.gaps:
         moments.gaps(rows, data, v, at)
     if any(name == "waste" for name, _ in problem.weights) or problem.objective == "waste":
         moments.waste(rows, data, v, at)
@@ -118,7 +123,7 @@ def hint(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments, known: Sch
     for p, x in v.late.items():
         say(x, max(0, end[p] - int(problem.due[p])))
     _hint_items(say, data, at, known)
-    _hint_units(say, data, at, known)
+    _hint_units(say, data, v, at, known)
     if at.waste is not None:
         say(at.waste, all_objectives(problem, known)["waste"])
 
@@ -138,7 +143,9 @@ def _hint_items(say: Callable[[Any, int], None], data: ScheduleData, at: Moments
         say(x, int(known.start[process[left[n]]] if n in left else end[process[n]]))
 
 
-def _hint_units(say: Callable[[Any, int], None], data: ScheduleData, at: Moments, known: Schedule) -> None:
+def _hint_units(
+    say: Callable[[Any, int], None], data: ScheduleData, v: Choice, at: Moments, known: Schedule
+) -> None:
     """Hint the order on every unit and where it is off."""
     problem, queues = data.problem, dict[int, list[int]]()
     begin, end = known.begin(problem), known.end(problem)
@@ -148,6 +155,7 @@ def _hint_units(say: Callable[[Any, int], None], data: ScheduleData, at: Moments
     there = {(p, u) for u, queue in queues.items() for p in queue}
     for key, x in at.here.items():
         say(x, key in there)
+    _hint_spells(say, data, v, at, queues, begin, end)
     on, off, rest = set[tuple[int, int, int]](), set[tuple[int, int, int]](), dict[tuple[int, int], int]()
     for u, queue in queues.items():
         for p, q in pairwise(queue):
@@ -168,3 +176,31 @@ def _hint_units(say: Callable[[Any, int], None], data: ScheduleData, at: Moments
         say(x, u in queues and queues[u][-1] == p)
     for u, x in at.used.items():
         say(x, u in queues)
+
+
+def _hint_spells(
+    say: Callable[[Any, int], None], data: ScheduleData, v: Choice, at: Moments, queues: dict[int, list[int]], begin: IntArray,
+    end: IntArray,
+) -> None:  # fmt: skip
+    """Hint when every unit is on, and who runs then; ``queues``: processes of every unit by time."""
+    if not at.on:
+        return
+    known, idle = dict[tuple[int, int], list[int]](), dict.fromkeys(at.used, 0)
+    for u, queue in queues.items():
+        spell = 0
+        known[u, 0] = [queue[0]]
+        for p, q in pairwise(queue):
+            gap = int(begin[q] - end[p])
+            dark = gap > 0 and gap >= data.problem.units.break_even[u]
+            spell += dark
+            idle[u] += 0 if dark else gap
+            known.setdefault((u, spell), []).append(q)
+    for key, x in at.on.items():
+        some = known.get(key)
+        say(x, some is not None)
+        say(at.since[key], data.most if some is None else int(begin[some[0]]))
+        say(at.till[key], data.most if some is None else int(end[some[-1]]))
+    for (p, u, j), x in at.within.items():
+        say(x, p in known.get((u, j), ()))
+    for u, ticks in idle.items():
+        say(v.idle[u], ticks)

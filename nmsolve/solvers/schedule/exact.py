@@ -11,6 +11,7 @@ from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, mip, ticks
 from nmsolve.solvers.schedule.data import schedule_data
+from nmsolve.solvers.schedule.spells import wakings
 from nmsolve.solvers.schedule.turns import Turn, seconds_of, settings_of
 from nmsolve.solvers.search.exact import Worth, run_model
 from nmsolve.solvers.search.rows import Built
@@ -90,12 +91,16 @@ class ScheduleCpSat:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Solve the model in turns; schedules and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
-        settings, number, status = settings_of(problem), 0, "unknown"
+        number, status = 0, "unknown"
         while status not in ("optimal", "infeasible") and not context.should_stop():
-            turn = Turn(context, seconds_of(number, len(settings), context.time_left()))
             start, best, most = _known(problem, context)
-            data, setting = schedule_data(problem, most), settings[number % len(settings)]
-            built = cpsat.build(data, setting, start=start, bound=context.bound(), below=best)
+            again = wakings(problem, best)
+            settings = settings_of(problem, again is not None)
+            turn = Turn(context, seconds_of(number, len(settings), context.time_left()))
+            built = cpsat.build(
+                schedule_data(problem, most), settings[number % len(settings)],
+                start=start, bound=context.bound(), below=best, again=again,
+            )  # fmt: skip
             status = run_model(built, "cpsat", self.name, turn, worth(problem))  # type: ignore[arg-type]
             number += 1
 

@@ -28,6 +28,8 @@ class Moments:
     opens, closes : by process and unit: it is the first, the last there
     rest : by process and unit: ticks that the unit idles behind it
     used : by unit: whether anything runs there
+    on, since, till : by unit and spell (:mod:`.spells`): it takes place, from when till when
+    within : by process, unit and spell: it runs there then
     waste : parts per million of the time on, or None
     """
 
@@ -44,6 +46,10 @@ class Moments:
     closes: dict[tuple[int, int], Any] = field(default_factory=dict)
     rest: dict[tuple[int, int], Any] = field(default_factory=dict)
     used: dict[int, Any] = field(default_factory=dict)
+    on: dict[tuple[int, int], Any] = field(default_factory=dict)
+    since: dict[tuple[int, int], Any] = field(default_factory=dict)
+    till: dict[tuple[int, int], Any] = field(default_factory=dict)
+    within: dict[tuple[int, int, int], Any] = field(default_factory=dict)
     waste: Any = None
 
 
@@ -244,39 +250,47 @@ def memory(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments) -> None:
     """No unit holds more than its memory has: at every tick the bytes of items held, each from its load to the end of its use or
     to the next use that finds it, and what runs needs besides. ``until[m] >= end``, and where ``kept[n, m]``,
     ``until[n] >= start[m]``.
+
+    Where nothing can be kept, a unit holds what runs there and nothing else: then every mode fits alone, or is not chosen.
     """
     model, m, items_ = rows.model, data.problem.modes, data.problem.items
+    bytes_of = np.where(m.item >= 0, np.append(items_.bytes, 0)[m.item], 0)
+    leaves = {n for n, _ in at.kept}
     held: dict[int, Any] = {}
     for u in data.limited:
+        own, most = [k for some in data.on_unit[u].values() for k in some], int(data.problem.units.memory[u])
+        for k in own:
+            if bytes_of[k] + m.working[k] > most:
+                rows.add(v.x[k] == 0)
+        if leaves.isdisjoint(own):
+            continue
         intervals, bytes_ = [], []
-        for some in data.on_unit[u].values():
-            for k in some:
-                item, working = int(m.item[k]), int(m.working[k])
-                if item >= 0 and items_.bytes[item]:
-                    if k not in held:
-                        held[k] = _held(rows, data, v, at, k)
-                    intervals.append(held[k])
-                    bytes_.append(int(items_.bytes[item]))
-                if working:
-                    intervals.append(_run(rows, data, v, at, k))
-                    bytes_.append(working)
-        model.add_cumulative(intervals, bytes_, int(data.problem.units.memory[u]))
+        for k in own:
+            if bytes_of[k]:
+                if k not in held:
+                    held[k] = _held(rows, data, v, at, k)
+                intervals.append(held[k])
+                bytes_.append(int(bytes_of[k]))
+            if m.working[k]:
+                intervals.append(_run(rows, data, v, at, k))
+                bytes_.append(int(m.working[k]))
+        model.add_cumulative(intervals, bytes_, most)
 
 
 def _held(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments, mode: int) -> Any:
     """Return the interval in which the item of a mode is held for it and for the next use that finds it."""
     model, process = rows.model, data.problem.modes.process
     p = int(process[mode])
-    until = model.new_int_var(0, data.most, f"until[{mode}]")
+    next_uses = [k for k in data.uses[int(data.problem.modes.item[mode])] if (mode, k) in at.kept]
     size = model.new_int_var(0, data.most, f"held[{mode}]")
-    at.until[mode] = until
-    for k in data.uses[int(data.problem.modes.item[mode])]:
-        if (mode, k) in at.kept:
+    until = at.end[p]
+    if next_uses:
+        until = at.until[mode] = model.new_int_var(0, data.most, f"until[{mode}]")
+        _only_if(model.add(until >= at.end[p]), v.x[mode])
+        for k in next_uses:
             model.add(until >= at.start[int(process[k])]).only_enforce_if(at.kept[mode, k])
     if isinstance(v.x[mode], int):
-        model.add(until >= at.end[p])
         return model.new_interval_var(at.begin[p], size, until, f"hold[{mode}]")
-    model.add(until >= at.end[p]).only_enforce_if(v.x[mode])
     return model.new_optional_interval_var(at.begin[p], size, until, v.x[mode], f"hold[{mode}]")
 
 
