@@ -57,6 +57,17 @@ def test_ppo_and_the_plain_gradient_both_raise_the_reward() -> None:
         assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.05
 
 
+def test_placing_does_as_training_did(call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means of weights and the distance to free cores are kept with the model, and change the answer."""
+    pytest.importorskip("torch")
+    from nmsolve.learn.mapping.engine import m1_model
+
+    train(call, "m1", tmp_path / "m1.safetensors", "--mean", "--distance", "euclidean")
+    monkeypatch.setenv("NMSOLVE_MODELS", str(tmp_path))
+    _, size = m1_model()
+    assert (size.mean, size.distance, size.nodes) == (True, "euclidean", 16)
+
+
 def test_the_threshold_triggers_updates_and_so_does_the_limit_on_graphs() -> None:
     pytest.importorskip("torch")
     from nmsolve.learn.mapping.train import Settings, Trainer
@@ -141,6 +152,7 @@ def test_doctor_says_which_models_are_there(
         (("m1", "--family", "trees"), "unknown family"),
         (("m1", "--reward", "speed=1"), "no term"),
         (("m1", "--algorithm", "luck"), "ppo or gradient"),
+        (("m1", "--distance", "far"), "manhattan or euclidean"),
         (("m1", "--out", "x.pt"), ".safetensors"),
         (("m1", "--resume", "--out", "nothing"), "no such file"),
         (("m5", "--cores", "1"), "cores"),

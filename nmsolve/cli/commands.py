@@ -465,6 +465,8 @@ class TrainM1Options(TrainOptions):
     family: A[str, Option(help="Generators of training graphs, with commas.")] = "mesh-geo,mesh-comm,mesh-layered"
     side: A[int, Option(min=2, max=16, help="Rows and columns of the processor.")] = 8
     algorithm: A[str, Option(help="ppo (clipped ratio) or gradient (plain policy gradient).")] = "ppo"
+    mean: A[bool, Option("--mean", help="A node's weights are means per channel, not sums.")] = False
+    distance: A[str, Option(help="To the nearest free core: manhattan or euclidean.")] = "manhattan"
     reward: A[str, Option(help="Weights of the reward's terms: deadlock=0,hops=0.5,faults=0.1. [default: as published]")] = ""
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("m1.safetensors")
 

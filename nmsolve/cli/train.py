@@ -35,7 +35,7 @@ def run_train_m1(o: TrainM1Options) -> int:
     for family in families:
         if family not in known:
             raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
-    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward))
+    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward), o.mean, o.distance)
     return _trained(o, how, train)
 
 

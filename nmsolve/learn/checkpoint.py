@@ -80,13 +80,18 @@ def load(path: Path, method: str, shapes: Mapping[str, tuple[int, ...]] | None =
     """
     model = _read(path, method)
     if shapes is not None:
-        found = {name: a.shape for name, a in model.arrays.items()}
-        wrong = sorted(n for n in found.keys() | shapes.keys() if found.get(n) != shapes.get(n))
-        if wrong:
-            name = wrong[0]
-            text = f"array {name!r} has shape {found.get(name, 'none')}"
-            raise InputError(text, str(path), f"{shapes.get(name, 'no such array')}")
+        require_shapes(model, shapes, path)
     return model
+
+
+def require_shapes(model: Checkpoint, shapes: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Raise InputError unless a policy has arrays of just these names and shapes; ``path`` is where it comes from."""
+    found = {name: a.shape for name, a in model.arrays.items()}
+    wrong = sorted(n for n in found.keys() | shapes.keys() if found.get(n) != shapes.get(n))
+    if wrong:
+        name = wrong[0]
+        text = f"array {name!r} has shape {found.get(name, 'none')}"
+        raise InputError(text, str(path), f"{shapes.get(name, 'no such array')}")
 
 
 def _read(path: Path, method: str) -> Checkpoint:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
 
 
-def nearest_first(
-    row: IntArray, col: IntArray, metric: Literal["manhattan", "euclidean"] = "manhattan"
-) -> IntArray:
+def nearest_first(row: IntArray, col: IntArray, metric: str = "manhattan") -> IntArray:
     """Return (c, c) int64: for every core all cores from the nearest to the farthest, of equal ones the lower number first.
 
     Parameters
     ----------
-    row, col : (c,) where the cores lie
+    row, col : (c,) where the cores lie; metric : ``manhattan`` or ``euclidean``
     """
     down, across = np.abs(row[:, None] - row), np.abs(col[:, None] - col)
     # The squares of Euclidean distances have the same order and are whole.

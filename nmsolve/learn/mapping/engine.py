@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from nmsolve.heuristics.mapping.first_fit import FirstFit
 from nmsolve.heuristics.mapping.published.communities import communities_to_chips
 from nmsolve.heuristics.mapping.published.m2.topology import Stopped
 from nmsolve.hw.scores import objective_value
-from nmsolve.learn.checkpoint import Checkpoint, load, model_path, policy_of
+from nmsolve.learn.checkpoint import Checkpoint, model_path, policy_of, require_shapes
 from nmsolve.learn.mapping.allocate import allocate, by_priority
 from nmsolve.learn.mapping.features import node_features, traffic_of
 from nmsolve.learn.mapping.numbering import axes_of
@@ -38,7 +38,7 @@ def m1_model() -> tuple[Checkpoint, Size]:
         size = Size(**model.facts["size"])
     except (KeyError, TypeError):
         raise InputError("a model file without sizes", str(model_path("m1")), "`nmsolve train m1`") from None
-    load(model_path("m1"), "m1", size.shapes)
+    require_shapes(model, size.shapes, model_path("m1"))
     return model, size
 
 
@@ -105,7 +105,7 @@ def placements(
     chips = [np.zeros(problem.n, np.int64)]
     if problem.machine.n_chips > 1:
         chips = communities_to_chips(problem, context.seed, poll)
-    drafts = [_Draft(problem, model, size, chip) for chip in chips]
+    drafts = [_Draft(problem, model, size, chip, poll) for chip in chips]
     for draft in drafts:
         yield "most probable", draft.greedy(TURNS[0])
     rng, made, turn = np.random.default_rng(context.seed), len(drafts), 0
@@ -124,13 +124,21 @@ def placements(
 class _Draft:
     """Placements of all nodes, every one on a given processor (n,)."""
 
-    def __init__(self, problem: MappingProblem, model: Checkpoint, size: Size, chip: IntArray) -> None:
-        self._model, self._size, self._n = model, size, problem.n
-        features = node_features(problem.graph)
+    def __init__(
+        self,
+        problem: MappingProblem,
+        model: Checkpoint,
+        size: Size,
+        chip: IntArray,
+        poll: Callable[[], None],
+    ) -> None:
+        self._model, self._size, self._poll = model, size, poll
+        features = node_features(problem.graph, size.mean)
         self._weight = features[:, -1]
         self._parts = []
         for c in np.unique(chip).tolist():
-            place = processor(problem.machine, c, size.nodes)
+            poll()
+            place = processor(problem.machine, c, size.nodes, size.distance)
             nodes = np.flatnonzero(chip == c)[
                 : len(place.cores)
             ]  # those without a core are left to the repair
@@ -144,6 +152,7 @@ class _Draft:
         if degrees not in self._known:
             bound, out = self._size.bound, []
             for place, _, traffic, features, axes in self._parts:
+                self._poll()
                 seen = view(place, self._size.nodes, axes, traffic, features, degrees)
                 mean, log_deviation = gaussians(
                     self._model.arrays, seen.laplacian[None], seen.features[None], bound

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.learn.mapping.features import FEATURES
+from nmsolve.model.errors import InputError
 from nmsolve.model.types import FloatArray
 
 #: Least and largest logarithm of a standard deviation, in steps between two cores: draws of a trained policy still differ.
@@ -23,13 +24,15 @@ REACH = 0.999
 
 @dataclass(frozen=True)
 class Size:
-    """Sizes of the network.
+    """Sizes of the network, and what placing has to do as training did.
 
     Attributes
     ----------
     nodes : rows of the padded graph (M1.2's N): most nodes, and most cores, of a processor
     hidden, read, full : features per node after each graph convolution and after the readout; width of the hidden layer
     bound : means lie in [-bound, bound]
+    mean : weights of a node are means per channel, not sums (M1.1)
+    distance : ``manhattan`` or ``euclidean``, to the nearest free core (M1.6)
     """
 
     nodes: int = 64
@@ -37,6 +40,12 @@ class Size:
     read: int = 8
     full: int = 160
     bound: float = 1.0
+    mean: bool = False
+    distance: str = "manhattan"
+
+    def __post_init__(self) -> None:
+        if self.distance not in ("manhattan", "euclidean"):
+            raise InputError(f"distance {self.distance!r}", "policy", "manhattan or euclidean")
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -31,9 +30,7 @@ class Processor:
     near: IntArray
 
 
-def processor(
-    machine: Machine, chip: int, most: int, metric: Literal["manhattan", "euclidean"] = "manhattan"
-) -> Processor:
+def processor(machine: Machine, chip: int, most: int, metric: str = "manhattan") -> Processor:
     """Return a chip of the machine; of its usable cores the first ``most`` along the curve."""
     rows, cols = machine.cores
     cores = np.flatnonzero(machine.usable & (machine.chip_of == chip))

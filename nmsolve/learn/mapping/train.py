@@ -46,6 +46,7 @@ class Settings:
     side : rows and columns of the processor; graphs have as many nodes as it has cores
     algorithm : ``ppo`` (clipped ratio, several passes) or ``gradient`` (plain policy gradient, one pass)
     terms : weights of the reward's terms
+    mean, distance : as in :class:`~nmsolve.learn.mapping.policy.Size`
     pool : different graphs per family
     samples : placements drawn per graph
     threshold, most_graphs : an update follows once rewards add up to the threshold, or after so many graphs
@@ -57,6 +58,8 @@ class Settings:
     seed: int = 0
     algorithm: str = "ppo"
     terms: Terms = field(default_factory=Terms)
+    mean: bool = False
+    distance: str = "manhattan"
     pool: int = 256
     samples: int = 32
     threshold: float = 4.0
@@ -89,7 +92,7 @@ class Task(NamedTuple):
 def task_of(family: str, seed: int, place: Processor, machine: Machine, size: Size, terms: Terms) -> Task:
     """Return the graph of a generator with a seed, ready for training."""
     graph = generate(family, nodes=machine.size, seed=seed)
-    features, traffic = node_features(graph), traffic_of(graph, np.arange(graph.n))
+    features, traffic = node_features(graph, size.mean), traffic_of(graph, np.arange(graph.n))
     axes = axes_of(traffic)
     views = [view(place, size.nodes, axes, traffic, features, float(t)) for t in TURNS]
     rewards, rng = Rewards(graph, machine, terms), np.random.default_rng(seed)
@@ -122,8 +125,8 @@ class Trainer:
         torch = require_torch()
         self.settings = settings
         self.machine = Machine("training", (1, 1), (settings.side, settings.side))
-        self.size = size or Size(nodes=self.machine.size)
-        self.place = processor(self.machine, 0, self.size.nodes)
+        self.size = size or Size(self.machine.size, mean=settings.mean, distance=settings.distance)
+        self.place = processor(self.machine, 0, self.size.nodes, self.size.distance)
         start = first_arrays(self.size, settings.seed)
         self.weights, self.optimiser = new_optimiser(start, settings.rate)
         self.rows: list[dict[str, float]] = []

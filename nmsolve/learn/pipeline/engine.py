@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.groups import GroupsEnv
-from nmsolve.learn.checkpoint import Checkpoint, load, model_path, policy_of
+from nmsolve.learn.checkpoint import Checkpoint, model_path, policy_of, require_shapes
 from nmsolve.learn.pipeline.policy import Size, core_features, draw, scores
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
@@ -26,7 +26,7 @@ def m5_model() -> tuple[Checkpoint, Size]:
         size = Size(**model.facts["size"])
     except (KeyError, TypeError):
         raise InputError("a model file without sizes", str(model_path("m5")), "`nmsolve train m5`") from None
-    load(model_path("m5"), "m5", size.shapes)
+    require_shapes(model, size.shapes, model_path("m5"))
     return model, size
 
 
