@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from schedule_exact_support import run_alone
+from schedule_exact_support import Alone, run_alone
 from schedule_reference import optimum
 from schedule_support import random_problem
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import NEVER
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.solvers.schedule import cpsat, mip
+from nmsolve.solvers.schedule import cpsat, exact, mip, turns
 from nmsolve.solvers.schedule.data import horizon, schedule_data
 from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs, models
 from nmsolve.solvers.schedule.spells import MOST_AGAIN, wakings
@@ -140,3 +140,38 @@ def test_models_are_written_to_files(tmp_path):
     assert "starts(" in text and "rule_units" in text and len(paths) == 4
     with pytest.raises(InputError, match="quotient"):
         models(replace(problem, objective="waste"))
+
+
+def test_the_first_turn_is_short_where_a_better_answer_makes_the_model_smaller(monkeypatch):
+    """Without an answer nobody knows how often units are woken again; with one the units' spells are stated."""
+    _, problem = switching(4, 40)
+    seen = []
+
+    def build(data, setting, **known):
+        seen.append((setting, known["again"] is None))
+        return whole_build(data, setting, **known)
+
+    def one_turn(built, solver, name, turn, value):
+        seconds.append(turn.time_left())
+        status = run_model(built, solver, name, turn, value)
+        return "unknown" if len(seconds) == 1 else status
+
+    whole_build, run_model, seconds = cpsat.build, exact.run_model, []
+    monkeypatch.setattr(cpsat, "build", build)
+    monkeypatch.setattr(exact, "run_model", one_turn)
+    context = Alone(problem, 60.0)
+    context.should_stop = lambda: False
+    ScheduleCpSat().run(problem, context)
+    assert seen == [(turns.ORDERS, True), (turns.SPELLS, False)]
+    assert seconds[0] <= turns.SHORT_TURN < seconds[1]
+    assert context.value == context.low
+
+
+def test_two_workers_prove_the_same():
+    for seed in (1, 4):
+        _, problem = switching(seed, 9)
+        alone = run_alone(ScheduleCpSat(), problem)
+        context = Alone(problem, 60.0)
+        context.workers = 2
+        ScheduleCpSat().run(problem, context)
+        assert (context.value, context.low, context.refused) == (alone.value, alone.low, [])

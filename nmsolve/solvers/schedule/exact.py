@@ -11,7 +11,7 @@ from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, mip, ticks
 from nmsolve.solvers.schedule.data import schedule_data
-from nmsolve.solvers.schedule.spells import wakings
+from nmsolve.solvers.schedule.spells import countable, wakings
 from nmsolve.solvers.schedule.turns import Turn, seconds_of, settings_of
 from nmsolve.solvers.search.exact import Worth, run_model
 from nmsolve.solvers.search.rows import Built
@@ -20,6 +20,8 @@ from nmsolve.solvers.search.write_model import require_statable
 
 #: Most variables of a model, about, for CP-SAT and for HiGHS.
 MAX_VARIABLES, MAX_MIP_VARIABLES = 300_000, 60_000
+#: Of models with fewer variables, about, the first turn is short where a better answer would make them smaller.
+SMALL = 5_000
 #: Ticks of all units together, where a waste is stated: they are multiplied by a million.
 MOST_WASTED = 2**40
 
@@ -91,18 +93,20 @@ class ScheduleCpSat:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Solve the model in turns; schedules and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
-        number, status = 0, "unknown"
+        number, status, first = 0, "unknown", True
         while status not in ("optimal", "infeasible") and not context.should_stop():
             start, best, most = _known(problem, context)
             again = wakings(problem, best)
             settings = settings_of(problem, again is not None)
-            turn = Turn(context, seconds_of(number, len(settings), context.time_left()))
+            data = schedule_data(problem, most)
+            short = first and again is None and countable(problem) and data.size < SMALL
+            turn = Turn(context, seconds_of(number, len(settings), context.time_left(), short))
             built = cpsat.build(
-                schedule_data(problem, most), settings[number % len(settings)],
+                data, settings[number % len(settings)],
                 start=start, bound=context.bound(), below=best, again=again,
             )  # fmt: skip
             status = run_model(built, "cpsat", self.name, turn, worth(problem))  # type: ignore[arg-type]
-            number += 1
+            number, first = number + (not short), False
 
 
 class ScheduleHighs:

@@ -27,16 +27,22 @@ MOST_AGAIN = 4
 SECONDS = 2.0
 
 
+def countable(problem: ScheduleProblem) -> bool:
+    """Return whether every waking costs, and idling no less than being off: else spells would be drawn out."""
+    u = problem.units
+    paid = factors(problem).get("energy", 0) > 0 and u.count > 0 and bool((u.switch_energy > 0).all())
+    return paid and bool((u.idle >= u.off).all())
+
+
 def wakings(problem: ScheduleProblem, below: float) -> int | None:
     """Return how often units are woken again, all together, in any schedule that costs no more than ``below``; None if nobody
-    knows, more than :data:`MOST_AGAIN` times, or where idling costs less than being off: spells would be drawn out.
+    knows, more than :data:`MOST_AGAIN` times, or where wakings are not :func:`countable`.
 
     Prices bound what a schedule costs that pays one waking for every unit that it uses. All other wakings come on top.
     """
-    u = problem.units
-    again = factors(problem).get("energy", 0) * int(u.switch_energy.min(initial=NEVER))
-    if not np.isfinite(below) or again <= 0 or not u.count or (u.idle < u.off).any():
+    if not np.isfinite(below) or not countable(problem):
         return None
+    again = factors(problem)["energy"] * int(problem.units.switch_energy.min())
     found = windows(problem)
     program = program_of(problem, found)
     if (found.ends(problem) >= NEVER).any() or program.low > program.high:

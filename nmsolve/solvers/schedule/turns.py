@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import ScheduleProblem
 
-#: Seconds of the first turns.
-FIRST_TURN = 4.0
+#: Seconds of the first turns, and of the very first one where a better answer would make the model smaller.
+FIRST_TURN, SHORT_TURN = 4.0, 1.0
 
 
 class Setting(NamedTuple):
@@ -57,7 +57,7 @@ SPELLS = Setting(1, ORDERS.flags)
 def settings_of(problem: ScheduleProblem, few: bool = False) -> tuple[Setting, ...]:
     """Return the settings of turns that suit a problem, the best first; ``few``: units are on for few spells."""
     if few:
-        return SPELLS, ORDERS
+        return (SPELLS,)
     if problem.resources and not problem.sets.count:
         return ORDERS, RESOURCE_ORDERS, RESOURCES
     return ORDERS, BOUNDS if problem.objective == "makespan" else SUMS
@@ -82,7 +82,8 @@ class Turn:
         return self._context.should_stop() or self._context.worked() >= self._until
 
 
-def seconds_of(number: int, settings: int, left: float) -> float:
-    """Return the seconds of a turn: all that is left where not much more would be left for the next."""
-    seconds = FIRST_TURN * float(2 ** (number // settings))
+def seconds_of(number: int, settings: int, left: float, short: bool = False) -> float:
+    """Return the seconds of a turn: all that is left where not much more would be left for the next; ``short``: the next turn may
+    have a smaller model."""
+    seconds = SHORT_TURN if short else FIRST_TURN * float(2 ** (number // settings))
     return left if left < 1.6 * seconds else seconds
