@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from test_forged_pipelines import climb
 from nmsolve.cli.check_bounds import Proofs, _Passed
 from nmsolve.cli.check_schedule import ScheduleBounds
 from nmsolve.model.bound import Bound, Stage
+from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
@@ -149,6 +151,24 @@ def test_no_steps_of_whole_prices_are_believed() -> None:
                     climbed += found > height >= 0
                     now, height = new, found
     assert climbed >= 0
+
+
+def test_more_does_not_flow_in_than_out(tmp_path: Path) -> None:
+    """It would say that a process starts as early as it ever can, and so that its source must be fast."""
+    slow_or_fast = [{"units": "u", "span": 5, "energy": 1}, {"units": "u", "span": 1, "energy": 10}]
+    steps = [
+        {"name": "x", "alternatives": slow_or_fast},
+        {"name": "y", "span": 1, "energy": 0, "after": ["x"]},
+    ]
+    path = tmp_path / "tasks.json"
+    tasks = [{"name": "a", "processes": steps}]
+    path.write_text(json.dumps({"units": [{"name": "u"}], "tasks": tasks, "objective": "energy"}))
+    problem = load_schedule(path).problem
+    assert optimum(problem, TICKS) == 1
+    certificate = {"method": "prices", "parts": 1, "rows": [0], "shares": [], "messages": [], "tables": False}
+    for flow, ok in ((0, True), (10, False)):
+        claim = Bound(1.0, "prices", "full", certificate | {"flow": [flow], "last": [0, 0]})
+        assert check_schedule_bound(problem, claim).ok == ok
 
 
 def test_certificates_of_one_method_are_none_of_another() -> None:
