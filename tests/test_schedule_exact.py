@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -175,3 +176,30 @@ def test_two_workers_prove_the_same():
         context.workers = 2
         ScheduleCpSat().run(problem, context)
         assert (context.value, context.low, context.refused) == (alone.value, alone.low, [])
+
+
+def test_turns_by_orders_are_longer_where_they_prove_and_bounds_do_not():
+    gangs = random_problem(1, processes=4, units=3)
+    assert (np.diff(gangs.sets.indptr) > 1).any()
+    settings = turns.settings_of(gangs)
+    assert settings == (turns.GANGS, turns.BOUNDS)
+    lengths = [turns.seconds_of(k, settings, 1000.0) for k in range(4)]
+    assert lengths == [2 * turns.FIRST_TURN, turns.FIRST_TURN, 4 * turns.FIRST_TURN, 2 * turns.FIRST_TURN]
+    assert turns.seconds_of(0, settings, 10.0) == 10.0, "too little would be left for the next turn"
+    one = replace(
+        gangs.sets, indptr=np.arange(2), members=np.zeros(1, np.int64), hops=np.zeros((1, 1), np.int64)
+    )
+    assert (
+        turns.settings_of(Fake(one, 4))[0]
+        is turns.settings_of(Fake(gangs.sets, turns.FEW + 1))[0]
+        is turns.ORDERS
+    )
+
+
+class Fake(NamedTuple):
+    """What settings look at."""
+
+    sets: object
+    count: int
+    objective: str = "makespan"
+    resources: tuple = ()

@@ -100,7 +100,7 @@ class ScheduleCpSat:
             settings = settings_of(problem, again is not None)
             data = schedule_data(problem, most)
             short = first and again is None and countable(problem) and data.size < SMALL
-            turn = Turn(context, seconds_of(number, len(settings), context.time_left(), short))
+            turn = Turn(context, seconds_of(number, settings, context.time_left(), short))
             built = cpsat.build(
                 data, settings[number % len(settings)],
                 start=start, bound=context.bound(), below=best, again=again,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import ScheduleProblem
 
@@ -16,10 +18,11 @@ FIRST_TURN, SHORT_TURN = 4.0, 1.0
 
 
 class Setting(NamedTuple):
-    """How CP-SAT runs: how much its linear relaxation holds, and other parameters."""
+    """How CP-SAT runs: how much its linear relaxation holds, other parameters, and how much longer than others its turns are."""
 
     level: int
     flags: dict[str, Any]
+    longer: float = 1.0
 
 
 #: Which of two comes first becomes a variable, and there is no linear relaxation. It finds good answers soon and proves small
@@ -52,6 +55,11 @@ SUMS = Setting(2, {"use_objective_lb_search": True})
 #: of five processes are proved in 0.4 to 7 CPU seconds; with no relaxation in 3 to more than 8, with bounds first in 4 to more
 #: than 10.
 SPELLS = Setting(1, ORDERS.flags)
+#: For makespans of few processes on several units at once: orders prove three networks of five processes in 1 to 6 CPU seconds or
+#: in more than 12; bounds first prove none of them in 6.
+GANGS = Setting(0, ORDERS.flags, 2.0)
+#: Processes up to which that is so.
+FEW = 40
 
 
 def settings_of(problem: ScheduleProblem, few: bool = False) -> tuple[Setting, ...]:
@@ -60,7 +68,10 @@ def settings_of(problem: ScheduleProblem, few: bool = False) -> tuple[Setting, .
         return (SPELLS,)
     if problem.resources and not problem.sets.count:
         return ORDERS, RESOURCE_ORDERS, RESOURCES
-    return ORDERS, BOUNDS if problem.objective == "makespan" else SUMS
+    if problem.objective != "makespan":
+        return ORDERS, SUMS
+    gangs = bool((np.diff(problem.sets.indptr) > 1).any())
+    return (GANGS if gangs and problem.count <= FEW else ORDERS), BOUNDS
 
 
 class Turn:
@@ -82,8 +93,9 @@ class Turn:
         return self._context.should_stop() or self._context.worked() >= self._until
 
 
-def seconds_of(number: int, settings: int, left: float, short: bool = False) -> float:
+def seconds_of(number: int, settings: tuple[Setting, ...], left: float, short: bool = False) -> float:
     """Return the seconds of a turn: all that is left where not much more would be left for the next; ``short``: the next turn may
     have a smaller model."""
-    seconds = SHORT_TURN if short else FIRST_TURN * float(2 ** (number // settings))
+    longer = settings[number % len(settings)].longer
+    seconds = SHORT_TURN if short else longer * FIRST_TURN * float(2 ** (number // len(settings)))
     return left if left < 1.6 * seconds else seconds
