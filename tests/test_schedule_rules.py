@@ -23,6 +23,8 @@ from nmsolve.heuristics.schedule.rules import (
 )
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.schedule.check import schedule_complaint
+from nmsolve.model.schedule.generate import generate_problem
+from nmsolve.model.schedule.problem import NEVER, Edges
 from tests.schedule_support import random_problem
 from tests.search_fakes import QuietContext
 
@@ -49,6 +51,27 @@ def test_engines_offer_what_keeps_deadlines_and_ceilings_only(engine: type) -> N
         assert engine().refuses(problem) is None
         engine().run(problem, context)
         assert context.offers == offers and len(context.notes) == 1 - offers
+
+
+def test_the_published_rule_takes_no_crowds() -> None:
+    """All that is ready waits for units with all others: the work is quadratic, and cannot be interrupted."""
+    few = random_problem(1, 4, 2)
+    wide = generate_problem(200, 50, 256).problem
+    assert PublishedRule().refuses(few) is None and PublishedRule().refuses(wide) is None
+    none = np.zeros(0, np.int64)
+    count = 2**14
+    m = few.modes
+    one = replace(
+        m, first=np.arange(count + 1), span=np.ones(count, np.int64), unit_set=np.full(count, m.unit_set.max()),
+        demand=np.zeros((count, 1), np.int64), energy=np.zeros(count, np.int64), item=np.full(count, -1),
+        working=np.zeros(count, np.int64),
+    )  # fmt: skip
+    zeros, never = np.zeros(count, np.int64), np.full(count, NEVER)
+    crowd = replace(
+        few, labels=tuple(map(str, range(count))), task=zeros, partner=zeros - 1, modes=one, edges=Edges(none, none, none, none),
+        release=zeros, deadline=never, due=never, weight=zeros, ready=None,
+    )  # fmt: skip
+    assert "at once" in str(PublishedRule().refuses(crowd))
 
 
 @settings(max_examples=40, deadline=None)

@@ -29,6 +29,8 @@ from nmsolve.model.types import FloatArray
 CRITERIA = {"idle": m4.IDLE_TICKS, "utilisation": m4.UTILISATION, "reuse": m4.REUSE, "exchange": m4.EXCHANGE}
 #: The order in which M4.5 names them.
 M4_ORDER = ("idle", "utilisation", "reuse", "exchange")
+#: Processes that m4 takes however many are ready at once; else most processes times those that are, about.
+FEW, MOST_LOOKS = 2**12, 10**8
 #: Nothing is preferred.
 NO_TASTE = np.zeros(0)
 
@@ -40,8 +42,10 @@ class PublishedRule:
     finds = "mappings"
 
     def refuses(self, problem: ScheduleProblem) -> str | None:
-        """Nothing."""
-        return None
+        """More processes that are ready at once than it can look at: each waits for units with all others."""
+        if problem.count <= FEW or problem.count * _width(problem) <= MOST_LOOKS:
+            return None
+        return "takes no problems in which so many processes are ready at once"
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Offer its schedule."""
@@ -76,6 +80,17 @@ class Peft:
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Offer its schedule."""
         tell(problem, peft(problem), context, "predicted finish")
+
+
+def _width(problem: ScheduleProblem) -> int:
+    """Return how many processes have as many others before them on their longest path, at most."""
+    level = [0] * problem.count
+    indptr, out = (a.tolist() for a in problem.after)
+    target = problem.edges.target.tolist()
+    for p in problem.order.tolist():
+        for e in out[indptr[p] : indptr[p + 1]]:
+            level[target[e]] = max(level[target[e]], level[p] + 1)
+    return int(np.bincount(level).max())
 
 
 def tell(problem: ScheduleProblem, answer: Schedule, context: Context, move: str) -> None:

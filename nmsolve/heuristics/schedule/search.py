@@ -30,7 +30,15 @@ from nmsolve.heuristics.schedule.decode import (
 from nmsolve.heuristics.schedule.moves import LOAD, Manner, Walk, anneal, copy, cost_of, legal, look
 from nmsolve.heuristics.schedule.prices import mode_prices, prices_after, unit_prices
 from nmsolve.heuristics.schedule.ranks import by_priority
-from nmsolve.heuristics.schedule.rules import NO_TASTE, heft, inserted, peft, published, ranks_of
+from nmsolve.heuristics.schedule.rules import (
+    NO_TASTE,
+    PublishedRule,
+    heft,
+    inserted,
+    peft,
+    published,
+    ranks_of,
+)
 from nmsolve.heuristics.schedule.settle import settle
 from nmsolve.heuristics.schedule.windows import window_of
 from nmsolve.model.engine import Context
@@ -84,7 +92,9 @@ class ScheduleSearch:
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Anneal again and again, each time for longer, from the best schedule known."""
         search = Search(problem, context.seed)
-        for answer in (published(problem), heft(problem), peft(problem), *search.greedy(), *_known(context)):
+        slow = PublishedRule().refuses(problem) is not None
+        first = [] if slow else [published(problem)]
+        for answer in (*first, heft(problem), peft(problem), *search.greedy(), *_known(context)):
             search.take(answer)
         search.tell(context, "first")
         steps, idle = STEPS * problem.count, 0
