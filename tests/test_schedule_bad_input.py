@@ -78,6 +78,10 @@ CANNOT = {
         file(net(step("x", 4), step("y", 4), step("z", 4), period=5)),
         "network 'a' with a period of 5: the work takes at least 12 unit ticks, 2 units have 10 in 5 ticks: 2 too few",
     ),
+    "period, work, just": (
+        file(net(step("x", 4), step("y", 4), step("z", 3), period=5)),
+        "the work takes at least 11 unit ticks, 2 units have 10 in 5 ticks: 1 too few",
+    ),
     "period, one unit": (
         file(net(step("x", 4, sets=["u1"]), step("y", 4, sets=["u1", ["u1", "u2"]]), period=6)),
         "network 'a' with a period of 6: unit 'u1' alone has at least 8 ticks of work in 6 ticks: 2 too few",

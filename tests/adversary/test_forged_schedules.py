@@ -171,6 +171,35 @@ def test_more_does_not_flow_in_than_out(tmp_path: Path) -> None:
         assert check_schedule_bound(problem, claim).ok == ok
 
 
+def test_prices_that_once_would_have_passed(tmp_path: Path) -> None:
+    """One by one what a re-check must not forget: loads before heads, ceilings, capacities."""
+    path, bare = tmp_path / "tasks.json", {"parts": 1, "shares": [], "messages": [], "tables": False}
+    loading = {"name": "x", "span": 3, "weights": {"name": "w", "bytes": 8}}
+    content = {
+        "units": [{"name": "u"}],
+        "network": {"load_bandwidth": 4},
+        "tasks": [{"name": "a", "processes": [loading]}],
+    }
+    path.write_text(json.dumps(content))
+    problem = load_schedule(path).problem
+    claim = Bound(5e-324, "prices", "full", bare | {"rows": [1], "shares": [2]})
+    assert check_schedule_bound(problem, claim).value == optimum(problem, TICKS) == 5
+    for most in (5.0, 4.0):  # what just keeps a ceiling is a schedule
+        held = replace(problem, ceilings=(("makespan", most),))
+        none = Bound(math.inf, "critical-path", "full", {"status": "infeasible"})
+        assert check_schedule_bound(held, none).ok == (most < 5)
+    steps = [{"name": name, "span": 3} for name in "xy"]
+    path.write_text(
+        json.dumps(content | {"tasks": [{"name": "a", "processes": steps}], "objective": "energy"})
+    )
+    held = replace(load_schedule(path).problem, ceilings=(("makespan", 10.0),))
+    assert check_schedule_bound(held, Bound(5e-324, "prices", "full", bare | {"rows": [5]})).value <= 0
+    project = tmp_path / "p.rcp"
+    project.write_text("2 1\n2\n3 1 0\n3 1 0\n")
+    both = load_schedule(project).problem
+    assert not check_schedule_bound(both, Bound(5e-324, "prices", "full", bare | {"rows": [1]})).value > 3
+
+
 def test_certificates_of_one_method_are_none_of_another() -> None:
     for problem, best in cases():
         for method in RECHECKS:
