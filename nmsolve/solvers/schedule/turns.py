@@ -54,7 +54,7 @@ SUMS = Setting(2, {"use_objective_lb_search": True})
 #: For sums where units are on for few spells (:mod:`.spells`): orders as variables and a relaxation. Energies of three networks
 #: of five processes are proved in 0.4 to 7 CPU seconds; with no relaxation in 3 to more than 8, with bounds first in 4 to more
 #: than 10.
-SPELLS = Setting(1, ORDERS.flags)
+SPELLS = Setting(1, ORDERS.flags, 4.0)
 #: For makespans of few processes on several units at once: orders prove three networks of five processes in 1 to 6 CPU seconds or
 #: in more than 12; bounds first prove none of them in 6.
 GANGS = Setting(0, ORDERS.flags, 2.0)
