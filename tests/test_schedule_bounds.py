@@ -14,6 +14,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.schedule.problem import Edges, Modes, ScheduleProblem
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
 from nmsolve.solvers.schedule.recheck import check_schedule_bound as check
+from nmsolve.solvers.schedule.recheck_conflict import impossible
 from tests.schedule_support import random_problem, random_schedule
 from tests.search_fakes import QuietContext
 
@@ -138,6 +139,48 @@ def test_windows_prove_more_than_loads() -> None:
     bounds = {b.method: b.value for b in found(problem)}
     assert bounds["energetic"] == 16.0
     assert bounds["prices"] < 16.0
+
+
+def two_in_turn() -> ScheduleProblem:
+    """Two processes of 4 ticks that take all there is of one resource."""
+    one = np.ones(2, np.int64)
+    return random_problem(
+        0, 2, 1, 1, release=one * 0, ready=None, capacity=np.ones(1, np.int64), edges=Edges(*np.zeros((4, 0), np.int64)),
+        modes=Modes(np.arange(3), one * 4, one * -1, one[:, None], one, one * -1, one * 0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("window", [[0, 8, 8], [0, 4, 8], [2, 6, 8]])
+def test_a_window_that_is_just_full_proves_nothing(window: list[int]) -> None:
+    """Both end by 8: all of 0 to 8 is full; one may come after 4, and each may work 2 ticks only from 2 to 6."""
+    fit = {"method": "energetic", "rows": [0, 1], "window": window}
+    assert not check(two_in_turn(), Bound(9.0, "energetic", certificate=fit), 1.0).ok
+    tight = {**fit, "window": [0, 7, 7]}
+    assert check(two_in_turn(), Bound(8.0, "energetic", certificate=tight), 1.0).ok
+
+
+def test_lateness_by_paths_is_that_of_the_fastest_mode() -> None:
+    one = np.ones(1, np.int64)
+    problem = random_problem(
+        0, 1, 1, 0, objective="tardiness", release=one * 0, ready=None, due=one, weight=one,
+        edges=Edges(*np.zeros((4, 0), np.int64)),
+        modes=Modes(np.array([0, 2]), np.array([9, 2]), np.array([-1, -1]), np.zeros((2, 0), np.int64), np.zeros(2, np.int64),
+                    np.array([-1, -1]), np.zeros(2, np.int64)),
+    )  # fmt: skip
+    assert [b.value for b in found(problem)] == [1.0]
+    assert not check(problem, Bound(2.0, "critical-path", certificate={"method": "critical-path"}), 1.0).ok
+
+
+def test_work_that_just_fits_before_its_deadline_is_no_conflict() -> None:
+    def on_one_unit(deadline: int) -> ScheduleProblem:
+        two = np.ones(2, np.int64)
+        return random_problem(
+            0, 2, 1, 0, release=two * 0, ready=None, deadline=two * deadline, edges=Edges(*np.zeros((4, 0), np.int64)),
+            modes=Modes(np.arange(3), two * 4, two * 0, np.zeros((2, 0), np.int64), two, two * -1, two * 0),
+        )  # fmt: skip
+
+    assert impossible(on_one_unit(8), 1.0) is None
+    assert impossible(on_one_unit(7), 1.0) is True
 
 
 @settings(deadline=None)

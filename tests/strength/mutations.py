@@ -416,6 +416,8 @@ MUTATIONS = [
              "w, -np.arange(problem.count) * sizes, table)"),
     Mutation("sampling", "units have no prices", _GENERAL + "sampling", _L + "sampling.py",
              "PRICES = (1.0, 0.3, 2.0, 0.0, 3.0)", "PRICES = (0.0,)"),
+    Mutation("schedule-counting", "no paths", _GENERAL + "counting", _V + "program.py",
+             "return 0 < e.count <= MOST_FLOWS and int(", "return False and int("),
     Mutation("schedule-search", "only the start", _GENERAL + "search", _L + "search.py",
              "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
     Mutation("schedule-search", "only the start, energy", _GENERAL + "search_energy", _L + "search.py",

@@ -14,11 +14,13 @@ from nmsolve.solvers.mapping.joint.registry import REGISTRY as JOINT
 from nmsolve.solvers.mapping.registry import REGISTRY as MAPPING
 from nmsolve.solvers.pipeline.registry import REGISTRY as PIPELINE
 from nmsolve.solvers.routing.registry import REGISTRY as ROUTING
+from nmsolve.solvers.schedule.registry import REGISTRY as SCHEDULE
 
 #: Engines that run a solver or a partitioner of others: its strength is not ours.
 OUTSIDE = {
     "metis", "kaminpar", "mtkahypar", "cpsat", "mip", "joint-cpsat", "joint-mip", "route-cpsat", "route-mip",
     "pipeline-cpsat", "pipeline-mip", "assign-cpsat", "assign-highs", "network-cpsat", "makespan-cpsat",
+    "schedule-cpsat", "schedule-highs",
 }  # fmt: skip
 HERE = Path(__file__).resolve().parent
 
@@ -32,8 +34,9 @@ HERE = Path(__file__).resolve().parent
         (ROUTING, ("routing",)),
         (PIPELINE, ("pipeline",)),
         (ASSIGNMENT, ("assign",)),
+        (SCHEDULE, ("schedule", "schedule_search")),
     ],
-    ids=["mapping", "joint", "routed", "routing", "pipeline", "assignment"],
+    ids=["mapping", "joint", "routed", "routing", "pipeline", "assignment", "schedule"],
 )
 def test_every_engine_has_a_floor(registry: dict[str, object], files: tuple[str, ...]) -> None:
     tests = tuple(f"test_strength_{name}.py::" for name in files)
@@ -48,7 +51,8 @@ def test_every_mutation_has_its_test_and_every_test_its_mutation() -> None:
         if path != Path(__file__).resolve()
         for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
     }
-    assert {m.test for m in MUTATIONS} == tests
+    assert {m.test for m in MUTATIONS if m.floor} == tests
+    assert all((HERE / m.test.split("::")[0]).is_file() for m in MUTATIONS)
 
 
 @pytest.mark.parametrize("file", sorted({m.file for m in MUTATIONS}))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counted import Counted
-from strength_cases import at_most
+from strength_cases import at_least, at_most
 
 from nmsolve.heuristics.schedule import search as module
 from nmsolve.heuristics.schedule.rules import Heft, Peft, PublishedRule
@@ -19,6 +19,7 @@ from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.model.schedule.generate import generate_problem
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.schedule.bounds import ScheduleCounting
 from nmsolve.solvers.schedule.referee import ScheduleReferee
 
 
@@ -57,6 +58,11 @@ def test_peft() -> None:
 def test_sampling() -> None:
     """Fails if units have no prices."""
     at_most(run(Sampling(), NETWORKS, stops=60).value, 257)
+
+
+def test_counting() -> None:
+    """Fails if paths are left out."""
+    at_least(run(ScheduleCounting(), NETWORKS).bound(), 180)
 
 
 def test_search() -> None:

@@ -139,7 +139,8 @@ def ground_of(problem: ScheduleProblem) -> Ground:
     lane = np.concatenate([[0], np.cumsum(uses.sum(axis=0))])
     limit = np.full(len(OBJECTIVES), NEVER, np.int64)
     for name, ceiling in problem.ceilings:
-        limit[list(OBJECTIVES).index(name)] = int(min(ceiling, float(NEVER)))
+        k = list(OBJECTIVES).index(name)
+        limit[k] = min(int(limit[k]), int(min(ceiling, float(NEVER))))
     factor = np.zeros(len(OBJECTIVES) - 1, np.int64)
     for name, weight in problem.weights:
         factor[list(OBJECTIVES).index(name)] = weight

@@ -62,7 +62,7 @@ def tasks_from_runs(runs: Sequence[PlannedRun], machine: Machine, frames: int = 
     Raises
     ------
     InputError : plans with different units of time, a stage on a host, stages in a circle or of a training network, more cores
-        than the machine has, or other cores
+        than the machine has, or other cores, or a bandwidth below a byte per tick
     """
     units = {run.unit for run in runs}
     if len(units) > 1:
@@ -76,7 +76,13 @@ def tasks_from_runs(runs: Sequence[PlannedRun], machine: Machine, frames: int = 
     tick = _tick([load.load for load in loads])
     row = _in_a_row(machine)
     seconds = SECONDS.get(runs[0].unit, 0.0) * tick
-    bandwidth = int(min(run.bandwidth for run in runs) * seconds)
+    slowest = min(runs, key=lambda run: run.bandwidth)
+    bandwidth = int(slowest.bandwidth * seconds * (1 + 1e-12))
+    if slowest.bandwidth * seconds > 0 and bandwidth == 0:
+        raise InputError(
+            f"a core takes in {slowest.bandwidth * seconds:.3g} bytes per tick", slowest.where,
+            "a bandwidth of at least a byte in a thousandth of the slowest stage's time",
+        )  # fmt: skip
     names = _names([run.problem.name for run in runs])
     tasks = [
         Task(name, _processes(name, run, load, tick, row))
