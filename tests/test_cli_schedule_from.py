@@ -171,7 +171,9 @@ def test_plans_that_are_no_processes_are_refused_in_one_line() -> None:
     fine = made([1.0, 2.0], [2, 2], [(0, 1)])
     assert tasks_from_runs([fine], load_machine("mesh:2x2")).tasks
     assert "runs/x: a core takes in 0.001 bytes per tick" in refusal(replace(fine, bandwidth=1e6))
-    assert tasks_from_runs([replace(fine, bandwidth=0.0)], load_machine("mesh:2x2")).network.load_bandwidth == 0
+    assert (
+        tasks_from_runs([replace(fine, bandwidth=0.0)], load_machine("mesh:2x2")).network.load_bandwidth == 0
+    )
     assert "stage 1 runs on a host" in refusal(
         replace(fine, plan=PipelinePlan(np.array([0, 1]), np.array([2, 0])), problem=replace(
             fine.problem, hosts=1, host_time=np.array([1.0, 1.0])))
