@@ -199,3 +199,14 @@ def test_the_table_has_the_unit_of_the_search_that_runs() -> None:
     table.close()
     figures = [line.split("*")[1].split()[:2] for line in stream.getvalue().splitlines() if "*" in line]
     assert figures == [["1.229907", "ms"], ["1.229907", "mJ"], ["1.229907", "mJ"]]
+
+
+def test_an_objective_that_ends_at_0_is_drawn(recwarn: pytest.WarningsRecorder) -> None:
+    from nmsolve.cli.pictures import convergence
+
+    events = (
+        Event(0.1, "bound", "star", None, 0.0),
+        *(Event(t, "incumbent", "a", v) for t, v in ((0.2, 9.0), (0.5, 0.0))),
+    )
+    assert "<svg" in convergence(events, 1.0, "full")
+    assert not recwarn.list

@@ -124,7 +124,7 @@ def convergence(events: Sequence[Event], end: float, scope: str, unit: str = "")
         ax.step(bound_times, bound_values, where="post", color=INK, lw=1.4, label=f"bound ({scope})")
     if values.size and bound_values.size:
         final, first = values[-1], values[0]
-        if first > 4 * final:  # a poor first answer would press everything else flat
+        if first > 4 * final > 0:  # a poor first answer would press everything else flat
             ax.set_ylim(0, 2.2 * final)
     ax.set_ylim(bottom=0)
     ax.set(xlim=(0, max(end, 1e-9)), xlabel="seconds since start", ylabel="objective")
