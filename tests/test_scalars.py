@@ -96,6 +96,14 @@ def test_equal_and_known_steps_go() -> None:
     assert shorter.count == 0 and shorter.run({"n": 5}) == {"zero": 0, "half": 5, "wide": 5}
 
 
+def test_a_half_over_one_is_rounded_down() -> None:
+    b = Builder()
+    n = b.symbol("n", True)
+    b.results["r"] = b.add("floordiv", b.const(Fraction(1, 2)), b.add("floordiv", n, n))
+    shorter, _ = optimised(b.program())
+    assert shorter.run({"n": 5}) == b.program().run({"n": 5}) == {"r": 0}
+
+
 def test_a_program_says_what_is_missing() -> None:
     b = Builder()
     b.results["r"] = b.add("floordiv", b.const(1), b.symbol("n", True))

@@ -121,7 +121,7 @@ def floor_div(a: Any, b: Any) -> Any:
     """floor(a / b) for b > 0, with nested divisions in one: floor((floor(x / 2) + 3) / 2) is floor((x + 6) / 4)."""
     if type(a) is int and type(b) is int:
         return a // b
-    if b == 1:
+    if b == 1 and (type(a) is int or getattr(a, "is_integer", False)):
         return plain(a)
     import sympy
 
