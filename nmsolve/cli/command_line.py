@@ -10,9 +10,10 @@ from typing import Any
 def as_command(name: str, o: Any, always: tuple[str, ...] = (), never: tuple[str, ...] = ()) -> str:
     """Return the command that gives these options, quoted for a shell, without options that have their default.
 
-    ``always`` are options to show even so; ``never`` are options to leave out, as they do not change the answer.
+    ``name`` may have several words. ``always`` are options to show even so; ``never`` are options to leave out, as they do not
+    change the answer.
     """
-    words, stated = ["nmsolve", name], []
+    words, stated = ["nmsolve", *name.split()], []
     for field in fields(o):
         value, option = getattr(o, field.name), f"--{field.name.replace('_', '-')}"
         if field.default is MISSING or field.name == "mapping":

@@ -107,6 +107,7 @@ app.command("simulate")(from_options(commands.SimulateOptions, "simulate:run_sim
 app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
 app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))
 app.command("bench")(from_options(commands.BenchOptions, "bench.run:run_bench"))
+app.command("bench learn")(from_options(commands.BenchLearnOptions, "bench.learn.run:run_bench_learn"))
 app.command("explain")(from_options(commands.ExplainOptions, "explain:run_explain"))
 app.command("explain route")(from_options(commands.ExplainRouteOptions, "explain:run_explain_route"))
 app.command("explain pipeline")(from_options(commands.ExplainPipelineOptions, "explain:run_explain_pipeline"))
