@@ -6,7 +6,9 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
+from nmsolve.heuristics.mapping.placement.directed import ARMS
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
+from nmsolve.heuristics.mapping.placement.moves import Moves
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
@@ -43,6 +45,8 @@ class Anneal:
     name = "anneal"
     finds = "mappings"
     refuses = takes(PLACEMENT)
+    #: Kinds of moves among which a bandit chooses; none: all moves are within the window.
+    arms: tuple[str, ...] = ()
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until time is up."""
@@ -56,15 +60,26 @@ class Anneal:
                 return
             context.offer(start, "first fit")
         if temperature_scale(data) > 0 and not context.should_stop():
-            _Plan(data, start, context, seconds).run(warm)
+            _Plan(data, start, context, seconds, self.arms).run(warm)
+
+
+class AnnealByArms(Anneal):
+    """The same with directed moves; the shares and gains of the kinds are noted in the events at the end."""
+
+    name = "anneal-arms"
+    arms = ARMS
 
 
 class _Plan:
     """One run of the engine: the local search, the best placement, and the time that each stage may take."""
 
-    def __init__(self, data: PlacementData, start: IntArray, context: Context, seconds: float) -> None:
+    def __init__(
+        self, data: PlacementData, start: IntArray, context: Context, seconds: float, arms: tuple[str, ...]
+    ) -> None:
         self._context, self._seconds, self._began = context, seconds, context.time_left()
         self._search = new_local_search(data, context.seed)
+        if arms:
+            self._search.moves = Moves(data, arms, True, context.seed)
         self._search.place(start)
         self._scale = temperature_scale(data)
         self._hot, self._cold = HOT * self._scale, COLD * self._scale
@@ -91,6 +106,8 @@ class _Plan:
             self._adopt()
             loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
             Neighbourhoods(self._search, self._best, self._context, loose, self._cold, work).run()
+        if self._search.moves is not None:
+            self._context.note(self._search.moves.summary())
 
     def _several(self, axes: FloatArray | None) -> None:
         """Make quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
