@@ -5,9 +5,9 @@ import pytest
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import placement_data
-from nmsolve.heuristics.mapping.placement.directed import ARMS, BORDER, WINDOW
+from nmsolve.heuristics.mapping.placement.directed import ARMS, BORDER, DIRECTED_STATS, WINDOW
 from nmsolve.heuristics.mapping.placement.local_search import DirectSearch, TableSearch, search_cost
-from nmsolve.heuristics.mapping.placement.moves import DOUBLINGS, FLOOR, Moves, clusters, new_aims
+from nmsolve.heuristics.mapping.placement.moves import CLUSTER, FLOOR, Moves, clusters, new_aims
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -77,13 +77,16 @@ def test_the_seed_decides(kind):
 
 def test_the_bandit_draws_what_pays_and_every_kind_sometimes():
     search = placed(TableSearch, problem("chips"), ARMS, learns=True)
-    search.anneal(4000, 30.0, 3)
-    first = search.moves.tally.copy()
-    for _ in range(20):
+    for _ in range(10):
         search.anneal(4000, 3.0, 3)
-    assert (first[:, 0] > 0).all()
+    assert (search.moves.tally[:, 0] > 0).all()
+    stats, work = np.ones((len(ARMS), DIRECTED_STATS)), np.full(len(ARMS), 1e6)
+    work[0] = 1e4  # a hundred times the gain for its work
+    for _ in range(60):
+        search.moves.learn(stats, work)
     share = np.diff(search.moves.ends(), prepend=0.0)
-    assert share.min() >= FLOOR - 1e-12 and share.max() > 2 / len(ARMS)
+    assert share.min() >= FLOOR - 1e-12 and share[0] > 0.7
+    assert "uniform" in search.moves.summary()
 
 
 def test_moves_over_borders_stay_near_them():
@@ -100,16 +103,16 @@ def test_moves_over_borders_stay_near_them():
 
 
 def test_a_node_goes_to_its_neighbours():
-    """Node 0 sits in a corner, its three neighbours in the other: every directed kind but one brings it there in few moves."""
+    """Node 0 sits in a corner, its three neighbours in the other; a window of one line takes long to bring them together."""
     graph = LogicGraph.from_edges(4, [0, 0, 0], [1, 2, 3], [10.0, 10.0, 10.0])
     p = MappingProblem(graph, Machine("mesh", (1, 1), (30, 30), capacity=ONE))
     core = np.array([0, 899, 898, 869])
     for arm, wins in (("centroid", True), ("neighbour", True), ("window", False)):
         search = placed(DirectSearch, p, (arm,))
         search.place(core)
-        search.anneal(64, 1e-9, 3)
-        x, y = search.core()[0] % 30, search.core()[0] // 30
-        assert bool(min(x, y) > 20) == wins, arm
+        search.anneal(64, 1e-9, 1)
+        cost = search_cost(search)
+        assert cost < 300 if wins else cost > 1000, (arm, cost)
 
 
 def test_clusters_are_joined_by_the_heaviest_traffic():
@@ -121,7 +124,7 @@ def test_clusters_are_joined_by_the_heaviest_traffic():
     graph = LogicGraph.from_edges(48, order[source], order[target], weight.astype(float))
     data = placement_data(MappingProblem(graph, Machine("mesh", (1, 1), (7, 7), capacity=ONE)))
     group = clusters(data)
-    assert np.bincount(group).max() <= 2**DOUBLINGS
+    assert np.bincount(group).max() <= CLUSTER
     inside = group[order[source]] == group[order[target]]
     assert inside[weight == 1].sum() == 0 and inside[weight == 20].mean() > 0.3
     aims = new_aims(data)

@@ -21,8 +21,8 @@ FLOOR = 0.02
 DISCOUNT = 0.9
 #: Nominal ns that finding a goal adds to a proposal, by kind, and of a neighbour entry read for it.
 AIMED, READ = (0.0, 0.0, 6.0, 6.0, 12.0, 6.0, 6.0), 1.5
-#: Times that clusters may double for the kind "community".
-DOUBLINGS = 3
+#: Nodes of a cluster for the kind "community", at most, and rounds of joining.
+CLUSTER, ROUNDS = 8, 8
 
 
 class Moves:
@@ -111,7 +111,7 @@ def clusters(data: PlacementData) -> IntArray:
 
     group = np.arange(data.n)
     traffic = csr_array((data.weights, data.indices, data.indptr), shape=(data.n, data.n)).tocoo()
-    for _ in range(DOUBLINGS):
+    for _ in range(ROUNDS):
         count = int(group.max()) + 1
         between = csr_array(
             (traffic.data, (group[traffic.row], group[traffic.col])), shape=(count, count)
@@ -124,7 +124,7 @@ def clusters(data: PlacementData) -> IntArray:
             / (size[a] * size[b])
             * (1 + 1e-9 * ((np.minimum(a, b) * 7919 + np.maximum(a, b)) % 1009))
         )
-        keep = a != b
+        keep = (a != b) & (size[a] + size[b] <= CLUSTER)
         a, b, value = a[keep], b[keep], value[keep]
         order = np.argsort(value, kind="stable")
         choice = np.full(count, -1)
