@@ -1,4 +1,4 @@
-"""What kinds of moves are worth inside annealing, one node per core; the tables of docs/moves.md.
+"""What kinds of moves are worth inside annealing, one node per core; for docs/learning.md.
 
 ``python bench/moves.py [--nodes 256] [--seconds 0.5] [--graphs 5] [--seeds 3] [--kinds geo,comm,layered,rnd] [--chips 1]``
 anneals held-out graphs of ``nmsolve generate mesh-*`` from hot to frozen and descends, once per rival: moves to any core, one
