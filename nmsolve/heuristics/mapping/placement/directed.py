@@ -72,13 +72,13 @@ def _inside(line: int, length: int, wrap: bool) -> int:
 
 
 @embedded_callee
-def _pick(bits: Any, end: int) -> int:
+def _pick(bits: Any, end: int) -> Any:
     """A whole number below ``end`` from 16 random bits."""
     return np.int64((bits * np.uint64(end)) >> np.uint64(16))
 
 
 @embedded_callee
-def _centroid(aims: Aims, u: int, cx: Int32Array, cy: Int32Array, grid: Any) -> tuple[int, int]:
+def _centroid(aims: Aims, u: int, cx: Int32Array, cy: Int32Array, grid: Any) -> Any:
     """The column and the row nearest to the mean of ``u``'s neighbours, weighted by traffic."""
     cols, rows = grid.dx.shape[0], grid.dy.shape[0]
     x0, y0 = np.int64(cx[u]), np.int64(cy[u])
@@ -96,7 +96,7 @@ def _centroid(aims: Aims, u: int, cx: Int32Array, cy: Int32Array, grid: Any) -> 
 
 
 @embedded_callee
-def _goal(aims: Aims, arm: int, u: int, draw: Any) -> int:
+def _goal(aims: Aims, arm: int, u: int, draw: Any) -> Any:
     """The node near which ``u`` is to go; ``u`` itself if there is none. ``draw`` are 32 random bits."""
     low, high = draw & np.uint64(0xFFFF), draw >> np.uint64(16)
     if arm == COMMUNITY:
