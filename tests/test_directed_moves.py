@@ -1,5 +1,7 @@
 """Annealing by kinds of moves: every kind keeps the rules and counts right; the choice depends on the seed only."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.solvers.mapping.api import solve
 
 ONE = {"neurons": 1}
 BOARDS = {
@@ -131,3 +134,14 @@ def test_clusters_are_joined_by_the_heaviest_traffic():
     for u in range(48):
         mates = aims.members[aims.first[aims.group[u]] : aims.first[aims.group[u] + 1]]
         assert sorted(mates) == np.flatnonzero(group == group[u]).tolist()
+
+
+def test_the_events_say_what_every_kind_did():
+    """The engine's last note has the share, the accepted moves and the gain of every kind."""
+    p = MappingProblem(problem("mesh").graph, BOARDS["chips"])
+    result = solve(p, time_limit=0.3, engines=["anneal-arms"], seed=1)
+    (note,) = [
+        e.text for e in result.events if e.kind == "note" and e.engine == "anneal-arms" and "arms (" in e.text
+    ]
+    shares = [float(share) for share in re.findall(r"[a-z]+ ([\d.e+-]+)%/\d+/[\d.e+]+", note)]
+    assert len(shares) == len(ARMS) and sum(shares) == pytest.approx(100, abs=1.0)

@@ -106,7 +106,10 @@ def new_aims(data: PlacementData) -> Aims:
 
 
 def clusters(data: PlacementData) -> IntArray:
-    """Return (n,) the cluster of every node: those with the densest traffic for both join, at most ``DOUBLINGS`` times."""
+    """Return (n,) the cluster of every node: the two with the densest traffic for one another join.
+
+    That ends after :data:`ROUNDS` rounds; no cluster has more than :data:`CLUSTER` nodes.
+    """
     from scipy.sparse import csr_array
 
     group = np.arange(data.n)
