@@ -57,6 +57,31 @@ def test_ppo_and_the_plain_gradient_both_raise_the_reward() -> None:
         assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.05
 
 
+def test_all_tensors_of_training_are_on_the_gpu_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said to have a GPU, torch is asked for it every time; here the processor answers in its place."""
+    torch = pytest.importorskip("torch")
+    from nmsolve.learn.mapping import train as m1
+    from nmsolve.learn.pipeline import train as m5
+
+    asked, real = [], torch.as_tensor
+
+    def as_tensor(array: object, dtype: object = None, device: str | None = None) -> object:
+        asked.append(device)
+        return real(array, dtype=dtype)
+
+    monkeypatch.setattr(torch, "as_tensor", as_tensor)
+    monkeypatch.setattr(torch, "from_numpy", None)
+    for gpu in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda gpu=gpu: gpu)
+        for trainer in (
+            m1.Trainer(m1.Settings(("mesh-comm",), 4, pool=1)),
+            m5.Trainer(m5.Settings((4,), (4, 6))),
+        ):
+            asked.clear()
+            trainer.update()
+            assert len(asked) > 1 and set(asked) == {"cuda" if gpu else "cpu"}
+
+
 def test_placing_does_as_training_did(call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Means of weights and the distance to free cores are kept with the model, and change the answer."""
     pytest.importorskip("torch")

@@ -25,20 +25,32 @@ def require_torch() -> Any:
     return torch
 
 
+def tensor(array: Any, dtype: Any = None) -> Any:
+    """Return an array as a tensor where training runs: on the GPU if there is one, else on the processor."""
+    torch = require_torch()
+    return torch.as_tensor(array, dtype=dtype, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
+def plain(found: Any) -> FloatArray:
+    """Return a tensor as an array of its own, wherever it is."""
+    out: FloatArray = found.detach().cpu().numpy().copy()
+    return out
+
+
 def new_optimiser(arrays: Mapping[str, FloatArray], rate: float) -> tuple[dict[str, Any], Any]:
     """Return the arrays as weights to train, and Adam for them."""
     torch = require_torch()
-    weights = {name: torch.tensor(a, dtype=torch.float32, requires_grad=True) for name, a in arrays.items()}
+    weights = {name: tensor(a.copy(), torch.float32).requires_grad_() for name, a in arrays.items()}
     return weights, torch.optim.Adam(weights.values(), lr=rate)
 
 
 def arrays_of(weights: Mapping[str, Any], optimiser: Any) -> dict[str, FloatArray]:
     """Return weights and both of Adam's means as arrays, and its number of steps."""
-    out = {f"weight/{name}": w.detach().numpy().copy() for name, w in weights.items()}
+    out = {f"weight/{name}": plain(w) for name, w in weights.items()}
     for name, w in weights.items():
         state = optimiser.state.get(w, {})
         for kind in ("exp_avg", "exp_avg_sq"):
-            out[f"{kind}/{name}"] = state[kind].numpy().copy() if state else np.zeros(w.shape, np.float32)
+            out[f"{kind}/{name}"] = plain(state[kind]) if state else np.zeros(w.shape, np.float32)
         out[f"step/{name}"] = np.array([float(state["step"]) if state else 0.0], np.float32)
     return out
 
@@ -55,7 +67,7 @@ def restored(state: Checkpoint, weights: Mapping[str, Any], optimiser: Any) -> N
                 f"it has no weights {name!r} of this shape", "--resume", "the state of this training"
             )
         with torch.no_grad():
-            w.copy_(torch.tensor(kept["weight"]))
-        optimiser.state[w] = {k: torch.tensor(kept[k]) for k in ("exp_avg", "exp_avg_sq")} | {
+            w.copy_(tensor(kept["weight"]))
+        optimiser.state[w] = {k: tensor(np.array(kept[k])) for k in ("exp_avg", "exp_avg_sq")} | {
             "step": torch.tensor(float(kept["step"][0]))  # type: ignore[index]
         }

@@ -24,7 +24,7 @@ from nmsolve.learn.mapping.policy import Size, draw, first_arrays, gaussians, pl
 from nmsolve.learn.mapping.processor import Processor, processor, view
 from nmsolve.learn.mapping.reward import Rewards, Terms
 from nmsolve.learn.progress import Training, card_of, rows_of
-from nmsolve.learn.torch_state import arrays_of, new_optimiser, require_torch, restored
+from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_torch, restored, tensor
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine
@@ -134,7 +134,7 @@ class Trainer:
         if state is not None:
             restored(state, self.weights, self.optimiser)
             self.rows, self.graphs = rows_of(state), int(state.facts["graphs"])
-        self._line = torch.as_tensor(places(len(self.place.cores), self.size.bound), dtype=torch.float32)
+        self._line = tensor(places(len(self.place.cores), self.size.bound), torch.float32)
         self._step = step(len(self.place.cores), self.size.bound)
         self._task = lru_cache(maxsize=None)(self._make)
 
@@ -182,10 +182,8 @@ class Trainer:
             self.graphs += 1
             laplacian, features, row = task.laplacians[turn], task.features[turn], task.rows[turn]
             with torch.no_grad():
-                score = self._log_probabilities(
-                    torch.as_tensor(laplacian[None]), torch.as_tensor(features[None])
-                )
-            log = score[0].numpy().astype(np.float64)
+                score = self._log_probabilities(tensor(laplacian[None]), tensor(features[None]))
+            log = plain(score[0]).astype(np.float64)
             action = draw(np.exp(log), how.samples, rng)
             at = allocate(np.ascontiguousarray(action[:, row]), task.order, self.place.near)
             reward = 1.0 + task.rewards(self.place.cores[at]) / task.chance
@@ -196,10 +194,7 @@ class Trainer:
             seen.append(float(reward.mean()))
             total += max(0.0, seen[-1])
         kinds = (torch.float32, torch.float32, torch.int64, torch.float32, torch.float32)
-        stacked = (
-            torch.as_tensor(np.stack(p), dtype=t)
-            for p, t in zip(zip(*parts, strict=True), kinds, strict=True)
-        )
+        stacked = (tensor(np.stack(p), t) for p, t in zip(zip(*parts, strict=True), kinds, strict=True))
         batch = Batch(*stacked)
         return batch, float(np.mean(seen)), float(torch.exp(batch.before).mean())
 
@@ -229,7 +224,7 @@ class Trainer:
 
     def checkpoint(self) -> Checkpoint:
         """Return the policy as it is now."""
-        arrays = {name: w.detach().numpy().copy() for name, w in self.weights.items()}
+        arrays = {name: plain(w) for name, w in self.weights.items()}
         return Checkpoint("m1", arrays, {"size": asdict(self.size), "how": self.how, "updates": self.updates})
 
     def state(self) -> Checkpoint:

@@ -21,7 +21,7 @@ from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.pipeline.engine import steps_of
 from nmsolve.learn.pipeline.policy import Size, core_features, draw, first_arrays, scores
 from nmsolve.learn.progress import Training, card_of, rows_of
-from nmsolve.learn.torch_state import arrays_of, new_optimiser, require_torch, restored
+from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_torch, restored, tensor
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
@@ -157,7 +157,7 @@ class Trainer:
         seen = np.stack([env.reset()[0] for env in envs])
         running, best = np.ones(how.episodes, bool), float("inf")
         features, actions, rewards, alive = [], [], [], []
-        arrays = {name: w.detach().numpy() for name, w in self.weights.items()}
+        arrays = {name: plain(w) for name, w in self.weights.items()}
         scale = problem.time[:, 0].sum() / problem.cores
         while running.any():
             features.append(core_features(seen))
@@ -184,12 +184,12 @@ class Trainer:
         gain = returns - returns.sum(axis=1, keepdims=True) / episode.running.shape[1]
         gain = gain / (np.sqrt((gain**2 * episode.running).sum() / count.sum()) + 1e-9)
         flat = episode.running.ravel()
-        features = torch.as_tensor(episode.features.reshape(-1, *episode.features.shape[2:])[flat])
-        action = torch.as_tensor(episode.action.ravel()[flat], dtype=torch.int64)
+        features = tensor(episode.features.reshape(-1, *episode.features.shape[2:])[flat])
+        action = tensor(episode.action.ravel()[flat], torch.int64)
         log = torch.log_softmax(scores(self.weights, features, torch), dim=1)
         chosen = log.gather(1, action[:, None])[:, 0]
         entropy = -(torch.exp(log) * log).sum(dim=1).mean()
-        aim = (chosen * torch.as_tensor(gain.ravel()[flat], dtype=torch.float32)).mean()
+        aim = (chosen * tensor(gain.ravel()[flat], torch.float32)).mean()
         self.optimiser.zero_grad()
         (-(aim + how.entropy * entropy)).backward()
         torch.nn.utils.clip_grad_norm_(list(self.weights.values()), 1.0)
@@ -202,7 +202,7 @@ class Trainer:
 
     def checkpoint(self) -> Checkpoint:
         """Return the policy as it is now."""
-        arrays = {name: w.detach().numpy().copy() for name, w in self.weights.items()}
+        arrays = {name: plain(w) for name, w in self.weights.items()}
         return Checkpoint("m5", arrays, {"size": asdict(self.size), "how": self.how, "updates": self.updates})
 
     def state(self) -> Checkpoint:
