@@ -64,11 +64,12 @@ def _solvers_together() -> dict[str, object]:
 
 def _models() -> list[dict[str, object]]:
     """Trained policies: a missing one is no problem, as its engine then does without; a damaged one is."""
-    from nmsolve.learn.checkpoint import METHODS, model_path, policy_of
+    from nmsolve.learn.checkpoint import DUALS, METHODS, model_path, policy_of
     from nmsolve.model.errors import InputError
 
     rows = []
-    for method, engine in METHODS.items():
+    learned = {f"duals-{bound}": f"learned-{bound}" for bound in DUALS}
+    for method, engine in (METHODS | learned).items():
         path = model_path(method)
         try:
             model = policy_of(method)
@@ -77,7 +78,7 @@ def _models() -> list[dict[str, object]]:
             text = (
                 str(error)
                 if path.exists()
-                else f"none: `nmsolve train {method}` makes one for engine {engine}"
+                else f"none: `nmsolve train {method.replace('duals-', 'duals --bound ')}` makes one for engine {engine}"
             )
             rows.append(_row(f"model {method}", "-", not path.exists(), text))
     return rows

@@ -1,4 +1,4 @@
-"""``nmsolve train``: the policies of methods M1 and M5."""
+"""``nmsolve train``: the policies of methods M1 and M5, and the first multipliers of bounds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import TrainM1Options, TrainM5Options
+    from nmsolve.cli.commands import TrainDualsOptions, TrainM1Options, TrainM5Options
 
 #: Seconds between two lines of progress.
 QUIET = 2.0
@@ -57,6 +58,31 @@ def run_train_m5(o: TrainM5Options) -> int:
     return _trained(o, Settings(cores, (layers[0], layers[1]), o.seed, weights=Weights(**weights)), train)
 
 
+def run_train_duals(o: TrainDualsOptions) -> int:
+    """Train the first multipliers of a bound; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from
+    """
+    from nmsolve.learn.checkpoint import DUALS
+    from nmsolve.learn.duals.train import Settings, train
+    from nmsolve.model.generators import GENERATORS
+    from nmsolve.solvers.mapping.bounds.learned import lessons
+
+    if o.bound not in DUALS:
+        raise InputError(f"unknown bound {o.bound!r}", "--bound", "one of " + ", ".join(DUALS))
+    families = tuple(filter(None, (f.strip() for f in o.family.split(","))))
+    known = [kind for kind, g in GENERATORS.items() if any(p.name == "nodes" for p in g.parameters)]
+    for family in families or ("",):
+        if family not in known:
+            raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
+    nodes = _numbers(o.nodes, ",", "--nodes")
+    if min(nodes) < 32:
+        raise InputError(f"{min(nodes)} nodes", "--nodes", "at least 32 each")
+    return _followed(o, Settings(o.bound, families, nodes, o.seed, o.pool), partial(train, lessons=lessons))
+
+
 def _numbers(text: str, between: str, option: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(between))
@@ -67,18 +93,26 @@ def _numbers(text: str, between: str, option: str) -> tuple[int, ...]:
 
 
 def _trained(o: TrainM1Options | TrainM5Options, how: Any, train: Callable[..., Any]) -> int:
-    """Train, show progress, and say where the model is."""
-    from nmsolve.cli.answer import OK, prepare_file
-    from nmsolve.learn.checkpoint import model_file
-    from nmsolve.learn.progress import Training
+    """Train with torch; as :func:`_followed`."""
     from nmsolve.learn.torch_state import require_torch
 
     require_torch().set_num_threads(
         1
     )  # further threads gain nothing with networks of this size, and cost repeatability
+    return _followed(o, how, train)
+
+
+def _followed(
+    o: TrainM1Options | TrainM5Options | TrainDualsOptions, how: Any, train: Callable[..., Any]
+) -> int:
+    """Train, show progress, and say where the model is."""
+    from nmsolve.cli.answer import OK, prepare_file
+    from nmsolve.learn.checkpoint import model_file
+    from nmsolve.learn.progress import Training
+
     files = Training(model_file(o.out))
     prepare_file(files.path)
-    trainer = train(how, files, seconds=o.seconds, updates=o.updates, resume=o.resume, say=_progress())
+    trainer = train(how, files=files, seconds=o.seconds, updates=o.updates, resume=o.resume, say=_progress())
     last = trainer.rows[-1] if trainer.rows else {}
     done = {"type": "trained", "model": str(files.path), "hash": trainer.checkpoint().hash, **last}
     print(

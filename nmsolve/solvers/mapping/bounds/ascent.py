@@ -19,7 +19,7 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.guide import Duals, Guide
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 
 #: Most eigenvalues computed; the rest count as the last of them.
@@ -71,6 +71,18 @@ class Spectral:
         at = int(value.argmin())
         return float(value[at] - self.length * shift.sum()), at
 
+    def slope(self, lam: FloatArray, vectors: FloatArray, at: int) -> tuple[FloatArray, float]:
+        """Return the supergradient at size vertex ``at``: (n,) by the shift, and by rho.
+
+        ``lam`` (count,) and ``vectors`` (n, count) are the eigenpairs of A.
+        """
+        sigma = self.sigma[at]
+        weight = np.zeros(len(lam))
+        weight[: len(sigma)] = sigma[: len(lam)]
+        weight[-1] += sigma[len(lam) :].sum()
+        by_rho = float(vectors.sum(axis=0) ** 2 @ weight) / self.n - float(self.drift[at])
+        return (vectors * vectors) @ weight - self.length, by_rho
+
 
 def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: FloatArray) -> csr_array:
     """Return (n, n) Laplacian of symmetric traffic given by its entries (each pair twice)."""
@@ -80,12 +92,19 @@ def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: F
     return out
 
 
+def traffic_of(laplacian: csr_array) -> csr_array:
+    """Return (n, n) the symmetric traffic that a Laplacian was made of."""
+    traffic = csr_array(diags_array(laplacian.diagonal()) - laplacian)
+    traffic.eliminate_zeros()
+    return traffic
+
+
 def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
     The first certificate is made after a third of the guide's time at the latest. ``rounds`` are steps at most.
     """
-    ascent = _Ascent(spectral, guide.seed)
+    ascent = SpectralAscent(spectral, guide.seed, guide.duals)
     yield from follow(ascent, partial(_certify, spectral, ascent, guide), spectral.n <= DENSE, guide, rounds)
 
 
@@ -131,7 +150,7 @@ def follow(
         return
 
 
-def _certify(spectral: Spectral, ascent: _Ascent, guide: Guide) -> Bound:
+def _certify(spectral: Spectral, ascent: SpectralAscent, guide: Guide) -> Bound:
     """Return the bound at the ascent's best multipliers with certain eigenvalue bounds."""
     a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
     _, vectors = ascent.tracker.settle(a, guide.should_stop)
@@ -145,10 +164,10 @@ def _certify(spectral: Spectral, ascent: _Ascent, guide: Guide) -> Bound:
     )
 
 
-class _Ascent:
+class SpectralAscent:
     """Subgradient ascent on shift and rho; degrees scale the steps."""
 
-    def __init__(self, spectral: Spectral, seed: int) -> None:
+    def __init__(self, spectral: Spectral, seed: int, duals: Duals | None = None) -> None:
         self.spectral = spectral
         degree = spectral.laplacian.diagonal()
         mean = max(float(degree.mean()), 1e-300)
@@ -158,6 +177,7 @@ class _Ascent:
         self.direction, self.rho_direction = np.zeros(spectral.n), 0.0
         self.scale, self.stalled, self.returned = 1.0, 0, False
         self.tracker = Tracker(spectral.n, min(spectral.rank + SPARE, spectral.n), seed)
+        self.duals, self.trial = duals, False
 
     @property
     def exhausted(self) -> bool:
@@ -170,6 +190,11 @@ class _Ascent:
         a = Shifted(spectral.laplacian, self.shift, self.rho)
         lam, vectors = (v[..., : spectral.rank] for v in self.tracker.pairs(a, should_stop))
         value, at = spectral.worst(lam, self.shift, self.rho)
+        if self.trial:
+            self.trial = False
+            if not value > self.best:
+                self._return()
+                return
         if self.returned:  # the value noted there may have been too high: Ritz values are upper estimates
             self.best, self.returned = value, False
         elif value > self.best:
@@ -181,6 +206,18 @@ class _Ascent:
             self._return()
         else:
             self._step(lam, vectors, at, value, min(upper, self.best + 0.3 * abs(self.best)))
+        if self.duals is not None:
+            self._jump(self.duals, spectral.slope(lam, vectors, at)[0])
+
+    def _jump(self, duals: Duals, slope: FloatArray) -> None:
+        """Go on from predicted multipliers if the next step finds them better, else from the best; ``slope`` (n,) at 0."""
+        spectral, self.duals = self.spectral, None
+        found = duals(spectral.method, traffic_of(spectral.laplacian), slope, spectral.rank)
+        if found is not None:
+            self.shift, self.rho = found
+            self.direction, self.rho_direction = np.zeros(len(self.shift)), 0.0
+            self.trial = self.tracker.fresh = True
+            self.returned = False
 
     def _return(self) -> None:
         """Go back to the best multipliers, without momentum."""
@@ -191,12 +228,7 @@ class _Ascent:
     def _step(self, lam: FloatArray, vectors: FloatArray, at: int, value: float, target: float) -> None:
         """Make a Polyak step with momentum along the supergradient at size vertex ``at``."""
         spectral = self.spectral
-        sigma = spectral.sigma[at]
-        weight = np.zeros(len(lam))
-        weight[: len(sigma)] = sigma[: len(lam)]
-        weight[-1] += sigma[len(lam) :].sum()
-        gradient = (vectors * vectors) @ weight - spectral.length
-        rho_gradient = float(vectors.sum(axis=0) ** 2 @ weight) / spectral.n - spectral.drift[at]
+        gradient, rho_gradient = spectral.slope(lam, vectors, at)
         self.direction = self.scaling * gradient + 0.6 * self.direction
         self.rho_direction = rho_gradient / spectral.n + 0.6 * self.rho_direction
         slope = float(self.direction @ gradient) + self.rho_direction * rho_gradient

@@ -18,6 +18,7 @@ from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, ref
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.learned import beginning
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
@@ -77,6 +78,13 @@ GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
+LearnedProjection = partial(
+    BoundEngine, "learned-projection", refuses_projection, beginning(projection_bounds)
+)
+LearnedJoint = partial(
+    BoundEngine, "learned-joint", refuses_partition_placement, beginning(partition_placement_bounds)
+)
+LearnedParts = partial(BoundEngine, "learned-parts", refuses_parts, beginning(parts_bounds))
 PartitionPlacement = partial(BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds)
 Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds)
 TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, tree_parts_bounds)

@@ -7,10 +7,15 @@ from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from nmsolve.model.engine import Context
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
+
+#: Predicts the multipliers of a bound: from its name, (n, n) traffic, (n,) supergradient at 0 and the number of eigenvalues
+#: to (n,) a multiplier per node and one of the whole graph; None: no prediction.
+Duals = Callable[[str, csr_array, FloatArray, int], tuple[FloatArray, float] | None]
 
 
 def _unknown() -> float:
@@ -30,6 +35,7 @@ class Guide(NamedTuple):
     clock : seconds that the search has worked, from any moment on
     seed : of random vectors and of sets that are grown
     core : (n,) some mapping to begin near, None if there is none
+    duals : predicts multipliers that are tried after the first step; None: nothing is predicted
     """
 
     upper: Callable[[], float] = _unknown
@@ -39,6 +45,7 @@ class Guide(NamedTuple):
     core: IntArray | None = None
     left: Callable[[], float] | None = None
     clock: Callable[[], float] = monotonic
+    duals: Duals | None = None
 
     @classmethod
     def of(cls, context: Context) -> Guide:

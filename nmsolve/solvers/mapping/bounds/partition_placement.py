@@ -70,11 +70,12 @@ def partition_placement_bounds(
 ) -> Iterator[Bound]:
     """Yield ever better bounds, over at most ``rounds`` steps."""
     began = guide.clock()
-    spectral = _prepare(problem)
+    spectral = partition_placement_form(problem)
     yield from climb(spectral, guide.after(began), rounds)
 
 
-def _prepare(problem: MappingProblem) -> Spectral:
+def partition_placement_form(problem: MappingProblem) -> Spectral:
+    """Return what stays fixed while the bound's multipliers are tuned."""
     form = pair_form(problem)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
     distance = core_distance(healthy) if problem.machine.faulty_links else form.distance

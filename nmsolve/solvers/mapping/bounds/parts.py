@@ -52,10 +52,17 @@ refuses_parts = takes(
 
 def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
     """Ever better parting bounds, by at most ``rounds`` steps."""
+    fixed = parts_form(problem)
+    if fixed is not None:
+        yield from climb(fixed, guide, rounds)
+
+
+def parts_form(problem: MappingProblem) -> Spectral | None:
+    """Return what stays fixed while the bound's multipliers are tuned; None where different cores cost nothing."""
     form = pair_form(problem)
     apart = least_apart(problem, form)
     if apart <= 0:
-        return
+        return None
     full, rest = divmod(problem.n, room_per_core(problem))
     sizes = np.array([room_per_core(problem)] * full + [rest] * (rest > 0), np.float64)
     length = apart / 2
@@ -67,8 +74,7 @@ def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int =
     laplacian = laplacian_of(
         problem.n, np.concatenate([row, column]), np.concatenate([column, row]), np.tile(weight, 2)
     )
-    fixed = Spectral("parts", laplacian, (sizes * length)[None, :], np.array([drift]), length, lattice)
-    yield from climb(fixed, guide, rounds)
+    return Spectral("parts", laplacian, (sizes * length)[None, :], np.array([drift]), length, lattice)
 
 
 def edge_weights(problem: MappingProblem) -> FloatArray:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.features import at_most
@@ -56,6 +57,10 @@ def projection_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: 
     ascent = DiagonalAscent(dense_traffic(form), form.plain_distances().sum(axis=1), distance_spectrum(form))
     for step in range(1, rounds + 1):
         ascent.advance(2.0 * (guide.upper() - base))
+        if step == 1 and guide.duals is not None:
+            found = guide.duals("projection", csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu))
+            if found is not None:
+                ascent.jump(found[0])
         stopping = guide.should_stop() or step == rounds or ascent.exhausted
         if step == due or stopping:
             due *= 2
@@ -94,25 +99,38 @@ class DiagonalAscent:
     reach : (k,) row sums of the distances
     mu : non-zero eigenvalues of V'DV, rising
     best, best_shift : the best by the (uncertified) value
+    first_slope : (k,) supergradient at the first point
+    average : mean cost of random placements
     """
 
     def __init__(self, traffic: FloatArray, reach: FloatArray, mu: FloatArray) -> None:
         self.traffic, self.reach, self.mu = traffic, reach, mu
         self._spectrum = Spectrum(mu, len(traffic))
         self._degree, self._far_first = traffic.sum(axis=1), np.sort(reach)[::-1]
-        self._average = float(traffic.sum() * reach.sum()) / max(1, len(traffic) * (len(traffic) - 1))
+        self.average = float(traffic.sum() * reach.sum()) / max(1, len(traffic) * (len(traffic) - 1))
         self._shift = self.best_shift = np.zeros(len(traffic))
         self._direction, self._scale, self._stalled = np.zeros(len(traffic)), 1.0, 0
-        self.best = -np.inf
+        self.best, self.first_slope, self._trial = -np.inf, np.zeros(len(traffic)), False
 
     @property
     def exhausted(self) -> bool:
         """True once the steps have become too short to matter."""
         return self._scale < 1e-3
 
+    def jump(self, shift: FloatArray) -> None:
+        """Go on from ``shift`` (k,) if the next step finds it better than all before, else from the best."""
+        self._shift, self._direction, self._trial = shift, np.zeros(len(self.reach)), True
+
     def advance(self, upper: float) -> None:
         """Evaluate at the shift, note the best, and step towards ``upper`` (inf if unknown)."""
-        value, gradient = self._evaluate(self._shift)
+        value, gradient = self.evaluate(self._shift)
+        if self._trial:
+            self._trial = False
+            if not value > self.best:
+                self._shift = self.best_shift
+                return
+        if not np.isfinite(self.best):
+            self.first_slope = gradient
         if not np.isfinite(self.best) or value > self.best + GAIN * abs(self.best):
             self.best, self.best_shift, self._stalled = value, self._shift, 0
         else:
@@ -122,13 +140,13 @@ class DiagonalAscent:
                 self._shift, self._direction = self.best_shift, np.zeros(len(self.reach))
                 return
         self._direction = gradient - gradient.mean() + 0.6 * self._direction
-        target = min(upper, max((1 + AIM) * self.best, TARGET * self._average))
+        target = min(upper, max((1 + AIM) * self.best, TARGET * self.average))
         norm = float(self._direction @ self._direction)
         if norm > FLAT * float(self.reach @ self.reach):
             length = self._scale * max(target - value, 1e-3 * abs(self.best)) / norm
             self._shift = self._shift + length * self._direction
 
-    def _evaluate(self, shift: FloatArray) -> tuple[float, FloatArray]:
+    def evaluate(self, shift: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and supergradient."""
         k, total, load = len(shift), float(self.reach.sum()), self._degree + shift
         reach = np.empty(k)

@@ -1,0 +1,1 @@
+"""Multipliers of bounds, predicted from the graph: where an ascent begins (docs/learning.md)."""

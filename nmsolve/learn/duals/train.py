@@ -1,0 +1,156 @@
+"""Training of predicted multipliers: not towards multipliers that an ascent once found, but towards better bounds.
+
+Multipliers of equal worth are many, so those of one ascent are a poor teacher. A bound is concave in its multipliers and its
+supergradient is at hand; through the derivatives of the network it becomes one by the weights. The mean bound over the training
+graphs is climbed with Adam (Kingma and Ba 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import process_time
+
+import numpy as np
+
+from nmsolve.learn.checkpoint import Checkpoint
+from nmsolve.learn.duals.model import LEARNED, Arrays, first_arrays, predict, slopes
+from nmsolve.learn.progress import Training, card_of, rows_of
+from nmsolve.model.types import FloatArray
+
+#: Adam: memory of slopes and of their squares, and what keeps its quotient finite.
+MEMORY, SQUARES, TINY = 0.9, 0.99, 1e-8
+#: Longest slope of one batch.
+STEEP = 1.0
+#: Updates between two states on disk.
+KEEP = 20
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A training graph.
+
+    Attributes
+    ----------
+    features : (n, WIDTH)
+    unit : mean load, the unit of multipliers; ``worth``: what the bound is divided by
+    evaluate : (shift (n,), whole) -> value and its supergradient by both, in the graph's own units
+    """
+
+    features: FloatArray
+    unit: float
+    worth: float
+    evaluate: Callable[[FloatArray, float], tuple[float, FloatArray, float]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How predictions are trained; equal settings and numbers of updates give equal arrays."""
+
+    method: str
+    families: tuple[str, ...]
+    nodes: tuple[int, ...]
+    seed: int = 0
+    pool: int = 48
+    batch: int = 6
+    rate: float = 3e-3
+
+
+class Trainer:
+    """Adam over the mean bound of batches of lessons, drawn without replacement."""
+
+    def __init__(self, how: Settings, lessons: Sequence[Lesson], state: Checkpoint | None = None) -> None:
+        self.how, self.lessons = how, list(lessons)
+        self.arrays: Arrays = first_arrays(np.concatenate([x.features for x in lessons]), how.seed)
+        self.first = {name: np.zeros_like(self.arrays[name]) for name in LEARNED}
+        self.second = {name: np.zeros_like(self.arrays[name]) for name in LEARNED}
+        self.updates, self.spent, self.rows = 0, 0.0, list[dict[str, float]]()
+        if state is not None:
+            self._restore(state)
+
+    def update(self) -> dict[str, float]:
+        """Make one step, and return its line of the curve."""
+        began = process_time()
+        total = {name: np.zeros_like(self.arrays[name]) for name in LEARNED}
+        values = []
+        picks = self._batch()
+        for lesson in picks:
+            passed = predict(self.arrays, lesson.features)
+            value, by_shift, by_whole = lesson.evaluate(
+                lesson.unit * passed.shift, lesson.unit * passed.whole
+            )
+            factor = lesson.unit / (lesson.worth * len(picks))
+            for name, slope in slopes(self.arrays, passed, factor * by_shift, factor * by_whole).items():
+                total[name] += slope
+            values.append(value / lesson.worth)
+        self._step(total)
+        self.updates += 1
+        self.spent += process_time() - began
+        row = {"update": float(self.updates), "cpu_seconds": self.spent, "bound": float(np.mean(values))}
+        self.rows.append(row)
+        return row
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the model as it is."""
+        facts = {"how": asdict(self.how), "updates": self.updates, "cpu_seconds": round(self.spent, 3)}
+        return Checkpoint(f"duals-{self.how.method}", dict(self.arrays), facts)
+
+    def state(self) -> Checkpoint:
+        """Return the model with the optimiser's memory and the curve."""
+        arrays = dict(self.arrays)
+        for name in LEARNED:
+            arrays[f"first.{name}"], arrays[f"second.{name}"] = self.first[name], self.second[name]
+        facts = {"how": asdict(self.how), "updates": self.updates, "spent": self.spent, "rows": self.rows}
+        return Checkpoint(f"duals-{self.how.method}", arrays, facts)
+
+    def _restore(self, state: Checkpoint) -> None:
+        self.arrays = {name: np.asarray(state.arrays[name], np.float64) for name in self.arrays}
+        self.first = {name: np.asarray(state.arrays[f"first.{name}"], np.float64) for name in LEARNED}
+        self.second = {name: np.asarray(state.arrays[f"second.{name}"], np.float64) for name in LEARNED}
+        self.updates, self.spent = int(state.facts["updates"]), float(state.facts["spent"])
+        self.rows = rows_of(state)
+
+    def _batch(self) -> list[Lesson]:
+        """Return the lessons of this update: a new order of all of them in every pass."""
+        size = min(self.how.batch, len(self.lessons))
+        per_pass = len(self.lessons) // size
+        turn, part = divmod(self.updates, per_pass)
+        order = np.random.default_rng([self.how.seed, turn]).permutation(len(self.lessons))
+        return [self.lessons[i] for i in order[part * size : (part + 1) * size].tolist()]
+
+    def _step(self, slope: Mapping[str, FloatArray]) -> None:
+        steep = float(np.sqrt(sum(float((s**2).sum()) for s in slope.values())))
+        factor = min(1.0, STEEP / max(steep, 1e-300))
+        time = self.updates + 1
+        rate = self.how.rate / np.sqrt(1 + time / 200)
+        for name in LEARNED:
+            now = factor * slope[name]
+            self.first[name] = MEMORY * self.first[name] + (1 - MEMORY) * now
+            self.second[name] = SQUARES * self.second[name] + (1 - SQUARES) * now**2
+            mean = self.first[name] / (1 - MEMORY**time)
+            square = self.second[name] / (1 - SQUARES**time)
+            self.arrays[name] = self.arrays[name] + rate * mean / (np.sqrt(square) + TINY)
+            # as they are written: a training that is resumed goes on from the same numbers
+            for kept in (self.arrays, self.first, self.second):
+                kept[name] = kept[name].astype(np.float32).astype(np.float64)
+
+
+def train(
+    how: Settings, lessons: Callable[[Settings], Sequence[Lesson]], files: Training, *, seconds: float,
+    updates: int | None, resume: bool, say: Callable[[Mapping[str, float]], None],
+) -> Trainer:  # fmt: skip
+    """Train until ``seconds`` of CPU time are spent (``updates`` given: after as many), write all files, return the trainer."""
+    trainer = Trainer(how, lessons(how), files.begin(f"duals-{how.method}", asdict(how), resume))
+
+    def keep() -> None:
+        last = trainer.rows[-1] if trainer.rows else {}
+        title = f"Predicted multipliers of the bound {how.method}"
+        model = trainer.checkpoint()
+        files.keep(trainer.state(), model, trainer.rows, card_of(title, model, asdict(how), last))
+
+    while trainer.updates < updates if updates is not None else trainer.spent < seconds:
+        say(trainer.update())
+        if trainer.updates % KEEP == 0:
+            keep()
+    keep()
+    return trainer
