@@ -496,9 +496,9 @@ class TrainM5Options(TrainOptions):
 
 @dataclass(frozen=True)
 class TrainDualsOptions(TrainOptions):
-    """Train what a bound's multipliers begin with (engines learned-projection, learned-joint, learned-parts); needs no torch."""
+    """Train what a bound's multipliers begin with (engines learned-projection, -joint, -parts, -cover); needs no torch."""
 
-    bound: A[str, Option(help="projection, joint or parts.")] = "joint"
+    bound: A[str, Option(help="projection, joint, parts or cover.")] = "joint"
     family: A[str, Option(help="Generators of training graphs, with commas.")] = "mesh-geo,mesh-comm,mesh-layered"
     nodes: A[str, Option(help="Nodes of training graphs, with commas.")] = "128,256"
     pool: A[int, Option(min=1, help="Training graphs.")] = 48

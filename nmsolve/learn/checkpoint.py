@@ -26,7 +26,7 @@ FOLDER = "NMSOLVE_MODELS"
 #: Methods with trained policies: engine, and file name without its ending.
 METHODS = {"m1": "m1-policy", "m5": "m5-policy"}
 #: Bounds whose first multipliers are predicted; the model of each is called ``duals-`` and its name.
-DUALS = ("projection", "joint", "parts")
+DUALS = ("projection", "joint", "parts", "cover")
 #: Largest file that is read, in bytes; what is shipped has less than 1.2 MB.
 MOST_BYTES = 64 * 2**20
 #: Of the layout of files; files of another one are refused.

@@ -23,7 +23,7 @@ MEMORY, SQUARES, TINY = 0.9, 0.99, 1e-8
 #: Longest slope of one batch.
 STEEP = 1.0
 #: Updates between two states on disk.
-KEEP = 20
+KEEP = 500
 
 
 @dataclass(frozen=True)

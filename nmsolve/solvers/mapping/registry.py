@@ -38,6 +38,7 @@ REGISTRY: dict[str, Entry] = {
     "learned-projection": Entry(_S + "bounds.engines:LearnedProjection", "projection, from predicted multipliers"),
     "learned-joint": Entry(_S + "bounds.engines:LearnedJoint", "joint, from predicted multipliers"),
     "learned-parts": Entry(_S + "bounds.engines:LearnedParts", "parts, from predicted multipliers"),
+    "learned-cover": Entry(_S + "bounds.engines:LearnedCover", "cover, from predicted multipliers"),
     "tree-parts": Entry(_S + "bounds.engines:TreeParts", "spectral bound on cores that messages must reach"),
     "slots": Entry(_S + "bounds.engines:Slots", "split bound of small partitions, joint problems and trees"),
     "link-load": Entry(_S + "bounds.engines:LinkLoad", "bound on the hottest link from bounds on sums"),

@@ -21,11 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from nmsolve.hw.cost import uses_nets, whole_costs
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set, cost_of
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
@@ -95,26 +97,34 @@ def core_traffic_bounds(
     c = traffic_nets(problem)
     if len(c.rate) == 0 or not c.unit > 0:
         return
-    grain = GRAIN * float(2.0 ** np.ceil(np.log2(c.rate.max())))
+    grain = grain_of(c)
     whole = float(c.rate.sum())
     lattice = _lattice(problem)
-    volume = np.bincount(np.repeat(np.arange(problem.n), np.diff(c.net_ptr)), c.rate[c.nets], problem.n)
+    volume = volume_of(c)
     goal = min(guide.upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
     price = volume * (goal / volume.sum())
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
-    for _ in range(rounds):
+    foreseen, trial = _foreseen(problem, volume, guide), False
+    for turn in range(rounds):
         if guide.should_stop() or step < LAST:
             return
+        if turn == 1 and foreseen is not None:
+            price, direction, trial = foreseen, np.zeros(problem.n), True
         price = np.rint(price / grain) * grain
         known = cost_of(c, member, size, price) if size >= c.least else np.inf
         known = min(known, 0.0 if c.least == 0 else np.inf) + 2 * MARGIN
         cheapest, tree, found = cheapest_set(c, price, known, most, member)
+        value = float(price.sum()) + c.parts * (cheapest - 3 * MARGIN) - whole
+        if trial:
+            trial = False
+            if tree < 0 or not value > best:
+                price = best_price
+                continue
         if tree < 0:
             return
         size = found if found >= 0 else size
-        value = float(price.sum()) + c.parts * (cheapest - 3 * MARGIN) - whole
         if value - best > 1e-7 * abs(value):
             best, best_price, vain = value, price, 0
             claim = round_up(c.unit * (best - 1e-9 * whole), lattice > 0, lattice or 1.0)
@@ -132,6 +142,31 @@ def core_traffic_bounds(
         price = (
             price + step * max(target - value, 1e-3 * abs(target)) / float(direction @ direction) * direction
         )
+
+
+def grain_of(c: TrafficNets) -> float:
+    """Return what prices are multiples of."""
+    return GRAIN * float(2.0 ** np.ceil(np.log2(c.rate.max())))
+
+
+def volume_of(c: TrafficNets) -> FloatArray:
+    """Return (n,) the rates of the nets of every node, added up."""
+    n = len(c.net_ptr) - 1
+    return np.bincount(np.repeat(np.arange(n), np.diff(c.net_ptr)), c.rate[c.nets], n)
+
+
+def _foreseen(problem: MappingProblem, volume: FloatArray, guide: Guide) -> FloatArray | None:
+    """Return (n,) predicted prices, or None."""
+    if guide.duals is None:
+        return None
+    found = guide.duals("cover", pair_traffic(problem), np.zeros(problem.n), room_per_core(problem))
+    return None if found is None else volume + found[0] - found[1]
+
+
+def pair_traffic(problem: MappingProblem) -> csr_array:
+    """Return (n, n) symmetric traffic of a problem's pairs of nodes."""
+    form = pair_form(problem)
+    return csr_array((form.weights, form.indices, form.indptr), shape=(problem.n, problem.n))
 
 
 def _lattice(problem: MappingProblem) -> float:

@@ -84,6 +84,7 @@ LearnedProjection = partial(
 LearnedJoint = partial(
     BoundEngine, "learned-joint", refuses_partition_placement, beginning(partition_placement_bounds)
 )
+LearnedCover = partial(BoundEngine, "learned-cover", refuses_core_traffic, beginning(core_traffic_bounds))
 LearnedParts = partial(BoundEngine, "learned-parts", refuses_parts, beginning(parts_bounds))
 PartitionPlacement = partial(BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds)
 Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds)

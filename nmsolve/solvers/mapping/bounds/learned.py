@@ -23,6 +23,14 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, traffic_of
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted
+from nmsolve.solvers.mapping.bounds.core_traffic import (
+    MAX_WORK,
+    grain_of,
+    pair_traffic,
+    traffic_nets,
+    volume_of,
+)
+from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
@@ -32,8 +40,8 @@ from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
 
 #: First seed of training graphs; those of benchmarks are smaller.
 TRAINING = 1000
-#: Nodes per core of training graphs where cores hold several.
-ROOMS = (8, 16, 32)
+#: Nodes per core of training graphs.
+ROOMS = {"projection": (1,), "joint": (8, 16, 32), "parts": (8, 16, 32), "cover": (4, 8)}
 
 Find = Callable[[MappingProblem, Guide], Iterator[Bound]]
 
@@ -71,9 +79,8 @@ def problem_of(how: Settings, number: int, seed: int) -> MappingProblem:
     family = how.families[number % len(how.families)]
     nodes = how.nodes[number // len(how.families) % len(how.nodes)]
     graph = generate(family, nodes=nodes, seed=seed)
-    room = (
-        1 if how.method == "projection" else ROOMS[number // len(how.families) // len(how.nodes) % len(ROOMS)]
-    )
+    rooms = ROOMS[how.method]
+    room = rooms[number // len(how.families) // len(how.nodes) % len(rooms)]
     cores = -(-graph.n // room)
     rows = max(2, int(np.sqrt(cores)))
     machine = Machine("mesh", (1, 1), (rows, -(-cores // rows)))
@@ -91,6 +98,12 @@ def lesson_of(method: str, problem: MappingProblem) -> Lesson:
         slope = ascent.evaluate(np.zeros(len(ascent.traffic)))[1]
         features = node_features(traffic, slope, lines)
         return Lesson(features, scale_of(traffic), ascent.average, partial(_projection, ascent))
+    if method == "cover":
+        nets = traffic_nets(problem)
+        traffic, volume = pair_traffic(problem), volume_of(nets)
+        features = node_features(traffic, np.zeros(problem.n), nets.room)
+        evaluate = partial(_cover, nets, volume, int(MAX_WORK / (problem.n + len(nets.nets))))
+        return Lesson(features, scale_of(traffic), float(nets.rate.sum()), evaluate)
     spectral = partition_placement_form(problem) if method == "joint" else parts_form(problem)
     if spectral is None:
         raise InputError("a training graph without a bound", method, "a machine whose cores are apart")
@@ -104,6 +117,22 @@ def lesson_of(method: str, problem: MappingProblem) -> Lesson:
 def _projection(ascent: DiagonalAscent, shift: FloatArray, whole: float) -> tuple[float, FloatArray, float]:
     value, slope = ascent.evaluate(shift)
     return value, slope, 0.0
+
+
+def _cover(
+    nets: TrafficNets, volume: FloatArray, most: int, shift: FloatArray, whole: float
+) -> tuple[float, FloatArray, float]:
+    """Prices are the volume, plus shift, less whole. What takes too long is priced as no set at all: its slope is 0."""
+    grain = grain_of(nets)
+    price = np.rint((volume + shift - whole) / grain) * grain
+    member = np.zeros(nets.room, np.int64)
+    cheapest, tree, found = cheapest_set(nets, price, np.inf if nets.least else 2 * MARGIN, most, member)
+    if tree < 0:
+        return 0.0, np.zeros(len(price)), 0.0
+    slope = np.ones(len(price))
+    slope[member[: max(0, found)]] -= nets.parts
+    value = float(price.sum()) + nets.parts * cheapest - float(nets.rate.sum())
+    return value, slope, -float(slope.sum())
 
 
 def _spectral(spectral: Spectral, shift: FloatArray, whole: float) -> tuple[float, FloatArray, float]:
