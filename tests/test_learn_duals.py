@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from conftest import Called
 
-from nmsolve.learn.checkpoint import load
+from nmsolve.learn.checkpoint import DUALS, FOLDER, Checkpoint, load, model_path, save
 from nmsolve.learn.duals.features import WIDTH
 from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes
 from nmsolve.learn.duals.train import Settings, Trainer
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.ascent import SpectralAscent
+from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED
-from nmsolve.solvers.mapping.bounds.learned import lesson_of, lessons, problem_of
+from nmsolve.solvers.mapping.bounds.learned import duals_model, predictor
+from nmsolve.solvers.mapping.bounds.lessons import lesson_of, lessons, problem_of, several
 from nmsolve.solvers.mapping.bounds.pairs import never
 from nmsolve.solvers.mapping.bounds.partition_placement import (
     partition_placement_bounds,
@@ -26,7 +29,9 @@ from nmsolve.solvers.mapping.bounds.parts import parts_bounds
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds
 from nmsolve.solvers.mapping.certificates import check_bound
 
-FINDS = {"projection": projection_bounds, "joint": partition_placement_bounds, "parts": parts_bounds}
+FINDS = {
+    "projection": projection_bounds, "joint": partition_placement_bounds, "parts": parts_bounds, "cover": core_traffic_bounds,
+}  # fmt: skip
 
 
 def small(method: str, family: str = "mesh-geo") -> Settings:
@@ -84,17 +89,85 @@ def test_training_raises_the_bound_on_graphs_that_it_never_saw(method: str) -> N
     assert min(gains) > 0.01, gains
 
 
-@pytest.mark.parametrize("method", ["projection", "joint", "parts"])
-@pytest.mark.parametrize("amount", [0.3, 1e9, np.nan])
-def test_any_prediction_leaves_bounds_that_hold_and_costs_little(method: str, amount: float) -> None:
-    problem = problem_of(small(method), 0, 7)
+@pytest.mark.parametrize("method", FINDS)
+@pytest.mark.parametrize(
+    "forged", ["random", "huge", "nan", "infinite", "short", "square", "negative", "nothing"]
+)
+def test_bad_predictions_cost_one_step_and_bounds_hold(method: str, forged: str) -> None:
+    problem = several("mesh-geo", 32, 7, {"projection": 1, "cover": 3}.get(method, 8))
     rng = np.random.default_rng(0)
-    guide = UNGUIDED._replace(duals=lambda _m, _t, slope, _l: (amount * rng.standard_normal(len(slope)), 0.1))
-    plain = max(b.value for b in FINDS[method](problem, rounds=24))
-    found = list(FINDS[method](problem, guide, rounds=30))
-    for bound in found:
-        assert check_bound(problem, bound).ok
-    assert max(b.value for b in found) >= 0.98 * plain
+    asked = []
+
+    def duals(traffic: object, hint: FloatArray, lines: int) -> tuple[FloatArray, float] | None:
+        asked.append(lines)
+        n = len(hint)
+        shift = 30 * rng.standard_normal(n)
+        wrong = {
+            "random": (shift, 0.1), "huge": (1e300 * shift, 0.0), "nan": (np.full(n, np.nan), 0.0),
+            "infinite": (np.where(np.arange(n) == 3, np.inf, shift), 0.0), "short": (shift[1:], 0.0),
+            "square": (np.tile(shift, (n, 1)), 0.0), "negative": (shift, -5.0), "nothing": None,
+        }  # fmt: skip
+        return wrong[forged]
+
+    plain = list(FINDS[method](problem, rounds=9))
+    found = list(FINDS[method](problem, UNGUIDED._replace(duals=duals), rounds=10))
+    assert len(asked) == 1 and plain
+    assert max(b.value for b in found) >= max(b.value for b in plain)
+    assert all(check_bound(problem, bound).ok for bound in found)
+
+
+@pytest.mark.parametrize("method", DUALS)
+def test_models_of_the_package_help_on_graphs_that_they_were_not_trained_on(method: str) -> None:
+    duals = predictor(duals_model(method))
+    gains = []
+    for family in ("mesh-geo", "mesh-comm", "mesh-layered"):
+        problem = several(family, 64, 150, {"projection": 1, "cover": 3}.get(method, 8))
+        usual, learned = (
+            list(FINDS[method](problem, UNGUIDED._replace(duals=start), rounds=4)) for start in (None, duals)
+        )
+        assert all(check_bound(problem, bound).ok for bound in learned[-1:])
+        gains.append(max(b.value for b in learned) / max([b.value for b in usual] or [1e-9]) - 1)
+    assert np.mean(gains) > 0.03, gains
+
+
+def _spoiled(kind: str, path: Path) -> str:
+    """Write a model that cannot be used to a file, and return a word of the line that says so."""
+    model = duals_model("joint")
+    if kind == "damaged":
+        path.write_bytes(model_path("duals-joint").read_bytes()[:-40])
+        return "damaged"
+    if kind == "foreign":
+        save(path, Checkpoint("duals-parts", model.arrays, model.facts))
+        return "something else"
+    if kind == "shapes":
+        arrays = dict(model.arrays) | {"bias": np.zeros(3)}
+        save(path, Checkpoint("duals-joint", arrays, model.facts))
+        return "shape (3,)"
+    save(path, Checkpoint("duals-joint", dict(model.arrays) | {"bias": np.array([np.nan, 0])}, model.facts))
+    return "finite"
+
+
+@pytest.mark.parametrize("kind", ["damaged", "foreign", "shapes", "numbers"])
+def test_a_model_that_cannot_be_used_is_one_line_and_the_usual_start(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = _spoiled(kind, tmp_path / "duals-joint.safetensors")
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    problem = several("mesh-layered", 32, 7, 8)
+    result = solve(problem, time_limit=5, engines=["learned-joint"])
+    notes = [e.text for e in result.events if e.kind == "note" and e.engine == "learned-joint"]
+    assert len(notes) == 1 and word in notes[0] and "\n" not in notes[0]
+    usual = solve(problem, time_limit=5, engines=["joint"])
+    assert result.bounds and result.bounds[0].value == usual.bounds[0].value
+
+
+def test_runs_with_predictions_are_repeatable() -> None:
+    problem = several("mesh-comm", 48, 7, 8)
+    one, two = (
+        [b.value for b in partition_placement_bounds(problem, UNGUIDED._replace(duals=duals), rounds=12)]
+        for duals in (predictor(duals_model("joint")), predictor(duals_model("joint")))
+    )
+    assert one == two and one
 
 
 def test_perfect_multipliers_are_worth_a_whole_ascent_in_three_steps() -> None:

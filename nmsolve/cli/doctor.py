@@ -64,12 +64,11 @@ def _solvers_together() -> dict[str, object]:
 
 def _models() -> list[dict[str, object]]:
     """Trained policies: a missing one is no problem, as its engine then does without; a damaged one is."""
-    from nmsolve.learn.checkpoint import DUALS, METHODS, model_path, policy_of
+    from nmsolve.learn.checkpoint import METHODS, model_path, policy_of
     from nmsolve.model.errors import InputError
 
     rows = []
-    learned = {f"duals-{bound}": f"learned-{bound}" for bound in DUALS}
-    for method, engine in (METHODS | learned).items():
+    for method, engine in METHODS.items():
         path = model_path(method)
         try:
             model = policy_of(method)

@@ -68,7 +68,7 @@ def run_train_duals(o: TrainDualsOptions) -> int:
     from nmsolve.learn.checkpoint import DUALS
     from nmsolve.learn.duals.train import Settings, train
     from nmsolve.model.generators import GENERATORS
-    from nmsolve.solvers.mapping.bounds.learned import lessons
+    from nmsolve.solvers.mapping.bounds.lessons import lessons
 
     if o.bound not in DUALS:
         raise InputError(f"unknown bound {o.bound!r}", "--bound", "one of " + ", ".join(DUALS))

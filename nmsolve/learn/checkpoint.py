@@ -23,10 +23,10 @@ from nmsolve.model.types import AnyArray
 
 #: Folder of models that come before those of the package.
 FOLDER = "NMSOLVE_MODELS"
-#: Methods with trained policies: engine, and file name without its ending.
-METHODS = {"m1": "m1-policy", "m5": "m5-policy"}
 #: Bounds whose first multipliers are predicted; the model of each is called ``duals-`` and its name.
 DUALS = ("projection", "joint", "parts", "cover")
+#: Methods with trained models, which are also the names of their files, and the engines that use them.
+METHODS = {"m1": "m1-policy", "m5": "m5-policy"} | {f"duals-{bound}": f"learned-{bound}" for bound in DUALS}
 #: Largest file that is read, in bytes; what is shipped has less than 1.2 MB.
 MOST_BYTES = 64 * 2**20
 #: Of the layout of files; files of another one are refused.
@@ -39,7 +39,7 @@ class Checkpoint:
 
     Attributes
     ----------
-    method : ``m1`` or ``m5``
+    method : one of :data:`METHODS`
     arrays : float32, by name
     facts : what they mean and where they come from; plain JSON
     """

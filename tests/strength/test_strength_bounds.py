@@ -16,6 +16,10 @@ from nmsolve.solvers.mapping.bounds.engines import (
     CoreTraffic,
     Exchange,
     GilmoreLawler,
+    LearnedCover,
+    LearnedJoint,
+    LearnedParts,
+    LearnedProjection,
     LinkLoad,
     NeighbourCounting,
     PartitionPlacement,
@@ -33,6 +37,7 @@ DENSE = placement(dense(25), board(5, 5))
 MANY = MappingProblem(near(120, 5), board(3, 3), "hops", (), 15)
 CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 15)
 FULL = MappingProblem(near(36, 4), board(2, 3), "hops", (), 7)
+THREES = MappingProblem(near(48, 4), board(4, 4), "hops", (), 3)
 FEW = MappingProblem(casts(40, 3), board(2, 3), "connectivity", (), 8)
 
 
@@ -125,6 +130,26 @@ def test_cover_pricing() -> None:
     cheapest, tree, _ = cheapest_set(c, price, np.inf, 10**6, member)
     assert cheapest == 0
     at_most(tree, 273)
+
+
+def test_learned_joint() -> None:
+    """Fails if the multipliers are not predicted."""
+    at_least(proved(LearnedJoint(), MANY, stops=6, upper=248), 63)
+
+
+def test_learned_cover() -> None:
+    """Fails if the prices are not predicted."""
+    at_least(proved(LearnedCover(), THREES, stops=8, upper=400), 260)
+
+
+def test_learned_parts() -> None:
+    """Fails if the multipliers are not predicted."""
+    at_least(proved(LearnedParts(), MANY, stops=3, upper=248), 90)
+
+
+def test_learned_projection() -> None:
+    """Fails if the diagonal is not predicted."""
+    at_least(proved(LearnedProjection(), SPARSE, stops=2, upper=612), 260)
 
 
 def test_branch_bound() -> None:

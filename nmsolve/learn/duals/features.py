@@ -15,7 +15,9 @@ from nmsolve.model.types import FloatArray
 #: Steps outwards over which figures are averaged.
 REACHES = (1, 2, 4)
 #: Figures of a node alone, and of the whole graph; columns of :func:`node_features`.
-OWN, WHOLE = 8, 3
+OWN, WHOLE = 12, 3
+#: Numbers of heaviest partners whose part of a node's traffic is a figure.
+HEAVIEST = (1, 3, 7)
 WIDTH = OWN * (1 + len(REACHES)) + WHOLE
 
 
@@ -44,13 +46,14 @@ def node_features(traffic: csr_array, gradient: FloatArray, lines: int) -> Float
     relative = load / unit
     slope = gradient - gradient.mean()
     slope = slope / (np.sqrt(float((slope**2).mean())) or 1.0)
+    walk = csr_array(diags_array(inverse) @ traffic)
     own = np.column_stack(
         [
             relative - 1, np.sqrt(relative) - 1, np.log(relative + 0.05), np.log1p(partners) - np.log1p(partners.mean()),
             even, np.sqrt(even), np.clip(slope, -4, 4), np.where(load > 0, 0.0, 1.0),
+            *heaviest_shares(walk), closure(walk),
         ]
     )  # fmt: skip
-    walk = csr_array(diags_array(inverse) @ traffic)
     columns, now, steps = [own], own, 0
     for reach in REACHES:
         for _ in range(reach - steps):
@@ -61,3 +64,21 @@ def node_features(traffic: csr_array, gradient: FloatArray, lines: int) -> Float
     columns.append(np.tile(np.array(whole), (n, 1)))
     out: FloatArray = np.column_stack(columns)
     return out
+
+
+def heaviest_shares(walk: csr_array) -> FloatArray:
+    """Return (len(HEAVIEST), n) the part of a node's traffic with its heaviest partners; rows of ``walk`` (n, n) sum to 1."""
+    n = walk.shape[0]
+    row = np.repeat(np.arange(n), np.diff(walk.indptr))
+    order = np.lexsort((-walk.data, row))
+    rank = np.arange(len(row)) - walk.indptr[row]
+    out = np.zeros((len(HEAVIEST), n))
+    for i, most in enumerate(HEAVIEST):
+        out[i] = np.bincount(row, walk.data[order] * (rank < most), n)
+    return out
+
+
+def closure(walk: csr_array) -> FloatArray:
+    """Return (n,) how probable it is that a walk of three steps comes back: how much a node's partners are partners."""
+    out: FloatArray = np.asarray((walk @ walk).multiply(walk.T).sum(axis=1)).ravel()
+    return np.sqrt(out)

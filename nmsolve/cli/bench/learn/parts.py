@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from nmsolve.cli.bench.learn.suite import Row, Suite
+from nmsolve.learn.checkpoint import DUALS
 
 
 @dataclass(frozen=True)
@@ -39,5 +40,10 @@ PARTS = {
     "moves": Part(
         "Directed moves and a bandit in annealing",
         "moves to any core; `anneal` ties the window of its moves to the distance of accepted ones",
+    ),
+    "duals": Part(
+        "Predicted multipliers",
+        "the same ascents from their usual start, which takes T and reaches the bound B",
+        tuple(f"duals-{bound}" for bound in DUALS),
     ),
 }

@@ -19,7 +19,7 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.guide import Duals, Guide
+from nmsolve.solvers.mapping.bounds.guide import CLOSE, Duals, Guide, foreseen
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 
 #: Most eigenvalues computed; the rest count as the last of them.
@@ -28,6 +28,8 @@ MAX_EIGENVALUES = 40
 SPARE = 3
 #: The last certificate is begun while there is this many times the time that the one before took.
 SURE = 1.75
+#: Steps aim at least at this part of :attr:`Spectral.worth` above the best value, which may be 0 for long.
+LEAST = 0.005
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ class Spectral:
     def rank(self) -> int:
         """Number of eigenvalues that are computed."""
         return int(min(self.sigma.shape[1], MAX_EIGENVALUES, self.n))
+
+    @property
+    def worth(self) -> float:
+        """Cost if all traffic left its core for the least that this costs, about: what values are measured by."""
+        apart = float((self.sigma.sum(axis=1) - self.drift).min())
+        return max(apart, 0.0) * float(self.laplacian.diagonal().mean())
 
     def worst(self, lam: FloatArray, shift: FloatArray, rho: float) -> tuple[float, int]:
         """Return the least value over the size vertices for eigenvalue bounds ``lam`` (count,), and the number of that vertex.
@@ -177,7 +185,10 @@ class SpectralAscent:
         self.direction, self.rho_direction = np.zeros(spectral.n), 0.0
         self.scale, self.stalled, self.returned = 1.0, 0, False
         self.tracker = Tracker(spectral.n, min(spectral.rank + SPARE, spectral.n), seed)
-        self.duals, self.trial = duals, False
+        self.least_step = LEAST * spectral.worth
+        self.duals = duals
+        #: while a prediction is tried: where the usual ascent would go on
+        self.aside: tuple[FloatArray, float, FloatArray, float] | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -190,11 +201,13 @@ class SpectralAscent:
         a = Shifted(spectral.laplacian, self.shift, self.rho)
         lam, vectors = (v[..., : spectral.rank] for v in self.tracker.pairs(a, should_stop))
         value, at = spectral.worst(lam, self.shift, self.rho)
-        if self.trial:
-            self.trial = False
+        if self.aside is not None:
+            aside, self.aside = self.aside, None
             if not value > self.best:
-                self._return()
+                self.shift, self.rho, self.direction, self.rho_direction = aside
+                self.tracker.fresh = True
                 return
+            self.scale = CLOSE
         if self.returned:  # the value noted there may have been too high: Ritz values are upper estimates
             self.best, self.returned = value, False
         elif value > self.best:
@@ -205,19 +218,20 @@ class SpectralAscent:
             self.scale *= 0.5
             self._return()
         else:
-            self._step(lam, vectors, at, value, min(upper, self.best + 0.3 * abs(self.best)))
+            rise = max(0.3 * abs(self.best), self.least_step)
+            self._step(lam, vectors, at, value, min(upper, self.best + rise))
         if self.duals is not None:
             self._jump(self.duals, spectral.slope(lam, vectors, at)[0])
 
     def _jump(self, duals: Duals, slope: FloatArray) -> None:
-        """Go on from predicted multipliers if the next step finds them better, else from the best; ``slope`` (n,) at 0."""
+        """Go on from predicted multipliers if the next step finds them better, else as before; ``slope`` (n,) at 0."""
         spectral, self.duals = self.spectral, None
-        found = duals(spectral.method, traffic_of(spectral.laplacian), slope, spectral.rank)
+        found = foreseen(duals, traffic_of(spectral.laplacian), slope, spectral.rank)
         if found is not None:
+            self.aside = (self.shift, self.rho, self.direction, self.rho_direction)
             self.shift, self.rho = found
             self.direction, self.rho_direction = np.zeros(len(self.shift)), 0.0
-            self.trial = self.tracker.fresh = True
-            self.returned = False
+            self.tracker.fresh = True
 
     def _return(self) -> None:
         """Go back to the best multipliers, without momentum."""

@@ -29,7 +29,7 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set, cost_of
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.guide import CLOSE, UNGUIDED, Duals, Guide, foreseen
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
@@ -106,22 +106,26 @@ def core_traffic_bounds(
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
-    foreseen, trial = _foreseen(problem, volume, guide), False
+    aside: tuple[FloatArray, FloatArray] | None = None
     for turn in range(rounds):
         if guide.should_stop() or step < LAST:
             return
-        if turn == 1 and foreseen is not None:
-            price, direction, trial = foreseen, np.zeros(problem.n), True
+        if turn == 1 and guide.duals is not None:
+            found_prices = _foreseen(problem, volume, guide.duals)
+            if found_prices is not None:
+                aside = price, direction
+                price, direction = found_prices, np.zeros(problem.n)
         price = np.rint(price / grain) * grain
         known = cost_of(c, member, size, price) if size >= c.least else np.inf
         known = min(known, 0.0 if c.least == 0 else np.inf) + 2 * MARGIN
         cheapest, tree, found = cheapest_set(c, price, known, most, member)
         value = float(price.sum()) + c.parts * (cheapest - 3 * MARGIN) - whole
-        if trial:
-            trial = False
+        if aside is not None:
+            (before, way), aside = aside, None
             if tree < 0 or not value > best:
-                price = best_price
+                price, direction = before, way
                 continue
+            step = STEP * CLOSE
         if tree < 0:
             return
         size = found if found >= 0 else size
@@ -152,14 +156,12 @@ def grain_of(c: TrafficNets) -> float:
 def volume_of(c: TrafficNets) -> FloatArray:
     """Return (n,) the rates of the nets of every node, added up."""
     n = len(c.net_ptr) - 1
-    return np.bincount(np.repeat(np.arange(n), np.diff(c.net_ptr)), c.rate[c.nets], n)
+    return np.asarray(np.bincount(np.repeat(np.arange(n), np.diff(c.net_ptr)), c.rate[c.nets], n), np.float64)
 
 
-def _foreseen(problem: MappingProblem, volume: FloatArray, guide: Guide) -> FloatArray | None:
+def _foreseen(problem: MappingProblem, volume: FloatArray, duals: Duals) -> FloatArray | None:
     """Return (n,) predicted prices, or None."""
-    if guide.duals is None:
-        return None
-    found = guide.duals("cover", pair_traffic(problem), np.zeros(problem.n), room_per_core(problem))
+    found = foreseen(duals, pair_traffic(problem), np.zeros(problem.n), room_per_core(problem))
     return None if found is None else volume + found[0] - found[1]
 
 

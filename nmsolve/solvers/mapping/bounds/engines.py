@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, ref
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.guide import Guide
-from nmsolve.solvers.mapping.bounds.learned import beginning
+from nmsolve.solvers.mapping.bounds.learned import guided
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
@@ -44,16 +44,21 @@ class BoundEngine:
     ----------
     refuses : why it cannot take a problem, in words, or None
     find : ever better bounds on a problem, the best mapping so far being the aim
+    predicts : the bound whose multipliers are predicted; empty: the usual start
     """
 
     name: str
     refuses: Takes[MappingProblem]
     find: Callable[[MappingProblem, Guide], Iterable[Bound]]
     finds: str = "bounds"
+    predicts: str = ""
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Raise every bound that is found, as far as its certificate proves it."""
-        for bound in self.find(problem, Guide.of(context)):
+        guide = Guide.of(context)
+        if self.predicts:
+            guide = guided(guide, self.predicts, context.note)
+        for bound in self.find(problem, guide):
             claim = claimable(problem, bound)
             if claim is not None:
                 context.raise_bound(claim)
@@ -79,13 +84,15 @@ Projection = partial(BoundEngine, "projection", refuses_projection, projection_b
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
 LearnedProjection = partial(
-    BoundEngine, "learned-projection", refuses_projection, beginning(projection_bounds)
+    BoundEngine, "learned-projection", refuses_projection, projection_bounds, predicts="projection"
 )
 LearnedJoint = partial(
-    BoundEngine, "learned-joint", refuses_partition_placement, beginning(partition_placement_bounds)
+    BoundEngine, "learned-joint", refuses_partition_placement, partition_placement_bounds, predicts="joint"
 )
-LearnedCover = partial(BoundEngine, "learned-cover", refuses_core_traffic, beginning(core_traffic_bounds))
-LearnedParts = partial(BoundEngine, "learned-parts", refuses_parts, beginning(parts_bounds))
+LearnedCover = partial(
+    BoundEngine, "learned-cover", refuses_core_traffic, core_traffic_bounds, predicts="cover"
+)
+LearnedParts = partial(BoundEngine, "learned-parts", refuses_parts, parts_bounds, predicts="parts")
 PartitionPlacement = partial(BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds)
 Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds)
 TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, tree_parts_bounds)

@@ -13,9 +13,11 @@ from nmsolve.model.engine import Context
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
 
-#: Predicts the multipliers of a bound: from its name, (n, n) traffic, (n,) supergradient at 0 and the number of eigenvalues
-#: to (n,) a multiplier per node and one of the whole graph; None: no prediction.
-Duals = Callable[[str, csr_array, FloatArray, int], tuple[FloatArray, float] | None]
+#: Predicts the multipliers of a bound: from (n, n) traffic, (n,) a hint per node (the supergradient at 0) and the number of
+#: eigenvalues (or of nodes per core) to (n,) a multiplier per node and one of the whole graph; None: no prediction.
+Duals = Callable[[csr_array, FloatArray, int], tuple[FloatArray, float] | None]
+#: Part of the usual length that steps have from a prediction on: it is nearer to the end than the usual start.
+CLOSE = 0.2
 
 
 def _unknown() -> float:
@@ -67,6 +69,23 @@ class Guide(NamedTuple):
     def remaining(self, spent: float) -> float:
         """Seconds until the search has to end, ``spent`` of this guide's time being over."""
         return self.seconds - spent if self.left is None else self.left()
+
+
+def foreseen(
+    duals: Duals, traffic: csr_array, hint: FloatArray, lines: int
+) -> tuple[FloatArray, float] | None:
+    """Return predicted multipliers, arguments as in :data:`Duals`; None if there are none, or none that make sense.
+
+    Sense is a finite number per node, none larger than all traffic. Multipliers that make sense may still be bad.
+    """
+    found = duals(traffic, hint, lines)
+    if found is None:
+        return None
+    shift, whole = np.asarray(found[0], np.float64), float(found[1])
+    most = float(traffic.sum())
+    if shift.shape != hint.shape or not bool((np.abs(shift) <= most).all()) or not 0 <= whole <= most:
+        return None
+    return shift, whole
 
 
 #: Nothing known, no end of time.

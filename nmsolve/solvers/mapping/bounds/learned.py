@@ -1,145 +1,46 @@
-"""Bounds that begin with predicted multipliers, and the training graphs of the predictions.
+"""Predicted multipliers at run time: what a bound's ascent tries after its first step.
 
-Any multipliers are valid and what is claimed is certified as ever. A prediction that is worse than 0 costs one step.
+Any multipliers are valid and what is claimed is certified as ever. A prediction that is worse than the usual start costs one
+step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 
-import numpy as np
 from scipy.sparse import csr_array
 
-from nmsolve.learn.checkpoint import model_path, policy_of, require_shapes
+from nmsolve.learn.checkpoint import Checkpoint, model_path, policy_of, require_shapes
 from nmsolve.learn.duals.features import node_features, scale_of
 from nmsolve.learn.duals.model import SHAPES, predict
-from nmsolve.learn.duals.train import Lesson, Settings
-from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
-from nmsolve.model.generators import generate
-from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.ascent import Spectral, traffic_of
-from nmsolve.solvers.mapping.bounds.chebyshev import Shifted
-from nmsolve.solvers.mapping.bounds.core_traffic import (
-    MAX_WORK,
-    grain_of,
-    pair_traffic,
-    traffic_nets,
-    volume_of,
-)
-from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set
-from nmsolve.solvers.mapping.bounds.guide import Guide
-from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form
-from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
-from nmsolve.solvers.mapping.bounds.parts import parts_form
-from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
-from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
-
-#: First seed of training graphs; those of benchmarks are smaller.
-TRAINING = 1000
-#: Nodes per core of training graphs.
-ROOMS = {"projection": (1,), "joint": (8, 16, 32), "parts": (8, 16, 32), "cover": (4, 8)}
-
-Find = Callable[[MappingProblem, Guide], Iterator[Bound]]
+from nmsolve.solvers.mapping.bounds.guide import Duals, Guide
 
 
-def predicted(
-    method: str, traffic: csr_array, slope: FloatArray, lines: int
-) -> tuple[FloatArray, float] | None:
-    """Predict multipliers with the model of a bound; arguments as in :data:`~.guide.Duals`. None if there is no model."""
+def guided(guide: Guide, method: str, note: Callable[[str], None]) -> Guide:
+    """Return a guide that predicts the multipliers of the bound ``method``; without a usable model say so and change nothing."""
     try:
-        model = policy_of(f"duals-{method}")
-        require_shapes(model, SHAPES, model_path(f"duals-{method}"))
-    except InputError:
-        return None
-    unit = scale_of(traffic)
-    passed = predict(model.arrays, node_features(traffic, slope, lines))
-    return unit * passed.shift, unit * passed.whole
+        return guide._replace(duals=predictor(duals_model(method)))
+    except InputError as error:
+        note(f"no prediction, the usual start instead: {error}")
+        return guide
 
 
-def beginning(find: Find) -> Find:
-    """Return a bound that begins with predicted multipliers."""
-    return partial(_begin, find)
+def duals_model(method: str) -> Checkpoint:
+    """Return the model of a bound; InputError if its file is missing, damaged, of something else or of other shapes."""
+    name = f"duals-{method}"
+    model = policy_of(name)
+    require_shapes(model, SHAPES, model_path(name))
+    return model
 
 
-def _begin(find: Find, problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
-    return find(problem, guide._replace(duals=predicted))
+def predictor(model: Checkpoint) -> Duals:
+    """Return what predicts with a model; multipliers are in units of the mean load."""
 
+    def duals(traffic: csr_array, hint: FloatArray, lines: int) -> tuple[FloatArray, float] | None:
+        unit = scale_of(traffic)
+        passed = predict(model.arrays, node_features(traffic, hint, lines))
+        return unit * passed.shift, unit * passed.whole
 
-def lessons(how: Settings) -> list[Lesson]:
-    """Return the training graphs: families and sizes in turn."""
-    return [lesson_of(how.method, problem_of(how, i, TRAINING + how.seed + i)) for i in range(how.pool)]
-
-
-def problem_of(how: Settings, number: int, seed: int) -> MappingProblem:
-    """Return the graph with a ``seed`` of the family and size that are the ``number``-th in turn, and its machine."""
-    family = how.families[number % len(how.families)]
-    nodes = how.nodes[number // len(how.families) % len(how.nodes)]
-    graph = generate(family, nodes=nodes, seed=seed)
-    rooms = ROOMS[how.method]
-    room = rooms[number // len(how.families) // len(how.nodes) % len(rooms)]
-    cores = -(-graph.n // room)
-    rows = max(2, int(np.sqrt(cores)))
-    machine = Machine("mesh", (1, 1), (rows, -(-cores // rows)))
-    return MappingProblem(graph, machine, "hops", (), room)
-
-
-def lesson_of(method: str, problem: MappingProblem) -> Lesson:
-    """Return a training graph of a bound."""
-    if method == "projection":
-        form = pair_form(problem)
-        ascent = DiagonalAscent(
-            dense_traffic(form), form.plain_distances().sum(axis=1), distance_spectrum(form)
-        )
-        traffic, lines = csr_array(ascent.traffic), len(ascent.mu)
-        slope = ascent.evaluate(np.zeros(len(ascent.traffic)))[1]
-        features = node_features(traffic, slope, lines)
-        return Lesson(features, scale_of(traffic), ascent.average, partial(_projection, ascent))
-    if method == "cover":
-        nets = traffic_nets(problem)
-        traffic, volume = pair_traffic(problem), volume_of(nets)
-        features = node_features(traffic, np.zeros(problem.n), nets.room)
-        evaluate = partial(_cover, nets, volume, int(MAX_WORK / (problem.n + len(nets.nets))))
-        return Lesson(features, scale_of(traffic), float(nets.rate.sum()), evaluate)
-    spectral = partition_placement_form(problem) if method == "joint" else parts_form(problem)
-    if spectral is None:
-        raise InputError("a training graph without a bound", method, "a machine whose cores are apart")
-    traffic = traffic_of(spectral.laplacian)
-    evaluate = partial(_spectral, spectral)
-    features = node_features(traffic, evaluate(np.zeros(spectral.n), 0.0)[1], spectral.rank)
-    apart = float((spectral.sigma.sum(axis=1) - spectral.drift).min())
-    return Lesson(features, scale_of(traffic), apart * scale_of(traffic), evaluate)
-
-
-def _projection(ascent: DiagonalAscent, shift: FloatArray, whole: float) -> tuple[float, FloatArray, float]:
-    value, slope = ascent.evaluate(shift)
-    return value, slope, 0.0
-
-
-def _cover(
-    nets: TrafficNets, volume: FloatArray, most: int, shift: FloatArray, whole: float
-) -> tuple[float, FloatArray, float]:
-    """Prices are the volume, plus shift, less whole. What takes too long is priced as no set at all: its slope is 0."""
-    grain = grain_of(nets)
-    price = np.rint((volume + shift - whole) / grain) * grain
-    member = np.zeros(nets.room, np.int64)
-    cheapest, tree, found = cheapest_set(nets, price, np.inf if nets.least else 2 * MARGIN, most, member)
-    if tree < 0:
-        return 0.0, np.zeros(len(price)), 0.0
-    slope = np.ones(len(price))
-    slope[member[: max(0, found)]] -= nets.parts
-    value = float(price.sum()) + nets.parts * cheapest - float(nets.rate.sum())
-    return value, slope, -float(slope.sum())
-
-
-def _spectral(spectral: Spectral, shift: FloatArray, whole: float) -> tuple[float, FloatArray, float]:
-    from scipy.linalg import eigh
-
-    a = Shifted(spectral.laplacian, shift, whole).dense()
-    lam, vectors = eigh(a, subset_by_index=(0, spectral.rank - 1), check_finite=False)
-    value, at = spectral.worst(lam, shift, whole)
-    slope, by_whole = spectral.slope(lam, vectors, at)
-    return value, slope, by_whole
+    return duals

@@ -27,7 +27,7 @@ from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.guide import CLOSE, UNGUIDED, Guide, foreseen
 from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum, distance_spectrum, project, spread
 
@@ -58,7 +58,7 @@ def projection_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: 
     for step in range(1, rounds + 1):
         ascent.advance(2.0 * (guide.upper() - base))
         if step == 1 and guide.duals is not None:
-            found = guide.duals("projection", csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu))
+            found = foreseen(guide.duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu))
             if found is not None:
                 ascent.jump(found[0])
         stopping = guide.should_stop() or step == rounds or ascent.exhausted
@@ -110,7 +110,9 @@ class DiagonalAscent:
         self.average = float(traffic.sum() * reach.sum()) / max(1, len(traffic) * (len(traffic) - 1))
         self._shift = self.best_shift = np.zeros(len(traffic))
         self._direction, self._scale, self._stalled = np.zeros(len(traffic)), 1.0, 0
-        self.best, self.first_slope, self._trial = -np.inf, np.zeros(len(traffic)), False
+        self.best, self.first_slope = -np.inf, np.zeros(len(traffic))
+        #: while a prediction is tried: where the usual ascent would go on
+        self._aside: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -118,17 +120,19 @@ class DiagonalAscent:
         return self._scale < 1e-3
 
     def jump(self, shift: FloatArray) -> None:
-        """Go on from ``shift`` (k,) if the next step finds it better than all before, else from the best."""
-        self._shift, self._direction, self._trial = shift, np.zeros(len(self.reach)), True
+        """Go on from ``shift`` (k,) if the next step finds it better than all before, else as before."""
+        self._aside = self._shift, self._direction
+        self._shift, self._direction = shift, np.zeros(len(self.reach))
 
     def advance(self, upper: float) -> None:
         """Evaluate at the shift, note the best, and step towards ``upper`` (inf if unknown)."""
         value, gradient = self.evaluate(self._shift)
-        if self._trial:
-            self._trial = False
+        if self._aside is not None:
+            aside, self._aside = self._aside, None
             if not value > self.best:
-                self._shift = self.best_shift
+                self._shift, self._direction = aside
                 return
+            self._scale = CLOSE
         if not np.isfinite(self.best):
             self.first_slope = gradient
         if not np.isfinite(self.best) or value > self.best + GAIN * abs(self.best):
