@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
 
 #: Options that name output files: never taken from a report, which may come from anyone.
-WRITTEN = ("out", "scratch", "write_model", "write_onnx")
+WRITTEN = ("out", "scratch", "write_model", "write_onnx", "memory_of")
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,12 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
         raise InputError("a run with free routes", str(begin.answer.parent), wanted)
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
+    if o.memory_of is not None and (many or o.route == "joint"):
+        raise InputError(
+            "a store of runs with several objectives or free routes",
+            "--memory-of",
+            "one objective, given routes",
+        )
     problem, start = _load(o)
     known: list[Bound] = []
     if begin is not None:
@@ -169,7 +175,14 @@ def _map_once(run: Run) -> int:
     with watching(o.json) as observers:
         scratch = ScratchPlace(o.scratch, o.resume)
         options = opt.search(o, time_limit=mapping_time(o, run.limit), observers=observers, scratch=scratch)
-        result = solve(problem, warm_start=run.start, mip_solver=o.mip_solver, known=run.known, **options)
+        result = solve(
+            problem,
+            warm_start=run.start,
+            mip_solver=o.mip_solver,
+            known=run.known,
+            memory_of=o.memory_of,
+            **options,
+        )
     report, whole = run.with_routes(problem, result)
     if not problem.limits_moves:
         say_infeasible("mapping exists", result)
@@ -299,6 +312,7 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "node_limit": problem.node_limit,
         "occupied": [opt.whole(run) for run in o.occupied or ()],
         "warm_start": opt.whole(o.warm_start),
+        "memory_of": opt.whole(o.memory_of),
         "migration_budget": o.migration_budget,
         "reference": None if problem.migration is None else problem.migration.reference_hash,
         "reference_file": None if problem.migration is None else str((o.out / "reference.json").resolve()),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
 from nmsolve.hw.obey import require_own_routes
+from nmsolve.learn.memory.store import Memory as SolvedRuns
 from nmsolve.model.bound import Bound, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
@@ -119,12 +121,14 @@ def solve(
     warm_start: AnyArray | None = None,
     mip_solver: str = "highs",
     known: Sequence[Bound] = (),
+    memory_of: Path | None = None,
     **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
     """Do the same as :func:`map` for a stated problem.
 
     ``started`` is the ``time.monotonic()`` from which the limit counts. ``known`` are bounds from before: they count as far as
-    they can be recomputed, else on their solver's word.
+    they can be recomputed, else on their solver's word. ``memory_of`` is a store of solved runs (made if there is none): the run
+    begins with its nearest relatives, and is kept there.
 
     Raises
     ------
@@ -132,7 +136,16 @@ def solve(
     """
     require_fit(problem)
     task = _admitted(problem, warm_start, options, mip_solver)
-    return run(task, Options(**options, known=known, words=True))
+    if memory_of is None:
+        return run(task, Options(**options, known=known, words=True))
+    task.memory_of = SolvedRuns(memory_of)
+    try:
+        result = run(task, Options(**options, known=known, words=True))
+        if result.solution is not None and result.objective is not None:
+            task.keep(result.solution, result.objective)
+    finally:
+        task.memory_of.close()
+    return result
 
 
 def bound_mapping(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
 import numpy as np
 
 from nmsolve.hw.scores import score
+from nmsolve.learn.memory.engine import Recall
+from nmsolve.learn.memory.store import Memory
 from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.axons_fit import idle_limits
@@ -32,6 +35,8 @@ PASS = 1e-7
 REPAIR_PART = 0.3
 #: A bound that needs more than this part of the time before it says anything is not begun where the mapping is given.
 MOST = 0.5
+#: Most of the time for mappings of solved relatives: what can be lost if they are of no use.
+RECALL_PART = 0.2
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
 HURRY = 2.0
 
@@ -43,13 +48,19 @@ class MappingTask(Task[IntArray]):
     ----------
     warm_start : (n,) core of every node to start from, or None
     mip_solver : the solver Pyomo uses for engine ``mip``
+    memory_of : a store of solved runs to begin with relatives of, or None
     """
 
     referee: MappingReferee
 
     def __init__(
-        self, problem: MappingProblem, warm_start: AnyArray | None = None, mip_solver: str = "highs"
+        self,
+        problem: MappingProblem,
+        warm_start: AnyArray | None = None,
+        mip_solver: str = "highs",
+        memory_of: Memory | None = None,
     ) -> None:
+        self.memory_of = memory_of
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.referee = MappingReferee(merge_together(problem))
         if warm_start is None and problem.migration is not None:
@@ -89,6 +100,8 @@ class MappingTask(Task[IntArray]):
             mip = REGISTRY["mip"].make()
             mip.solver = self.mip_solver
             steps = [replace(step, engine=mip) if step.engine.name == "mip" else step for step in steps]
+        if self.memory_of is not None:
+            steps = [*_recalled(self.memory_of, reduced, run, steps), *steps]
         if options.time_limit < HURRY and self._may_fit(run, steps):
             _first_fit(self.referee, incumbent, run.budget, options.seed)
         return steps
@@ -105,6 +118,12 @@ class MappingTask(Task[IntArray]):
             _first_fit(self.referee, incumbent, run.budget, run.options.seed)
         run.memory.settle()
         return _placement_bound(self.problem, incumbent, run.budget)
+
+    def keep(self, lifted: IntArray, value: float) -> None:
+        """Keep the answer (n,) in the store of solved runs, if there is one. InputError if it cannot be written."""
+        if self.memory_of is not None:
+            reduction = self.referee.reduction
+            self.memory_of.keep(reduction.reduced, reduction.restrict(lifted), value)
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """Return the mapping (n,) and all its scores."""
@@ -133,6 +152,29 @@ class MappingTask(Task[IntArray]):
         from nmsolve.solvers.mapping.certificates import check_bound
 
         return check_bound(self.problem, bound, self.first)
+
+
+def _recalled(memory: Memory, problem: MappingProblem, run: Run, steps: list[Step]) -> list[Step]:
+    """Return the step that begins with solved relatives, with at most :data:`RECALL_PART` of the time, before
+    ``steps``; none without relatives.
+
+    A store that cannot be read any more is a line in the events, and the run goes on without it.
+    """
+    incumbent = run.incumbent
+    try:
+        relatives = memory.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
+    except InputError as error:
+        incumbent.record("note", Recall.name, f"no relatives: {error}")
+        return []
+    engine = Recall(relatives)
+    reason = "no relative is in the store" if not relatives else engine.refuses(problem)
+    if reason is not None:
+        incumbent.finish(engine.name, f"not run: {reason}", 0.0)
+        incumbent.record("note", engine.name, f"not run: {reason}")
+        return []
+    most = RECALL_PART * run.budget.left()
+    race = any(step.first < math.inf for step in steps)
+    return [Step(engine, sum(step.share for step in steps), first=most if race else math.inf, most=most)]
 
 
 def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:

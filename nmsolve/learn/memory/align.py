@@ -1,0 +1,83 @@
+"""Which node of a new graph is which node of an old one: by names where they fit, else by structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.learn.memory.arcs import Arcs, overlap
+from nmsolve.learn.memory.colours import exact, seeds
+from nmsolve.learn.memory.smooth import coordinates, near_pairs, turned
+from nmsolve.learn.memory.votes import mutual, supported, voted
+from nmsolve.model.types import IntArray
+
+#: Names are believed if they map this part of the connections onto each other.
+TRUSTED = 0.5
+#: Votes that map less than this get help from smooth coordinates.
+POOR = 0.35
+#: Up to so many nodes without a counterpart are paired by assignment.
+LEFT = 400
+
+
+class Alignment(NamedTuple):
+    """Counterparts (new.n,), -1 for none; the part of the connections they map onto each other; and by what they were found."""
+
+    match: IntArray
+    share: float
+    by: str
+
+
+def align(old: Arcs, new: Arcs, should_stop: Callable[[], bool] = lambda: False) -> Alignment:
+    """Return the best counterparts found: of names, an exact match, and votes from colours and smooth coordinates.
+
+    ``should_stop`` : asked between rounds; what is known then is returned
+    """
+    named = by_names(old, new)
+    share = overlap(old, new, named)
+    if share >= TRUSTED or should_stop():
+        return Alignment(named, share, "names")
+    same = exact(old, new)
+    if same is not None and overlap(old, new, same) == 1.0:
+        return Alignment(same, 1.0, "colours")
+    best = Alignment(named, share, "names")
+    match, share = voted(old, new, seeds(old, new), should_stop)
+    best = max(best, Alignment(match, share, "votes"), key=lambda a: a.share)
+    if share < POOR and not should_stop():
+        a, b = coordinates(old), coordinates(new)
+        if a is not None and b is not None and not should_stop():
+            first = mutual(new.n, *near_pairs(turned(a, b, match), b))
+            near, found = voted(old, new, first, should_stop)
+            best = max(best, Alignment(near, found, "coordinates"), key=lambda a: a.share)
+    return best._replace(match=_left_over(old, new, supported(old, new, best.match)))
+
+
+def by_names(old: Arcs, new: Arcs) -> IntArray:
+    """Return (new.n,) counterparts of equal names (numbers where there are none), -1 where there is none."""
+    if old.ids is None and new.ids is None:
+        return np.where(np.arange(new.n) < old.n, np.arange(new.n), -1)
+    index = {name: i for i, name in enumerate(range(old.n) if old.ids is None else old.ids)}
+    return np.array(
+        [index.get(name, -1) for name in (range(new.n) if new.ids is None else new.ids)], np.int64
+    )
+
+
+def _left_over(old: Arcs, new: Arcs, match: IntArray) -> IntArray:
+    """Pair the nodes without a counterpart by assignment: neighbours that correspond count most, then equal traffic."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.sparse import csr_array
+
+    rest = np.flatnonzero(match < 0)
+    free = np.setdiff1d(np.arange(old.n), match[match >= 0])
+    if not len(rest) or not len(free) or max(len(rest), len(free)) > LEFT:
+        return match
+    known = np.flatnonzero(match >= 0)
+    pairs = csr_array((np.ones(len(known)), (known, match[known])), shape=(new.n, old.n))
+    common = (new.traffic > 0)[rest].astype(float) @ pairs @ (old.traffic > 0)[free].astype(float).T
+    load_new, load_old = (np.log1p(np.asarray(g.traffic.sum(axis=1)).ravel()) for g in (new, old))
+    apart = np.abs(load_new[rest][:, None] - load_old[free][None, :])
+    i, j = linear_sum_assignment(np.minimum(apart, 0.9) - common.toarray())
+    out = match.copy()
+    out[rest[i]] = free[j]
+    return out
