@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.learn.memory.arcs import Arcs, overlap
-from nmsolve.learn.memory.colours import exact, seeds
+from nmsolve.learn.memory.colours import ROUNDS, exact, seeds
+from nmsolve.learn.memory.effort import COLOUR, SMOOTH, Effort
 from nmsolve.learn.memory.smooth import coordinates, near_pairs, turned
 from nmsolve.learn.memory.votes import mutual, supported, voted
 from nmsolve.model.types import IntArray
@@ -29,26 +29,31 @@ class Alignment(NamedTuple):
     by: str
 
 
-def align(old: Arcs, new: Arcs, should_stop: Callable[[], bool] = lambda: False) -> Alignment:
+def align(old: Arcs, new: Arcs, effort: Effort | None = None) -> Alignment:
     """Return the best counterparts found: of names, an exact match, and votes from colours and smooth coordinates.
 
-    ``should_stop`` : asked between rounds; what is known then is returned
+    ``effort`` : counts the work, and says when to return what is known
     """
+    effort = Effort() if effort is None else effort
+    size = len(old.source) + len(new.source) + old.n + new.n
     named = by_names(old, new)
     share = overlap(old, new, named)
-    if share >= TRUSTED or should_stop():
-        return Alignment(named, share, "names")
+    effort.add(COLOUR * size)
+    best = Alignment(named, share, "names")
+    if share >= TRUSTED or effort.over(COLOUR * ROUNDS * size):
+        return best
     same = exact(old, new)
+    effort.add(COLOUR * ROUNDS * size)
     if same is not None and overlap(old, new, same) == 1.0:
         return Alignment(same, 1.0, "colours")
-    best = Alignment(named, share, "names")
-    match, share = voted(old, new, seeds(old, new), should_stop)
+    match, share = voted(old, new, seeds(old, new), effort)
     best = max(best, Alignment(match, share, "votes"), key=lambda a: a.share)
-    if share < POOR and not should_stop():
+    if share < POOR and not effort.over(SMOOTH * size):
+        effort.add(SMOOTH * size)
         a, b = coordinates(old), coordinates(new)
-        if a is not None and b is not None and not should_stop():
+        if a is not None and b is not None and not effort.over():
             first = mutual(new.n, *near_pairs(turned(a, b, match), b))
-            near, found = voted(old, new, first, should_stop)
+            near, found = voted(old, new, first, effort)
             best = max(best, Alignment(near, found, "coordinates"), key=lambda a: a.share)
     return best._replace(match=_left_over(old, new, supported(old, new, best.match)))
 

@@ -36,7 +36,7 @@ class Arcs:
         source, target = graph.edge_source.astype(np.int64), graph.targets.astype(np.int64)
         kept = (graph.weights > 0) & (source != target)
         key, which = np.unique(source[kept] * graph.n + target[kept], return_inverse=True)
-        weight = np.bincount(which, graph.weights[kept], minlength=len(key))
+        weight = np.bincount(which, graph.weights[kept], minlength=len(key)).astype(np.float64)
         return cls(graph.n, key // graph.n, key % graph.n, weight, graph.ids)
 
     @cached_property

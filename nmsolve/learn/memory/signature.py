@@ -8,7 +8,8 @@ from nmsolve.learn.memory.arcs import Arcs
 from nmsolve.model.types import FloatArray
 
 #: Degrees, and weights relative to their mean, at which the shares of nodes and connections up to them are taken.
-DEGREES, WEIGHTS = 2.0 ** np.arange(12), 2.0 ** np.arange(-4, 5)
+DEGREES: FloatArray = 2.0 ** np.arange(12, dtype=np.float64)
+WEIGHTS: FloatArray = 2.0 ** np.arange(-4, 5, dtype=np.float64)
 #: Moments of the spectrum.
 MOMENTS = 8
 #: Length of a signature.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from nmsolve.learn.memory.arcs import Arcs, kept_arcs, overlap
+from nmsolve.learn.memory.effort import VOTE, Effort
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Rounds of votes at most, and rounds in a row that gain less than :data:`GAIN` after which there are no more.
@@ -20,9 +20,11 @@ CHOICES = 12
 MOST_VOTES = 3e6
 #: A pair of very unequal traffic counts this much less; one that was matched before counts a little more.
 UNEQUAL, BEFORE = 0.5, 0.05
+#: Pairs with less than this part of the votes of their row's best are not looked at.
+PRUNED = 0.4
 
 
-def voted(old: Arcs, new: Arcs, match: IntArray, should_stop: Callable[[], bool]) -> tuple[IntArray, float]:
+def voted(old: Arcs, new: Arcs, match: IntArray, effort: Effort) -> tuple[IntArray, float]:
     """Return better counterparts (new.n,) than ``match``, and their overlap: the best of all rounds.
 
     Each round forgets who corresponded and counts anew, so that early mistakes are outvoted.
@@ -32,12 +34,13 @@ def voted(old: Arcs, new: Arcs, match: IntArray, should_stop: Callable[[], bool]
     best, found = match, overlap(old, new, match)
     vain = 0
     for _ in range(ROUNDS):
-        if should_stop() or vain >= (1 if found > GOOD else PATIENCE):
+        if effort.over() or vain >= (1 if found > GOOD else PATIENCE):
             break
         row, col, score = votes(a, b, match)
+        effort.add(VOTE * len(row))
         score -= UNEQUAL * np.minimum(1.0, np.abs(load_new[row] - load_old[col]))
         score += BEFORE * (match[row] == col)
-        match = mutual(new.n, row, col, score)
+        match = mutual(new.n, *_worth_a_look(row, col, score))
         share = overlap(old, new, match)
         vain = 0 if share > found + GAIN else vain + 1
         if share > found:
@@ -69,6 +72,16 @@ def votes(old: Arcs, new: Arcs, match: IntArray) -> tuple[IntArray, IntArray, Fl
     total: Any = new.adjacency @ pairs @ old.adjacency.T + new.adjacency.T @ pairs @ old.adjacency
     total = total.tocoo()
     return total.row.astype(np.int64), total.col.astype(np.int64), np.asarray(total.data, np.float64)
+
+
+def _worth_a_look(row: IntArray, col: IntArray, score: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Leave out the pairs with far fewer votes than the best of their row: sorting them is most of the work."""
+    if not len(row):
+        return row, col, score
+    best = np.full(int(row.max()) + 1, -np.inf)
+    np.maximum.at(best, row, score)
+    kept = score >= PRUNED * best[row]
+    return row[kept], col[kept], score[kept]
 
 
 def mutual(n: int, row: IntArray, col: IntArray, score: FloatArray) -> IntArray:

@@ -140,12 +140,9 @@ def solve(
         return run(task, Options(**options, known=known, words=True))
     task.memory_of = SolvedRuns(memory_of)
     try:
-        result = run(task, Options(**options, known=known, words=True))
-        if result.solution is not None and result.objective is not None:
-            task.keep(result.solution, result.objective)
+        return run(task, Options(**options, known=known, words=True))
     finally:
         task.memory_of.close()
-    return result
 
 
 def bound_mapping(

@@ -60,7 +60,7 @@ class MappingTask(Task[IntArray]):
         mip_solver: str = "highs",
         memory_of: Memory | None = None,
     ) -> None:
-        self.memory_of = memory_of
+        self.memory_of, self.recall = memory_of, Recall()
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.referee = MappingReferee(merge_together(problem))
         if warm_start is None and problem.migration is not None:
@@ -101,7 +101,7 @@ class MappingTask(Task[IntArray]):
             mip.solver = self.mip_solver
             steps = [replace(step, engine=mip) if step.engine.name == "mip" else step for step in steps]
         if self.memory_of is not None:
-            steps = [*_recalled(self.memory_of, reduced, run, steps), *steps]
+            steps = [*self._recalled(self.memory_of, run, steps), *steps]
         if options.time_limit < HURRY and self._may_fit(run, steps):
             _first_fit(self.referee, incumbent, run.budget, options.seed)
         return steps
@@ -112,18 +112,57 @@ class MappingTask(Task[IntArray]):
         return wanted and not self.referee.problem.limits_moves and not self.problem.ceilings
 
     def finish(self, run: Run) -> Bound | None:
-        """First fit where there is no mapping yet; then the bound of the placement."""
+        """First fit where there is no mapping yet; the bound of the placement; the run is kept, if a store was given."""
         incumbent = run.incumbent
         if incumbent.lifted is None and not incumbent.infeasible and self._may_fit(run, run.steps):
             _first_fit(self.referee, incumbent, run.budget, run.options.seed)
         run.memory.settle()
-        return _placement_bound(self.problem, incumbent, run.budget)
-
-    def keep(self, lifted: IntArray, value: float) -> None:
-        """Keep the answer (n,) in the store of solved runs, if there is one. InputError if it cannot be written."""
+        bound = _placement_bound(self.problem, incumbent, run.budget)
         if self.memory_of is not None:
-            reduction = self.referee.reduction
-            self.memory_of.keep(reduction.reduced, reduction.restrict(lifted), value)
+            self._keep(self.memory_of, run)
+        return bound
+
+    def _recalled(self, memory: Memory, run: Run, steps: list[Step]) -> list[Step]:
+        """Return the step that begins with solved relatives, with at most :data:`RECALL_PART` of the time, before
+        ``steps``; none without relatives.
+
+        A store that cannot be read any more is a line in the events, and the run goes on without it.
+        """
+        problem, incumbent = self.referee.problem, run.incumbent
+        most = RECALL_PART * run.budget.left()
+        try:
+            relatives = memory.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
+        except InputError as error:
+            relatives = []
+            incumbent.record("note", Recall.name, str(error))
+        self.recall = Recall(relatives, most)
+        reason = "no relative is in the store" if not relatives else self.recall.refuses(problem)
+        if not any(step.engine.finds != "bounds" for step in steps):
+            reason = "nothing but bounds is wanted"
+        if reason is not None:
+            incumbent.finish(Recall.name, f"not run: {reason}", 0.0)
+            incumbent.record("note", Recall.name, f"not run: {reason}")
+            return []
+        race = any(step.first < math.inf for step in steps)
+        share = sum(step.share for step in steps)
+        return [Step(self.recall, share, first=most if race else math.inf, most=most, quick=True)]
+
+    def _keep(self, memory: Memory, run: Run) -> None:
+        """Say what the relatives were worth, and keep the answer. A store that cannot be written costs nobody the answer."""
+        incumbent, used = run.incumbent, self.recall.used
+        core, value = incumbent.best()
+        if core is None:
+            return
+        found = {share.engine: share.best for share in incumbent.shares()}.get(Recall.name)
+        if used is not None and found is not None:
+            text = f"relative {used.name!r} was worth {found:.10g}; the run ends at {value:.10g}"
+            more = f", {1 - value / found:.2%} less" if 0 < value < found else ""
+            incumbent.record("note", Recall.name, text + more)
+        try:
+            why = memory.keep(self.referee.problem, core, value, () if used is None else (used,))
+        except InputError as error:
+            why = str(error)
+        incumbent.record("note", Recall.name, "kept in the store" if why is None else f"not kept: {why}")
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """Return the mapping (n,) and all its scores."""
@@ -152,29 +191,6 @@ class MappingTask(Task[IntArray]):
         from nmsolve.solvers.mapping.certificates import check_bound
 
         return check_bound(self.problem, bound, self.first)
-
-
-def _recalled(memory: Memory, problem: MappingProblem, run: Run, steps: list[Step]) -> list[Step]:
-    """Return the step that begins with solved relatives, with at most :data:`RECALL_PART` of the time, before
-    ``steps``; none without relatives.
-
-    A store that cannot be read any more is a line in the events, and the run goes on without it.
-    """
-    incumbent = run.incumbent
-    try:
-        relatives = memory.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
-    except InputError as error:
-        incumbent.record("note", Recall.name, f"no relatives: {error}")
-        return []
-    engine = Recall(relatives)
-    reason = "no relative is in the store" if not relatives else engine.refuses(problem)
-    if reason is not None:
-        incumbent.finish(engine.name, f"not run: {reason}", 0.0)
-        incumbent.record("note", engine.name, f"not run: {reason}")
-        return []
-    most = RECALL_PART * run.budget.left()
-    race = any(step.first < math.inf for step in steps)
-    return [Step(engine, sum(step.share for step in steps), first=most if race else math.inf, most=most)]
 
 
 def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:

@@ -33,8 +33,8 @@ MANY_CORES = 16_384
 #: The share of a start that the initial bisection gets; and where this many nodes have no coarser level, because there are
 #: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
 BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
-#: The shares of the run at which V-cycles from the best start end.
-CYCLES = (0.74, 0.97)
+#: The shares of the run at which V-cycles from the best start end; and those from a given mapping alone.
+CYCLES, MENDS = (0.74, 0.97), (0.1, 0.4, 0.97)
 
 
 def map_multilevel(
@@ -81,6 +81,26 @@ def map_multilevel(
     for until in CYCLES:
         _v_cycle(best, best.pos, until, bench)
     return best.core
+
+
+def mend_multilevel(
+    problem: MappingProblem,
+    given: IntArray,
+    seed: int,
+    work: float,
+    should_stop: Callable[[], bool],
+    offer: Callable[[IntArray, str], object],
+    elapsed: Callable[[], float] = lambda: 0.0,
+) -> None:
+    """Go on from a feasible mapping ``given`` (n,) alone: a descent, then V-cycles. The rest is as in :func:`map_multilevel`."""
+    board = board_of(problem, core_distance(problem))
+    budget = Budget(max(1.0, work), should_stop, elapsed)
+    bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
+    order = np.argsort(given, kind="stable").astype(np.int32)  # nodes close on the board are close in memory
+    best = _Best(renumber(finest_net(problem), order), board, order, offer)
+    best.descended(given, bench)
+    for until in MENDS:
+        _v_cycle(best, best.pos, until, bench)
 
 
 def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
