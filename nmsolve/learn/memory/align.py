@@ -30,7 +30,7 @@ class Alignment(NamedTuple):
 
 
 def align(old: Arcs, new: Arcs, effort: Effort | None = None) -> Alignment:
-    """Return the best counterparts found: of names, an exact match, and votes from colours and smooth coordinates.
+    """Return the best counterparts found: an exact match, names, and votes from colours and smooth coordinates.
 
     ``effort`` : counts the work, and says when to return what is known
     """
@@ -40,12 +40,14 @@ def align(old: Arcs, new: Arcs, effort: Effort | None = None) -> Alignment:
     share = overlap(old, new, named)
     effort.add(COLOUR * size)
     best = Alignment(named, share, "names")
-    if share >= TRUSTED or effort.over(COLOUR * ROUNDS * size):
+    if share == 1.0 or effort.over(COLOUR * ROUNDS * size):
         return best
     same = exact(old, new)
     effort.add(COLOUR * ROUNDS * size)
     if same is not None and overlap(old, new, same) == 1.0:
         return Alignment(same, 1.0, "colours")
+    if share >= TRUSTED:
+        return best
     match, share = voted(old, new, seeds(old, new), effort)
     best = max(best, Alignment(match, share, "votes"), key=lambda a: a.share)
     if share < POOR and not effort.over(SMOOTH * size):

@@ -6,12 +6,12 @@ import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import nmsolve
 from nmsolve.learn.memory.arcs import Arcs
 from nmsolve.learn.memory.packing import MOST_DATA, Solved, digest, packed, unpacked
 from nmsolve.learn.memory.signature import SIZE, distance, signature
@@ -55,6 +55,14 @@ _TABLES = {
     + ")",
 }
 _ROW = 'version, name, n, m, "rows", "cols", value, data, digest'
+
+
+def release() -> str:
+    """Return the version of nmsolve as it is installed: what an objective is worth may change with it."""
+    try:
+        return version("nmsolve")
+    except PackageNotFoundError:  # run from its folder
+        return "not installed"
 
 
 class Memory:
@@ -154,10 +162,10 @@ class Memory:
         data = packed(arcs, core)
         if len(data) > MOST_DATA:
             return f"{len(data) / 2**20:.0f} MiB, more than {MOST_DATA / 2**20:.0f}"
-        identity = f"{FORMAT} {nmsolve.__version__} {graph.hash} {machine.hash} {problem.objective}"
+        identity = f"{FORMAT} {release()} {graph.hash} {machine.hash} {problem.objective}"
         key = hashlib.sha256(identity.encode()).hexdigest()[:32]
         row: dict[str, Any] = {
-            "key": key, "version": nmsolve.__version__, "name": graph.name[:200], "objective": problem.objective,
+            "key": key, "version": release(), "name": graph.name[:200], "objective": problem.objective,
             "machine": machine.hash, "n": arcs.n, "m": len(arcs.source), "rows": machine.rows, "cols": machine.cols,
             "value": float(value), "signature": signature(arcs).tobytes(), "data": data,
             "digest": digest(data, machine.rows, machine.cols),
