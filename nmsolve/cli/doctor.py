@@ -64,7 +64,7 @@ def _solvers_together() -> dict[str, object]:
 
 def _models() -> list[dict[str, object]]:
     """Trained policies: a missing one is no problem, as its engine then does without; a damaged one is."""
-    from nmsolve.learn.checkpoint import METHODS, model_path, policy_of
+    from nmsolve.learn.checkpoint import METHODS, command_of, model_path, policy_of
     from nmsolve.model.errors import InputError
 
     rows = []
@@ -75,9 +75,7 @@ def _models() -> list[dict[str, object]]:
             rows.append(_row(f"model {method}", model.hash[:12], text=f"engine {engine}, {path}"))
         except InputError as error:
             text = (
-                str(error)
-                if path.exists()
-                else f"none: `nmsolve train {method.replace('duals-', 'duals --bound ')}` makes one for engine {engine}"
+                str(error) if path.exists() else f"none: `{command_of(method)}` makes one for engine {engine}"
             )
             rows.append(_row(f"model {method}", "-", not path.exists(), text))
     return rows

@@ -100,7 +100,7 @@ def _read(path: Path, method: str) -> Checkpoint:
     """Return the policy in a file whose header and hash are right; InputError for any other."""
     from safetensors import SafetensorError, safe_open
 
-    wanted = f"a policy of method {method} (`nmsolve train {method}`)"
+    wanted = f"a model for {METHODS.get(method, method)} (`{command_of(method)}`)"
     if not path.is_file():
         raise InputError("there is no such file", str(path), wanted)
     if path.stat().st_size > MOST_BYTES:
@@ -132,6 +132,11 @@ def _read(path: Path, method: str) -> Checkpoint:
     if model.hash != header.get("hash"):
         raise InputError("the hash of a model file does not match its arrays", str(path), wanted)
     return model
+
+
+def command_of(method: str) -> str:
+    """Return the command that trains the model of a method."""
+    return f"nmsolve train {method.replace('duals-', 'duals --bound ')}"
 
 
 def model_path(method: str) -> Path:

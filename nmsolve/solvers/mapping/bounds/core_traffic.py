@@ -38,6 +38,8 @@ from nmsolve.solvers.mapping.bounds.parts import least_apart
 MAX_NODES, MAX_ROOM, MAX_WORK = 400, 12, 60e6
 #: Step of the ascent: first, factor after STALL vain steps, last; share of the direction kept from step to step.
 STEP, SHRINK, STALL, LAST, KEPT = 1.0, 0.7, 8, 1e-3, 0.6
+#: Parts of the way from the first prices to predicted ones that are tried, the next where the pricing of one is given up.
+BOLD = (1.0, 0.8, 0.6)
 #: Prices are multiples of this part of the greatest rate, so that sums of them are exact.
 GRAIN = 2.0**-24
 
@@ -106,28 +108,32 @@ def core_traffic_bounds(
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
-    aside: tuple[FloatArray, FloatArray] | None = None
+    aside, tries = (price, direction), list[FloatArray]()
     for turn in range(rounds):
         if guide.should_stop() or step < LAST:
             return
         if turn == 1 and guide.duals is not None:
-            found_prices = _foreseen(problem, volume, guide.duals)
-            if found_prices is not None:
+            tries = _foreseen(problem, volume, best_price, guide.duals)
+            if tries:
                 aside = price, direction
-                price, direction = found_prices, np.zeros(problem.n)
+                price, direction = tries[0], np.zeros(problem.n)
         price = np.rint(price / grain) * grain
         known = cost_of(c, member, size, price) if size >= c.least else np.inf
         known = min(known, 0.0 if c.least == 0 else np.inf) + 2 * MARGIN
         cheapest, tree, found = cheapest_set(c, price, known, most, member)
         value = float(price.sum()) + c.parts * (cheapest - 3 * MARGIN) - whole
-        if aside is not None:
-            (before, way), aside = aside, None
+        if tries:
+            tries = tries[1:] if tree < 0 else []
             if tree < 0 or not value > best:
-                price, direction = before, way
+                price, direction = (tries[0], direction) if tries else aside
                 continue
             step = STEP * CLOSE
         if tree < 0:
-            return
+            if not np.isfinite(best) and (turn > 0 or guide.duals is None):
+                return
+            # nearer to the best prices the search was short enough; what is predicted may be easier to price, too
+            step, vain, price, direction = step * SHRINK, 0, best_price, np.zeros(problem.n)
+            continue
         size = found if found >= 0 else size
         if value - best > 1e-7 * abs(value):
             best, best_price, vain = value, price, 0
@@ -159,10 +165,15 @@ def volume_of(c: TrafficNets) -> FloatArray:
     return np.asarray(np.bincount(np.repeat(np.arange(n), np.diff(c.net_ptr)), c.rate[c.nets], n), np.float64)
 
 
-def _foreseen(problem: MappingProblem, volume: FloatArray, duals: Duals) -> FloatArray | None:
-    """Return (n,) predicted prices, or None."""
+def _foreseen(
+    problem: MappingProblem, volume: FloatArray, first: FloatArray, duals: Duals
+) -> list[FloatArray]:
+    """Return (n,) prices to try, from predicted ones back towards the ``first`` (n,); none without a prediction."""
     found = foreseen(duals, pair_traffic(problem), np.zeros(problem.n), room_per_core(problem))
-    return None if found is None else volume + found[0] - found[1]
+    if found is None:
+        return []
+    predicted = volume + found[0] - found[1]
+    return [first + part * (predicted - first) for part in BOLD]
 
 
 def pair_traffic(problem: MappingProblem) -> csr_array:
