@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from conftest import Called
 
+from nmsolve.cli.bench.learn import duals as bench
+from nmsolve.cli.bench.learn.suite import Suite
 from nmsolve.learn.checkpoint import DUALS, FOLDER, Checkpoint, load, model_path, save
 from nmsolve.learn.duals.features import WIDTH
 from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes
@@ -210,3 +212,20 @@ def test_train_duals_needs_no_torch_and_goes_on_as_if_never_stopped(call: Called
 def test_wrong_options_are_one_line(arguments: tuple[str, ...], words: str, call: Called) -> None:
     code, _, errors = call("train", "duals", *arguments)
     assert code == 2 and words in errors
+
+
+def test_the_comparison_counts_steps_and_ranks_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that ticks once per step: final multipliers close the whole way, predicted ones more than shuffled ones."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(bench, "process_time", lambda: float(next(ticks)))
+    monkeypatch.setattr(bench, "DUALS", ("joint",))
+    monkeypatch.setattr(bench, "SIZES", (64,))
+    rows = list(bench.compare(Suite(("layered",), 1, 2, 1e9)))
+    gain = {(r.rival, r.seed): r.gain for r in rows}
+    assert min(gain["learned", 1], gain["perfect", 1]) > 0.03 > max(gain["random", 1], gain["random", 2])
+    assert gain["untrained", 1] <= 0.0
+    assert gain["learned: beyond 90 % of B", 1] == pytest.approx(
+        gain["usual: beyond 90 % of B", 1] + gain["learned", 1]
+    )
+    assert 0.5 < gain["learned: of the way from there to B", 1] <= 1.0
+    assert all(0 < gain[f"learned: time to {level} % of B", 1] < 1 for level in (95, 99))
