@@ -81,6 +81,8 @@ class MapOptions:
                                      "to relatives of this graph, and the answer is kept there.")] = None
     migration_budget: A[int | None, Option(help="Most nodes that may leave their core in --warm-start.")] = None
     mip_solver: A[str, Option(help="MIP solver that Pyomo calls.")] = "highs"
+    allocate: A[str, Option(help="Who shares out the time without --engines: fixed or learned; to compare: constant, "
+                            "uniform.")] = "fixed"
     write_model: WriteModel = None
     memory: Memory = None
     scratch: A[Path | None, Option(help="Folder for data that does not fit in memory. "
@@ -505,6 +507,17 @@ class TrainDualsOptions(TrainOptions):
     nodes: A[str, Option(help="Nodes of training graphs, with commas.")] = "64,256"
     pool: A[int, Option(min=1, help="Training graphs.")] = 48
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("duals.safetensors")
+
+
+@dataclass(frozen=True)
+class TrainAutoOptions:
+    """Fit the learned plans of automatic mode (map --allocate learned): engines alone on generated problems, logged."""
+
+    instances: A[int, Option(min=1, help="Generated problems.")] = 300
+    seconds: A[float, Option(min=0, help="CPU seconds of logging; the plans are fitted to what was logged by then.")] = 1800.0
+    resume: A[bool, Option("--resume", help="Go on with the log beside --out.")] = False
+    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("auto.safetensors")
+    json: Json = False
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profil
 app.command("train m1")(from_options(commands.TrainM1Options, "train:run_train_m1"))
 app.command("train m5")(from_options(commands.TrainM5Options, "train:run_train_m5"))
 app.command("train duals")(from_options(commands.TrainDualsOptions, "train:run_train_duals"))
+app.command("train auto")(from_options(commands.TrainAutoOptions, "train_auto:run_train_auto"))
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
 hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
 hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))

@@ -80,7 +80,7 @@ class Run:
         return solve(
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines),
             warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
-            mip_solver=o.mip_solver,
+            mip_solver=o.mip_solver, allocate=o.allocate,
         )  # fmt: skip
 
     def leave(
@@ -123,6 +123,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     """
     limit, gap, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
     require_route(o)
+    _require_allocation(o)
     names = objective_names(o.objective)
     front = None if o.pareto is None else require_front(o, objective_names(o.pareto, "--pareto"))
     many = front is not None or len(names) > 1
@@ -179,6 +180,7 @@ def _map_once(run: Run) -> int:
             problem,
             warm_start=run.start,
             mip_solver=o.mip_solver,
+            allocate=o.allocate,
             known=run.known,
             memory_of=o.memory_of,
             **options,
@@ -289,6 +291,17 @@ def _require_engines(o: MapOptions, problem: MappingProblem, names: tuple[str, .
         chosen(merge_together(stage).reduced, opt.names(o.engines) or (), lambda *_: None)
 
 
+def _require_allocation(o: MapOptions) -> None:
+    """Refuse an unknown ``--allocate``, and one where nothing is planned."""
+    from nmsolve.solvers.mapping.allocation.apply import require_allocation
+
+    if require_allocation(o.allocate) == "fixed":
+        return
+    if o.engines is not None or o.route == "joint":
+        what = "--engines" if o.engines is not None else "--route joint"
+        raise InputError(f"--allocate {o.allocate} beside {what}", "--allocate", "fixed")
+
+
 def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
     from nmsolve.model.mapping.migration import Migration
 
@@ -320,6 +333,7 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "gap": opt.fraction(o.gap),
         "workers": o.workers,
         "engines": o.engines,
+        "allocate": o.allocate,
         "prohibit_turns": resolved(o.prohibit_turns),
         "route": o.route,
         "objectives": list(objective_names(o.objective if o.pareto is None else o.pareto)),

@@ -63,6 +63,7 @@ def map(
     warm_start: AnyArray | None = None,
     migration_budget: int | None = None,
     mip_solver: str = "highs",
+    allocate: str = "fixed",
     **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
     """Map ``graph`` onto ``machine``. Return the best mapping found in the time given, and a bound that no mapping beats.
@@ -76,6 +77,7 @@ def map(
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
     migration_budget : most nodes that may be on another core than in ``warm_start``
     mip_solver : the solver that Pyomo calls for the engine ``mip``
+    allocate : who plans a run without ``engines``: ``fixed`` shares of time, or ``learned`` ones (docs/search.md)
     options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines``, ``memory``, ``scratch`` and ``observers``, as in
         :class:`nmsolve.solvers.run.Options`
 
@@ -112,7 +114,7 @@ def map(
     problem = make_problem(
         graph, machine, objective=objective, constraints=constraints, balance=balance, migration=migration
     )
-    return solve(problem, warm_start=warm_start, mip_solver=mip_solver, **options)
+    return solve(problem, warm_start=warm_start, mip_solver=mip_solver, allocate=allocate, **options)
 
 
 def solve(
@@ -120,6 +122,7 @@ def solve(
     *,
     warm_start: AnyArray | None = None,
     mip_solver: str = "highs",
+    allocate: str = "fixed",
     known: Sequence[Bound] = (),
     memory_of: Path | None = None,
     **options: Unpack[RunOptions],
@@ -135,7 +138,7 @@ def solve(
     InputError, DoesNotFitError : as of :func:`map`
     """
     require_fit(problem)
-    task = _admitted(problem, warm_start, options, mip_solver)
+    task = _admitted(problem, warm_start, options, mip_solver, allocate)
     if memory_of is None:
         return run(task, Options(**options, known=known, words=True))
     task.memory_of = SolvedRuns(memory_of)
@@ -164,9 +167,13 @@ def bound_mapping(
 
 
 def _admitted(
-    problem: MappingProblem, start: AnyArray | None, options: RunOptions, mip_solver: str = "highs"
+    problem: MappingProblem,
+    start: AnyArray | None,
+    options: RunOptions,
+    mip_solver: str = "highs",
+    allocate: str = "fixed",
 ) -> MappingTask:
     """Return the task. InputError where a search cannot obey the machine's routes, or does not fit in memory."""
     require_own_routes(problem)
     Memory(options.get("memory")).require(search_bytes(problem, options.get("workers", 1)), advice(problem))
-    return MappingTask(problem, start, mip_solver)
+    return MappingTask(problem, start, mip_solver, allocate=allocate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from nmsolve.model.mapping.axons_fit import idle_limits
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.solvers.mapping.allocation.apply import allocated, require_allocation
 from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, automatic, chosen, least_seconds, outdone
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.mapping.registry import REGISTRY
@@ -49,6 +51,11 @@ class MappingTask(Task[IntArray]):
     warm_start : (n,) core of every node to start from, or None
     mip_solver : the solver Pyomo uses for engine ``mip``
     memory_of : a store of solved runs to begin with relatives of, or None
+    allocate : who plans automatic mode, one of :data:`nmsolve.solvers.mapping.allocation.apply.ALLOCATIONS`
+
+    Raises
+    ------
+    InputError : another ``allocate``
     """
 
     referee: MappingReferee
@@ -59,8 +66,10 @@ class MappingTask(Task[IntArray]):
         warm_start: AnyArray | None = None,
         mip_solver: str = "highs",
         memory_of: Memory | None = None,
+        allocate: str = "fixed",
     ) -> None:
         self.memory_of, self.recall = memory_of, Recall()
+        self.allocate = require_allocation(allocate)
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.referee = MappingReferee(merge_together(problem))
         if warm_start is None and problem.migration is not None:
@@ -94,6 +103,8 @@ class MappingTask(Task[IntArray]):
 
         if options.engines is None:
             steps = automatic(reduced, options.time_limit, options.workers, refused)
+            note = partial(incumbent.record, "note", "search")
+            steps = allocated(self.allocate, steps, reduced, options.time_limit, options.workers, note)
         else:
             steps = chosen(reduced, options.engines, refused)
         if self.mip_solver != "highs":

@@ -1,0 +1,144 @@
+"""Plans from the table: who gets how many seconds, so that the gap expected on problems like this one is small.
+
+The levels of the instances nearest to a problem, weighted by how near they are, say what an engine should reach in a slice; of
+several engines the best counts, instance by instance. Slices grow where that brings most per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.learn.allocation.features import FEATURES
+from nmsolve.learn.allocation.table import GRID, NO_BOUND, NO_MAPPING, Table
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Differences that count as one, by feature; kind and alone must be the same.
+SCALES = {"log2 n": 0.7, "log2 degree": 0.8, "skew": 1.0, "log2 cores": 1.0, "fill": 0.3, "chips": 6.0}
+#: So many of the nearest instances count, if they are not farther than this.
+NEAREST, FARTHEST = 12, 4.0
+#: A part of the objective counts as much as this many of the bound.
+WORTH = 5.0
+#: Heuristics that refine what another one found, which has the first FIRST_PART of their time (as in the fixed plan).
+REFINERS, FINDER, FIRST_PART = ("nets", "links", "reward"), "multilevel", 0.3
+#: Heuristics have at least this part of the time.
+LEAST_PART = 0.3
+#: Longer runs get plans in proportion to those of this many seconds.
+HORIZON = 8.0
+#: Part of the time that is planned, but for the seconds in which a run starts; the rest is left to the race.
+PLANNED, STARTING = 0.85, 0.2
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Seconds of the first slices: of heuristics, then of bounds, both in the order in which they should run."""
+
+    finders: dict[str, float]
+    provers: dict[str, float]
+
+    @property
+    def whole(self) -> float:
+        """Seconds of all slices."""
+        return sum(self.finders.values()) + sum(self.provers.values())
+
+
+def uniform(engines: Mapping[str, bool], seconds: float) -> Shares:
+    """Return equal slices; ``engines`` says by name which find only bounds. It is there to compare with."""
+    span = PLANNED * seconds / max(1, len(engines))
+    finders = {name: span for name, proves in engines.items() if not proves}
+    return Shares(finders, {name: span for name, proves in engines.items() if proves})
+
+
+def near(table: Table, features: FloatArray, blind: bool = False) -> tuple[IntArray, FloatArray]:
+    """Return rows of the instances nearest to a problem with ``features``, and their weights; none if it is like none of them.
+
+    ``blind`` : all instances of its kind, alike
+    """
+    kind = [FEATURES.index("kind"), FEATURES.index("alone")]
+    same = np.flatnonzero((table.features[:, kind] == features[kind]).all(axis=1))
+    if blind:
+        return same, np.full(len(same), 1.0 / max(1, len(same)))
+    at = [FEATURES.index(name) for name in SCALES]
+    away = (table.features[same][:, at] - features[at]) / np.array(list(SCALES.values()))
+    distance = np.sqrt((away**2).sum(axis=1))
+    order = np.argsort(distance, kind="stable")[:NEAREST]
+    order = order[distance[order] <= FARTHEST]
+    weights = np.exp(-(distance[order] ** 2) / 2) + 1e-3
+    return same[order], weights / weights.sum() if len(order) else weights
+
+
+def planned(
+    table: Table, features: FloatArray, engines: Sequence[str], seconds: float, blind: bool = False
+) -> Shares | None:
+    """Return slices for the ``engines`` in a run of ``seconds``; None where the table knows nothing like the problem.
+
+    Engines that the table does not know, and those that should bring nothing, have no slice. ``blind`` : one plan for all
+    problems of a kind, to compare with
+    """
+    rows, weights = near(table, features, blind)
+    known = [name for name in engines if name in table.engines]
+    refiner = next((name for name in known if name in REFINERS and FINDER in known), None)
+    if refiner is not None:
+        known.remove(FINDER)
+    if not len(rows) or not known:
+        return None
+    columns = np.array([list(table.engines).index(name) for name in known])
+    proves = np.array([table.proves[c] for c in columns])
+    levels = table.levels[np.ix_(rows, columns)]
+    worst = np.where(proves, NO_BOUND, NO_MAPPING)[None, :, None]
+    levels = np.where(levels < 0, worst, levels)
+    costs = np.minimum(GRID, table.ends[np.ix_(rows, columns)][:, :, None])
+    short = max(0.5 * min(seconds, HORIZON), min(seconds, HORIZON) - STARTING)
+    filled = _filled(levels, costs, weights, proves, PLANNED * short)
+    if not filled or not any(not proves[c] for c in filled):
+        return None
+    scale = max(1.0, seconds / HORIZON)
+    spans = {known[c]: float(GRID[g]) * scale for c, g in filled.items()}
+    finders = {known[c]: spans[known[c]] for c in filled if not proves[c]}
+    grow = max(1.0, LEAST_PART * seconds / sum(finders.values()))
+    finders = {name: grow * span for name, span in finders.items()}
+    if refiner in finders:
+        finders[FINDER] = FIRST_PART * finders[refiner]
+        finders[refiner] -= finders[FINDER]
+    provers = {known[c]: spans[known[c]] for c in filled if proves[c]}
+    return Shares(dict(sorted(finders.items(), key=lambda item: item[1])), provers)
+
+
+def _filled(
+    levels: FloatArray, costs: FloatArray, weights: FloatArray, proves: FloatArray, budget: float
+) -> dict[int, int]:
+    """Return the grid point of every engine that gets a slice, in the order in which they got their first.
+
+    Parameters
+    ----------
+    levels, costs : (instances, engines, grid)
+    """
+    count = levels.shape[1]
+    spent = weights @ costs.reshape(len(weights), -1)
+    cost = spent.reshape(count, len(GRID))
+    chosen: dict[int, int] = {}
+    best = {False: np.full(len(weights), NO_MAPPING), True: np.full(len(weights), NO_BOUND)}
+    used = 0.0
+    while True:
+        found: tuple[float, int, int] | None = None
+        for c in range(count):
+            before = chosen.get(c, -1)
+            paid = cost[c, before] if before >= 0 else 0.0
+            for g in range(before + 1, len(GRID)):
+                price = max(1e-3, cost[c, g] - paid)
+                if used + cost[c, g] - paid > budget:
+                    break
+                kind = bool(proves[c])
+                gain = weights @ np.maximum(0.0, best[kind] - levels[:, c, g]) * (1.0 if kind else WORTH)
+                rate = gain / price
+                if gain > 1e-6 and (found is None or rate > found[0]):
+                    found = (float(rate), c, g)
+        if found is None:
+            return chosen
+        _, c, g = found
+        used += cost[c, g] - (cost[c, chosen[c]] if c in chosen else 0.0)
+        chosen[c] = g
+        kind = bool(proves[c])
+        best[kind] = np.minimum(best[kind], levels[:, c, g])

@@ -1,0 +1,1 @@
+"""Engines alone, logged as curves: what the learned allocation of time is fitted to."""

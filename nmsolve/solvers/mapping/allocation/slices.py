@@ -1,0 +1,165 @@
+"""Runs single engines of automatic mode on generated problems, and logs their curves in one file that can be gone on with.
+
+Every run has a process of its own. Seconds are CPU seconds, so that other work on the machine does not show. Bounds begin with
+the best mapping that the heuristics found, as they do in automatic mode.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmsolve.learn.allocation.features import features_of
+from nmsolve.learn.allocation.log import Slice, read_slices, thinned
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.allocation.instances import Instance
+from nmsolve.solvers.mapping.auto import automatic
+
+#: Seconds of the runs of a heuristic and of a bound; every LONG_EVERY-th instance has longer ones.
+HEURISTIC, BOUND = (0.3, 1.0), (0.8,)
+LONG_HEURISTIC, LONG_BOUND, LONG_EVERY = (0.3, 1.0, 4.0), (3.0,), 6
+#: Engines are those of the fixed plan for so many seconds.
+PATIENT = 8.0
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What a run gave: objectives and bounds as ``(second, value)``, the mapping (n,) if there is one, and CPU seconds."""
+
+    objectives: list[tuple[float, float]]
+    bounds: list[tuple[float, float]]
+    core: IntArray | None
+    took: float
+
+    @property
+    def best(self) -> float:
+        """The last objective; inf if there is none."""
+        return self.objectives[-1][1] if self.objectives else math.inf
+
+
+def log_slices(
+    path: Path, instances: Iterable[tuple[int, Instance]], seconds: float, say: Callable[[str], None]
+) -> list[Slice]:
+    """Run what the file has not yet, add it line by line, and return all runs.
+
+    Parameters
+    ----------
+    instances : numbers and instances
+    seconds : CPU seconds of the runs that are added; no run begins after them
+
+    Raises
+    ------
+    InputError : the file is not such a log
+    """
+    known = read_slices(path)
+    if path.exists() and not path.read_bytes().endswith(b"\n"):  # the last line was cut off
+        write_atomic(path, "".join(one.line() for one in known))
+    done = {(one.instance, one.engine, one.limit) for one in known}
+    with path.open("a") as file:
+        for number, instance in instances:
+            for one in _missing(instance, number % LONG_EVERY == 0, done):
+                known.append(one)
+                file.write(one.line())
+                file.flush()
+                seconds -= one.took
+                if seconds <= 0:
+                    return known
+            say(f"{number + 1}: {instance.name}")
+    return known
+
+
+def _missing(instance: Instance, long: bool, done: set[tuple[str, str, float]]) -> Iterator[Slice]:
+    """Yield the runs of one instance that are not ``done``: heuristics first, then bounds from the best mapping."""
+    problem = instance.problem()
+    steps = automatic(problem, PATIENT, 1, lambda name, why: None)
+    finders = [s.engine.name for s in steps if s.engine.finds != "bounds"]
+    provers = [s.engine.name for s in steps if s.engine.finds == "bounds"]
+    runs = [(name, x, False) for name in finders for x in (LONG_HEURISTIC if long else HEURISTIC)]
+    runs += [(name, x, True) for name in provers for x in (LONG_BOUND if long else BOUND)]
+    missing = [run for run in runs if (instance.name, run[0], run[1]) not in done]
+    if not missing:
+        return
+    features = [float(f) for f in features_of(problem)]
+    best: Curves | None = None
+    if missing[0][2] and len(missing) < len(runs):  # an interrupted log: bounds need a mapping again
+        best = alone(problem, finders[-1], HEURISTIC[-1])
+    for name, limit, proves in missing:
+        run = alone(problem, name, limit, best.core if proves and best is not None else None)
+        if not proves and (best is None or run.best < best.best):
+            best = run
+        curve = thinned(run.bounds if proves else run.objectives)
+        yield Slice(instance.name, features, name, proves, limit, run.took, curve)
+
+
+def alone(
+    problem: MappingProblem, engine: str | None, seconds: float, start: IntArray | None = None, **options: Any
+) -> Curves:
+    """Run one engine, or automatic mode (None), in a process of its own whose clock counts its CPU seconds.
+
+    Parameters
+    ----------
+    start : (n,) mapping to begin with
+    options : more of those of :func:`nmsolve.solvers.mapping.api.solve`
+
+    Raises
+    ------
+    InputError : the process died
+    """
+    here, there = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(
+        target=_run, args=(problem, engine, seconds, start, options, there)
+    )
+    process.start()
+    there.close()
+    found: Curves | None = None
+    with suppress(EOFError):  # it died without a word
+        found = here.recv()
+    process.join()
+    if found is None:
+        raise InputError(
+            f"the process of {engine or 'automatic mode'} died", problem.graph.name, "enough memory"
+        )
+    return found
+
+
+def count_cpu() -> None:
+    """From now on the clock of this process counts its CPU seconds, so that other work on the machine costs nothing."""
+    wall = time.monotonic
+    for module in list(sys.modules.values()):
+        own = module is time or module.__name__.startswith("nmsolve")
+        if own and vars(module).get("monotonic") is wall:
+            vars(module)["monotonic"] = time.process_time
+
+
+def _run(
+    problem: MappingProblem, engine: str | None, seconds: float, start: IntArray | None, options: dict[str, Any],
+    pipe: Connection,
+) -> None:  # fmt: skip
+    """One run, in a process of its own."""
+    from nmsolve.solvers.mapping.api import solve
+
+    count_cpu()
+    began = time.process_time()
+    engines = None if engine is None else [engine]
+    result = solve(
+        problem, **{"time_limit": seconds, "engines": engines, "warm_start": start, "seed": 1} | options
+    )
+    objectives = [
+        (e.seconds, e.objective) for e in result.events if e.kind == "incumbent" and e.objective is not None
+    ]
+    bounds = [(e.seconds, e.bound) for e in result.events if e.kind == "bound" and e.bound is not None]
+    core = None if result.core is None else np.asarray(result.core)
+    pipe.send(Curves(objectives, bounds, core, time.process_time() - began))
