@@ -515,6 +515,7 @@ class TrainAutoOptions:
 
     instances: A[int, Option(min=1, help="Generated problems.")] = 300
     seconds: A[float, Option(min=0, help="CPU seconds of logging; the plans are fitted to what was logged by then.")] = 1800.0
+    longest: A[float, Option(min=0.1, help="Seconds that no run of an engine is longer than.")] = 4.0
     resume: A[bool, Option("--resume", help="Go on with the log beside --out.")] = False
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("auto.safetensors")
     json: Json = False

@@ -34,7 +34,7 @@ def run_train_auto(o: TrainAutoOptions) -> int:
     if not o.resume:
         log.unlink(missing_ok=True)
     instances = ((number, training(number)) for number in range(o.instances))
-    slices = log_slices(log, instances, o.seconds, lambda text: print(text, file=sys.stderr))
+    slices = log_slices(log, instances, o.seconds, lambda text: print(text, file=sys.stderr), o.longest)
     table = fitted(slices)
     how = {
         "instances": len(table.features), "runs": len(slices), "cpu_seconds": round(sum(one.took for one in slices), 1),

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.learn.allocation.features import FEATURES
 from nmsolve.learn.allocation.table import GRID, NO_BOUND, NO_MAPPING, Table
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Differences that count as one, by feature; kind and alone must be the same.
 SCALES = {"log2 n": 0.7, "log2 degree": 0.8, "skew": 1.0, "log2 cores": 1.0, "fill": 0.3, "chips": 6.0}
 #: So many of the nearest instances count, if they are not farther than this.
-NEAREST, FARTHEST = 12, 4.0
+NEAREST, FARTHEST = 20, 4.0
 #: A part of the objective counts as much as this many of the bound.
 WORTH = 5.0
 #: Heuristics that refine what another one found, which has the first FIRST_PART of their time (as in the fixed plan).
 REFINERS, FINDER, FIRST_PART = ("nets", "links", "reward"), "multilevel", 0.3
-#: Heuristics have at least this part of the time.
-LEAST_PART = 0.3
-#: Longer runs get plans in proportion to those of this many seconds.
-HORIZON = 8.0
+#: Heuristics have at least this part of the time: in the shortest runs, and from HORIZON on (as in the fixed plan).
+LEAST_PART, LONG_PART = 0.2, 0.5
+#: Bounds have the slices that they would have in a run of so many seconds; beyond, the race knows more than the table.
+HORIZON = 4.0
 #: Part of the time that is planned, but for the seconds in which a run starts; the rest is left to the race.
-PLANNED, STARTING = 0.85, 0.2
+PLANNED, STARTING = 0.92, 0.2
 
 
 @dataclass(frozen=True)
@@ -90,53 +91,82 @@ def planned(
     worst = np.where(proves, NO_BOUND, NO_MAPPING)[None, :, None]
     levels = np.where(levels < 0, worst, levels)
     costs = np.minimum(GRID, table.ends[np.ix_(rows, columns)][:, :, None])
-    short = max(0.5 * min(seconds, HORIZON), min(seconds, HORIZON) - STARTING)
-    filled = _filled(levels, costs, weights, proves, PLANNED * short)
-    if not filled or not any(not proves[c] for c in filled):
+    cost = (weights @ costs.reshape(len(weights), -1)).reshape(len(known), len(GRID))
+    short = min(seconds, HORIZON)
+    budget = PLANNED * max(0.5 * short, short - STARTING)
+    both = _filled(levels, cost, weights, proves, budget)
+    chosen = {c: float(GRID[g]) for c, g in both.items() if not proves[c]}
+    if not chosen:
         return None
-    scale = max(1.0, seconds / HORIZON)
-    spans = {known[c]: float(GRID[g]) * scale for c, g in filled.items()}
-    finders = {known[c]: spans[known[c]] for c in filled if not proves[c]}
-    grow = max(1.0, LEAST_PART * seconds / sum(finders.values()))
-    finders = {name: grow * span for name, span in finders.items()}
+    least = LEAST_PART + (LONG_PART - LEAST_PART) * short / HORIZON
+    grow = max(1.0, least * short / sum(chosen.values()))
+    finders = {known[c]: grow * span * seconds / short for c, span in chosen.items()}
+    left = budget - grow * sum(chosen.values())
+    bounds = _filled(levels, np.where(proves[:, None], cost, np.inf), weights, proves, left)
+    provers = {}
+    for c, g in bounds.items():  # one that should end by itself may have all that is left, not more
+        provers[known[c]] = min(float(GRID[g]), left)
+        left -= float(cost[c, g])
     if refiner in finders:
         finders[FINDER] = FIRST_PART * finders[refiner]
         finders[refiner] -= finders[FINDER]
-    provers = {known[c]: spans[known[c]] for c in filled if proves[c]}
     return Shares(dict(sorted(finders.items(), key=lambda item: item[1])), provers)
 
 
 def _filled(
-    levels: FloatArray, costs: FloatArray, weights: FloatArray, proves: FloatArray, budget: float
+    levels: FloatArray, cost: FloatArray, weights: FloatArray, proves: AnyArray, budget: float
 ) -> dict[int, int]:
     """Return the grid point of every engine that gets a slice, in the order in which they got their first.
 
+    The greedy plan; then the greedy one without one of its engines, as long as that is better.
+
     Parameters
     ----------
-    levels, costs : (instances, engines, grid)
+    levels : (instances, engines, grid)
+    cost : (engines, grid) seconds expected, which are fewer than those of the grid where an engine ends by itself
     """
-    count = levels.shape[1]
-    spent = weights @ costs.reshape(len(weights), -1)
-    cost = spent.reshape(count, len(GRID))
+    best = _greedy(levels, cost, weights, proves, budget)
+    while True:
+        rivals = []
+        for c in best.points:
+            left_out = cost.copy()
+            left_out[c] = np.inf
+            rivals.append((_greedy(levels, left_out, weights, proves, budget), left_out))
+        rival, left_out = max(rivals, key=lambda item: -item[0].distance, default=(best, cost))
+        if rival.distance >= best.distance - 1e-9:
+            return best.points
+        best, cost = rival, left_out
+
+
+class _Filled(NamedTuple):
+    """A plan: grid points of engines, and the distance from perfect values that is expected after it."""
+
+    points: dict[int, int]
+    distance: float
+
+
+def _greedy(
+    levels: FloatArray, cost: FloatArray, weights: FloatArray, proves: AnyArray, budget: float
+) -> _Filled:
+    """Return the plan that grows by what brings most per second."""
     chosen: dict[int, int] = {}
     best = {False: np.full(len(weights), NO_MAPPING), True: np.full(len(weights), NO_BOUND)}
     used = 0.0
     while True:
         found: tuple[float, int, int] | None = None
-        for c in range(count):
-            before = chosen.get(c, -1)
-            paid = cost[c, before] if before >= 0 else 0.0
-            for g in range(before + 1, len(GRID)):
-                price = max(1e-3, cost[c, g] - paid)
-                if used + cost[c, g] - paid > budget:
-                    break
-                kind = bool(proves[c])
-                gain = weights @ np.maximum(0.0, best[kind] - levels[:, c, g]) * (1.0 if kind else WORTH)
-                rate = gain / price
-                if gain > 1e-6 and (found is None or rate > found[0]):
-                    found = (float(rate), c, g)
+        for c in range(len(cost)):
+            kind, before = bool(proves[c]), chosen.get(c, -1)
+            price = cost[c, before + 1 :] - (cost[c, before] if before >= 0 else 0.0)
+            gain = weights @ np.maximum(0.0, best[kind][:, None] - levels[:, c, before + 1 :])
+            rate = (
+                np.where(used + price <= budget, gain, 0.0)
+                * (1.0 if kind else WORTH)
+                / np.maximum(1e-3, price)
+            )
+            if len(rate) and rate.max() > (1e-6 if found is None else found[0]):
+                found = (float(rate.max()), c, before + 1 + int(rate.argmax()))
         if found is None:
-            return chosen
+            return _Filled(chosen, float(weights @ (WORTH * best[False] + best[True])))
         _, c, g = found
         used += cost[c, g] - (cost[c, chosen[c]] if c in chosen else 0.0)
         chosen[c] = g

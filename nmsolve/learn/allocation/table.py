@@ -52,7 +52,9 @@ class Table:
 
     def checkpoint(self, facts: Mapping[str, object]) -> Checkpoint:
         """Return the table as a model file holds it."""
-        arrays = {"features": self.features, "levels": self.levels, "ends": self.ends}
+        ran = np.argwhere(self.levels[:, :, 0] >= 0)
+        at = (ran[:, 0], ran[:, 1])
+        arrays = {"features": self.features, "ran": ran, "levels": self.levels[at], "ends": self.ends[at]}
         own = {"engines": list(self.engines), "proves": [bool(p) for p in self.proves], "grid": GRID.tolist()}
         return Checkpoint("auto", arrays, {**facts, **own, "kinds": list(KINDS), "names": list(FEATURES)})
 
@@ -68,13 +70,27 @@ def table_of(model: Checkpoint) -> Table:
         raise InputError(
             "a table of other kinds, features or seconds", str(path), "one of `nmsolve train auto`"
         )
-    rows = len(model.arrays["features"]) if "features" in model.arrays else 0
+    count, runs = (len(model.arrays[name]) if name in model.arrays else 0 for name in ("features", "ran"))
     shapes = {
-        "features": (rows, len(FEATURES)), "levels": (rows, len(engines), len(GRID)), "ends": (rows, len(engines)),
-    }  # fmt: skip
+        "features": (count, len(FEATURES)),
+        "ran": (runs, 2),
+        "levels": (runs, len(GRID)),
+        "ends": (runs,),
+    }
     require_shapes(model, shapes, path)
-    arrays = {name: np.asarray(array, float) for name, array in model.arrays.items()}
-    return Table(engines, proves, arrays["features"], arrays["levels"], arrays["ends"])
+    features, levels, ends = (
+        np.asarray(model.arrays[name], float) for name in ("features", "levels", "ends")
+    )
+    at = tuple(np.asarray(model.arrays["ran"], np.int64).T)
+    if runs and not ((at[0] >= 0) & (at[0] < count) & (at[1] >= 0) & (at[1] < len(engines))).all():
+        raise InputError(
+            "a table with runs of unknown problems or engines", str(path), "one of `nmsolve train auto`"
+        )
+    table = Table(
+        engines, proves, features, np.full((count, len(engines), len(GRID)), -1.0), np.full((count, len(engines)), ENDLESS)
+    )  # fmt: skip
+    table.levels[at], table.ends[at] = levels, ends
+    return table
 
 
 @lru_cache(maxsize=2)

@@ -47,4 +47,9 @@ PARTS = {
         "in the bound at T/10, in parts of B. `constant` knows only loads, `random` is shuffled, `perfect` begins with the end",
         tuple(f"duals-{bound}" for bound in DUALS),
     ),
+    "allocation": Part(
+        "Time of automatic mode (`map --allocate learned`)",
+        "the fixed plan; gains in objective and bound are parts of them, in primal integral and gap differences",
+        ("auto",),
+    ),
 }

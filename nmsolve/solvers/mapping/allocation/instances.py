@@ -59,6 +59,11 @@ class Instance:
         return MappingProblem(graph, machine, self.objective, node_limit=limit)
 
 
+def of_family(family: str, seed: int, alone: bool) -> Instance:
+    """Return a held-out instance of a family of graphs of both kinds (``mesh-*``)."""
+    return _drawn(np.random.default_rng([18, seed, alone]), seed, family, alone)
+
+
 def training(number: int) -> Instance:
     """Return instance ``number`` >= 0 of those that the allocation is fitted to."""
     return _drawn(np.random.default_rng([16, number]), TRAINED + number, None)
@@ -70,9 +75,9 @@ def held_out(number: int) -> Instance:
     return _drawn(np.random.default_rng([17, number]), HELD_OUT + number, family)
 
 
-def _drawn(rng: np.random.Generator, seed: int, family: str | None) -> Instance:
-    """Draw an instance: 45 % with a core for every node."""
-    alone = rng.random() < 0.45
+def _drawn(rng: np.random.Generator, seed: int, family: str | None, alone: bool | None = None) -> Instance:
+    """Draw an instance: 45 % with a core for every node, unless ``alone`` says so."""
+    alone = rng.random() < 0.45 if alone is None else alone
     family = family or str(rng.choice(_ALONE if alone else _SHARED))
     if alone:
         side = int(rng.choice(_SIDES[:-1] if family == "mesh-layered" else _SIDES))

@@ -10,7 +10,7 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -31,6 +31,8 @@ from nmsolve.solvers.mapping.auto import automatic
 #: Seconds of the runs of a heuristic and of a bound; every LONG_EVERY-th instance has longer ones.
 HEURISTIC, BOUND = (0.3, 1.0), (0.8,)
 LONG_HEURISTIC, LONG_BOUND, LONG_EVERY = (0.3, 1.0, 4.0), (3.0,), 6
+#: Longest of all runs.
+LONGEST = LONG_HEURISTIC[-1]
 #: Engines are those of the fixed plan for so many seconds.
 PATIENT = 8.0
 
@@ -51,7 +53,11 @@ class Curves:
 
 
 def log_slices(
-    path: Path, instances: Iterable[tuple[int, Instance]], seconds: float, say: Callable[[str], None]
+    path: Path,
+    instances: Iterable[tuple[int, Instance]],
+    seconds: float,
+    say: Callable[[str], None],
+    longest: float = LONGEST,
 ) -> list[Slice]:
     """Run what the file has not yet, add it line by line, and return all runs.
 
@@ -59,6 +65,7 @@ def log_slices(
     ----------
     instances : numbers and instances
     seconds : CPU seconds of the runs that are added; no run begins after them
+    longest : seconds that no run is longer than
 
     Raises
     ------
@@ -70,7 +77,7 @@ def log_slices(
     done = {(one.instance, one.engine, one.limit) for one in known}
     with path.open("a") as file:
         for number, instance in instances:
-            for one in _missing(instance, number % LONG_EVERY == 0, done):
+            for one in _missing(instance, number % LONG_EVERY == 0, longest, done):
                 known.append(one)
                 file.write(one.line())
                 file.flush()
@@ -81,27 +88,35 @@ def log_slices(
     return known
 
 
-def _missing(instance: Instance, long: bool, done: set[tuple[str, str, float]]) -> Iterator[Slice]:
+def _missing(
+    instance: Instance, long: bool, longest: float, done: set[tuple[str, str, float]]
+) -> Iterator[Slice]:
     """Yield the runs of one instance that are not ``done``: heuristics first, then bounds from the best mapping."""
     problem = instance.problem()
     steps = automatic(problem, PATIENT, 1, lambda name, why: None)
     finders = [s.engine.name for s in steps if s.engine.finds != "bounds"]
     provers = [s.engine.name for s in steps if s.engine.finds == "bounds"]
-    runs = [(name, x, False) for name in finders for x in (LONG_HEURISTIC if long else HEURISTIC)]
-    runs += [(name, x, True) for name in provers for x in (LONG_BOUND if long else BOUND)]
+    finds, proves = (LONG_HEURISTIC, LONG_BOUND) if long else (HEURISTIC, BOUND)
+    runs = [(name, x, False) for name in finders for x in _up_to(longest, finds)]
+    runs += [(name, x, True) for name in provers for x in _up_to(longest, proves)]
     missing = [run for run in runs if (instance.name, run[0], run[1]) not in done]
     if not missing:
         return
     features = [float(f) for f in features_of(problem)]
     best: Curves | None = None
     if missing[0][2] and len(missing) < len(runs):  # an interrupted log: bounds need a mapping again
-        best = alone(problem, finders[-1], HEURISTIC[-1])
-    for name, limit, proves in missing:
-        run = alone(problem, name, limit, best.core if proves and best is not None else None)
-        if not proves and (best is None or run.best < best.best):
+        best = alone(problem, finders[-1], min(longest, HEURISTIC[-1]))
+    for name, limit, only_bounds in missing:
+        run = alone(problem, name, limit, best.core if only_bounds and best is not None else None)
+        if not only_bounds and (best is None or run.best < best.best):
             best = run
-        curve = thinned(run.bounds if proves else run.objectives)
-        yield Slice(instance.name, features, name, proves, limit, run.took, curve)
+        curve = thinned(run.bounds if only_bounds else run.objectives)
+        yield Slice(instance.name, features, name, only_bounds, limit, run.took, curve)
+
+
+def _up_to(longest: float, limits: Sequence[float]) -> list[float]:
+    """Return the limits that are not longer than ``longest``, or that one."""
+    return [x for x in limits if x <= longest] or [longest]
 
 
 def alone(
