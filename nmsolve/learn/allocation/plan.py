@@ -18,6 +18,8 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Differences that count as one, by feature; kind and alone must be the same.
 SCALES = {"log2 n": 0.7, "log2 degree": 0.8, "skew": 1.0, "log2 cores": 1.0, "fill": 0.3, "chips": 6.0}
+#: The same for the logarithm of nodes per core.
+PER_CORE = 0.7
 #: So many of the nearest instances count, if they are not farther than this.
 NEAREST, FARTHEST = 20, 4.0
 #: A part of the objective counts as much as this many of the bound.
@@ -25,7 +27,9 @@ WORTH = 5.0
 #: Heuristics that refine what another one found, which has the first FIRST_PART of their time (as in the fixed plan).
 REFINERS, FINDER, FIRST_PART = ("nets", "links", "reward"), "multilevel", 0.3
 #: Heuristics have at least this part of the time: in the shortest runs, and from HORIZON on (as in the fixed plan).
-LEAST_PART, LONG_PART = 0.2, 0.5
+LEAST_PART, LONG_PART = 0.45, 0.5
+#: They have at most this part, so that there are bounds.
+MOST_PART = 0.65
 #: Bounds have the slices that they would have in a run of so many seconds; beyond, the race knows more than the table.
 HORIZON = 4.0
 #: Part of the time that is planned, but for the seconds in which a run starts; the rest is left to the race.
@@ -61,9 +65,10 @@ def near(table: Table, features: FloatArray, blind: bool = False) -> tuple[IntAr
     same = np.flatnonzero((table.features[:, kind] == features[kind]).all(axis=1))
     if blind:
         return same, np.full(len(same), 1.0 / max(1, len(same)))
-    at = [FEATURES.index(name) for name in SCALES]
-    away = (table.features[same][:, at] - features[at]) / np.array(list(SCALES.values()))
-    distance = np.sqrt((away**2).sum(axis=1))
+    away = table.features[same] - features
+    per_core = away[:, FEATURES.index("log2 n")] - away[:, FEATURES.index("log2 cores")]
+    scaled = [away[:, FEATURES.index(name)] / scale for name, scale in SCALES.items()]
+    distance = np.sqrt(np.square([*scaled, per_core / PER_CORE]).sum(axis=0))
     order = np.argsort(distance, kind="stable")[:NEAREST]
     order = order[distance[order] <= FARTHEST]
     weights = np.exp(-(distance[order] ** 2) / 2) + 1e-3
@@ -98,10 +103,11 @@ def planned(
     chosen = {c: float(GRID[g]) for c, g in both.items() if not proves[c]}
     if not chosen:
         return None
-    least = LEAST_PART + (LONG_PART - LEAST_PART) * short / HORIZON
-    grow = max(1.0, least * short / sum(chosen.values()))
+    least = LONG_PART if refiner else LEAST_PART + (LONG_PART - LEAST_PART) * short / HORIZON
+    had = sum(chosen.values())
+    grow = min(max(had, least * short), MOST_PART * short) / had
     finders = {known[c]: grow * span * seconds / short for c, span in chosen.items()}
-    left = budget - grow * sum(chosen.values())
+    left = budget - grow * had
     bounds = _filled(levels, np.where(proves[:, None], cost, np.inf), weights, proves, left)
     provers = {}
     for c, g in bounds.items():  # one that should end by itself may have all that is left, not more

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 #: Who plans automatic mode (``--allocate``): the constants of :mod:`nmsolve.solvers.mapping.auto`, or the table of logged runs.
 #: To compare with: the table without features, and equal slices for all engines.
 ALLOCATIONS = ("fixed", "learned", "constant", "uniform")
-#: Engines without a slice in the learned plan have one of this part of the time all the same, once that is LEAST seconds.
-OTHERS, LEAST = 0.02, 0.2
 
 
 def require_allocation(name: str) -> str:
@@ -51,7 +49,7 @@ def allocated(
             reason = str(error)
         else:
             if shares is not None:
-                return _reordered(steps, {**shares.finders, **shares.provers}, seconds)
+                return _reordered(steps, {**shares.finders, **shares.provers})
             reason = "no logged problem is like this one"
     note(f"the fixed plan runs, not the learned one: {reason}")
     return list(steps)
@@ -86,14 +84,10 @@ def _outside(steps: Sequence[Step], problem: MappingProblem, workers: int) -> st
     return None
 
 
-def _reordered(steps: Sequence[Step], slices: dict[str, float], seconds: float) -> list[Step]:
-    """Return the steps: what takes milliseconds, those with ``slices`` in that order, and the others if there is time."""
+def _reordered(steps: Sequence[Step], slices: dict[str, float]) -> list[Step]:
+    """Return the steps: what takes milliseconds, those with ``slices`` in that order, then the others as in the fixed plan."""
     named = {step.engine.name: step for step in steps}
     quick = [step for step in steps if step.quick]
     chosen = [replace(named[name], first=span) for name, span in slices.items() if not named[name].quick]
-    rest = [
-        replace(step, first=max(OTHERS * seconds, LEAST))
-        for step in steps
-        if step.engine.name not in slices and not step.quick and OTHERS * seconds >= LEAST
-    ]
+    rest = [step for step in steps if step.engine.name not in slices and not step.quick]
     return [*quick, *chosen, *rest]
