@@ -505,7 +505,7 @@ class TrainDualsOptions(TrainOptions):
     bound: A[str, Option(help="projection, joint, parts or cover.")] = "joint"
     family: A[str, Option(help="Generators of training graphs, with commas.")] = "mesh-geo,mesh-comm,mesh-layered"
     nodes: A[str, Option(help="Nodes of training graphs, with commas.")] = "64,256"
-    pool: A[int, Option(min=1, help="Training graphs.")] = 48
+    pool: A[int, Option(min=1, help="Training graphs.")] = 192
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("duals.safetensors")
 
 

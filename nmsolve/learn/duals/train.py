@@ -51,7 +51,7 @@ class Settings:
     families: tuple[str, ...]
     nodes: tuple[int, ...]
     seed: int = 0
-    pool: int = 48
+    pool: int = 192
     batch: int = 6
     rate: float = 3e-3
 
