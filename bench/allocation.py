@@ -126,13 +126,19 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds of every run")
     parser.add_argument("--instances", type=int, default=60)
+    parser.add_argument(
+        "--first",
+        type=int,
+        default=120,
+        help="number of the first problem; the settings were tried on those below",
+    )
     parser.add_argument("--every", type=int, default=1, help="only every so many-th instance")
     parser.add_argument("--rivals", default="learned,constant,uniform")
     parser.add_argument("--alone", action="store_true", help="also every engine alone")
     parser.add_argument("--kept", type=Path)
     args = parser.parse_args()
     runs, rivals = Runs(args.kept), args.rivals.split(",")
-    instances = [held_out(number) for number in range(0, args.instances, args.every)]
+    instances = [held_out(number) for number in range(args.first, args.first + args.instances, args.every)]
     for one in instances:
         for what in ("fixed", *rivals):
             runs.of(one, args.seconds, what)

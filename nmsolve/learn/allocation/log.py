@@ -52,8 +52,9 @@ def read_slices(path: Path) -> list[Slice]:
     out: list[Slice] = []
     for number, line in enumerate(path.read_text().split("\n")[:-1]):
         try:
-            out.append(Slice(**json.loads(line)))
-        except (ValueError, TypeError):
+            read = json.loads(line)
+            out.append(Slice(**(read | {"curve": [(at, value) for at, value in read["curve"]]})))
+        except (ValueError, TypeError, KeyError):
             wanted = "a file of `nmsolve train auto`"
             raise InputError(f"line {number + 1} is no logged run", str(path), wanted) from None
     return out

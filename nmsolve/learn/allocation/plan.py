@@ -27,7 +27,7 @@ WORTH = 5.0
 #: Heuristics that refine what another one found, which has the first FIRST_PART of their time (as in the fixed plan).
 REFINERS, FINDER, FIRST_PART = ("nets", "links", "reward"), "multilevel", 0.3
 #: Heuristics have at least this part of the time: in the shortest runs, and from HORIZON on (as in the fixed plan).
-LEAST_PART, LONG_PART = 0.45, 0.5
+LEAST_PART, LONG_PART = 0.3, 0.5
 #: They have at most this part, so that there are bounds.
 MOST_PART = 0.65
 #: Bounds have the slices that they would have in a run of so many seconds; beyond, the race knows more than the table.
