@@ -13,7 +13,7 @@ import pytest
 from conftest import Called
 
 import nmsolve
-from nmsolve.learn.allocation.features import FEATURES, KINDS
+from nmsolve.learn.allocation.features import FEATURES, KINDS, features_of
 from nmsolve.learn.allocation.log import Slice, read_slices, thinned
 from nmsolve.learn.allocation.plan import LEAST_PART, Shares, near, planned, uniform
 from nmsolve.learn.allocation.table import GRID, NO_BOUND, Table, allocation_table, fitted, table_of
@@ -21,7 +21,7 @@ from nmsolve.learn.checkpoint import load, model_path
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.allocation.apply import allocated
+from nmsolve.solvers.mapping.allocation.apply import BRIEF, allocated
 from nmsolve.solvers.mapping.allocation.instances import TRAINED, UNSEEN, held_out, of_family, training
 from nmsolve.solvers.mapping.allocation.measures import primal_integral, worth
 from nmsolve.solvers.mapping.allocation.slices import Curves, log_slices
@@ -43,7 +43,7 @@ def learned(
     return allocated(allocate, steps_of(problem, seconds), problem, seconds, 1, notes.append), notes
 
 
-PROBLEMS = [training(number).problem() for number in (1, 2, 3, 7)]
+PROBLEMS = [training(number).problem() for number in (1, 2, 4, 7)]
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 10.0, 60.0])
@@ -64,13 +64,21 @@ def test_slices_fit_into_the_time_and_heuristics_have_their_part(seconds: float,
         assert names == sorted(names)  # mappings first: bounds aim at them
 
 
-def test_every_engine_of_the_fixed_plan_runs_if_there_are_ten_seconds_and_no_other_does() -> None:
-    for problem in PROBLEMS:
-        fixed = {s.engine.name for s in steps_of(problem, 10.0)}
-        assert {s.engine.name for s in learned(problem, 10.0)[0]} == fixed
-        assert {s.engine.name for s in learned(problem, 2.0)[0]} <= {
-            s.engine.name for s in steps_of(problem, 2.0)
-        }
+def test_every_engine_of_the_fixed_plan_has_its_turn_and_those_without_a_slice_come_last_and_briefly() -> (
+    None
+):
+    for problem in (*PROBLEMS, held_out(3).problem()):
+        for seconds in (2.0, 10.0):
+            fixed = steps_of(problem, seconds)
+            steps = learned(problem, seconds)[0]
+            assert {s.engine.name for s in steps} == {s.engine.name for s in fixed}
+            names = [s.engine.name for s in fixed]
+            shares = planned(allocation_table(), features_of(problem), names, seconds)
+            assert shares is not None
+            slices = shares.finders | shares.provers
+            others = [s for s in steps if s.engine.name not in slices and not s.quick]
+            assert steps[len(steps) - len(others) :] == others
+            assert all(s.first <= BRIEF * seconds for s in others if s.engine.finds != "bounds")
 
 
 def test_equal_problems_get_equal_plans() -> None:
@@ -109,9 +117,12 @@ def test_the_fixed_plan_stays_where_the_learned_one_has_no_say() -> None:
     problem = PROBLEMS[0]
     fixed = steps_of(problem, 2.0)
     small = make_problem(generate("mesh-comm", nodes=16), nmsolve.machine("mesh:4x4"))
+    links = training(3).problem()
+    assert links.objective == "max-link"
     cases = (
         (problem, fixed, 2, "one worker"),
         (small, steps_of(small, 2.0), 1, "exact engines"),
+        (links, steps_of(links, 2.0), 1, "go on from one another"),
         (replace(problem, ceilings=(("cut", 1e9),)), fixed, 1, "limits"),
     )
     for of, steps, workers, why in cases:

@@ -24,8 +24,6 @@ PER_CORE = 0.7
 NEAREST, FARTHEST = 20, 4.0
 #: A part of the objective counts as much as this many of the bound.
 WORTH = 5.0
-#: Heuristics that refine what another one found, which has the first FIRST_PART of their time (as in the fixed plan).
-REFINERS, FINDER, FIRST_PART = ("nets", "links", "reward"), "multilevel", 0.3
 #: Heuristics have at least this part of the time: in the shortest runs, and from HORIZON on (as in the fixed plan).
 LEAST_PART, LONG_PART = 0.3, 0.5
 #: They have at most this part, so that there are bounds.
@@ -85,9 +83,6 @@ def planned(
     """
     rows, weights = near(table, features, blind)
     known = [name for name in engines if name in table.engines]
-    refiner = next((name for name in known if name in REFINERS and FINDER in known), None)
-    if refiner is not None:
-        known.remove(FINDER)
     if not len(rows) or not known:
         return None
     columns = np.array([list(table.engines).index(name) for name in known])
@@ -103,7 +98,7 @@ def planned(
     chosen = {c: float(GRID[g]) for c, g in both.items() if not proves[c]}
     if not chosen:
         return None
-    least = LONG_PART if refiner else LEAST_PART + (LONG_PART - LEAST_PART) * short / HORIZON
+    least = LEAST_PART + (LONG_PART - LEAST_PART) * short / HORIZON
     had = sum(chosen.values())
     grow = min(max(had, least * short), MOST_PART * short) / had
     finders = {known[c]: grow * span * seconds / short for c, span in chosen.items()}
@@ -113,9 +108,6 @@ def planned(
     for c, g in bounds.items():  # one that should end by itself may have all that is left, not more
         provers[known[c]] = min(float(GRID[g]), left)
         left -= float(cost[c, g])
-    if refiner in finders:
-        finders[FINDER] = FIRST_PART * finders[refiner]
-        finders[refiner] -= finders[FINDER]
     return Shares(dict(sorted(finders.items(), key=lambda item: item[1])), provers)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.search.portfolio import Step
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 #: Who plans automatic mode (``--allocate``): the constants of :mod:`nmsolve.solvers.mapping.auto`, or the table of logged runs.
 #: To compare with: the table without features, and equal slices for all engines.
 ALLOCATIONS = ("fixed", "learned", "constant", "uniform")
+#: Part of the time that a heuristic without a slice has all the same.
+BRIEF = 0.05
 
 
 def require_allocation(name: str) -> str:
@@ -49,7 +52,7 @@ def allocated(
             reason = str(error)
         else:
             if shares is not None:
-                return _reordered(steps, {**shares.finders, **shares.provers})
+                return _reordered(steps, {**shares.finders, **shares.provers}, BRIEF * seconds)
             reason = "no logged problem is like this one"
     note(f"the fixed plan runs, not the learned one: {reason}")
     return list(steps)
@@ -70,6 +73,8 @@ def _outside(steps: Sequence[Step], problem: MappingProblem, workers: int) -> st
     """Return why the learned plan has no say, or None."""
     if workers > 1:
         return "it is for one worker"
+    if uses_links(problem) or uses_nets(problem):
+        return "heuristics go on from one another here, and the log has each of them alone"
     if problem.graph.on_disk:
         return "the graph is on disk"
     if any(step.child or step.engine.finds == "both" for step in steps):
@@ -84,10 +89,17 @@ def _outside(steps: Sequence[Step], problem: MappingProblem, workers: int) -> st
     return None
 
 
-def _reordered(steps: Sequence[Step], slices: dict[str, float]) -> list[Step]:
-    """Return the steps: what takes milliseconds, those with ``slices`` in that order, then the others as in the fixed plan."""
+def _reordered(steps: Sequence[Step], slices: dict[str, float], brief: float) -> list[Step]:
+    """Return the steps: what takes milliseconds, those with ``slices`` in that order, then the others.
+
+    Of these, bounds have their first runs of the fixed plan, and heuristics at most ``brief`` seconds.
+    """
     named = {step.engine.name: step for step in steps}
     quick = [step for step in steps if step.quick]
     chosen = [replace(named[name], first=span) for name, span in slices.items() if not named[name].quick]
-    rest = [step for step in steps if step.engine.name not in slices and not step.quick]
+    others = [step for step in steps if step.engine.name not in slices and not step.quick]
+    rest = [
+        step if step.engine.finds == "bounds" else replace(step, first=min(step.first, brief))
+        for step in others
+    ]
     return [*quick, *chosen, *rest]
