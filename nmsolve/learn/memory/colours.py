@@ -9,6 +9,8 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Rounds of refinement at most: surroundings up to so many steps away.
 ROUNDS = 24
+#: After so many rounds, fewer unique colours mean that what has changed spreads; before, that a regular graph has few yet.
+SURE = 3
 #: Nodes that are paired at will, one after the other, where colours alone cannot tell them apart.
 PAIRED = 64
 _A, _B, _C = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -51,16 +53,14 @@ def seeds(old: Arcs, new: Arcs) -> IntArray:
     for weighted in (False, True):
         a, b = np.zeros(old.n, np.uint64), np.zeros(new.n, np.uint64)
         before = 0
-        for _ in range(ROUNDS):
+        for done in range(ROUNDS):
             a, b = refined(old, a, weighted), refined(new, b, weighted)
             i, j = unique_pairs(a, b)
-            if not len(i) and before:
-                break  # what has changed is everywhere by now
             taken = np.isin(match, i)
             match[taken] = -1
             match[j] = i
-            if len(i) == new.n or len(i) <= before // 2:
-                break
+            if len(i) == new.n or (done >= SURE and len(i) <= before // 2):
+                break  # what has changed is everywhere by now
             before = max(before, len(i))
     return match
 

@@ -41,6 +41,7 @@ class Recall:
     ----------
     relatives : the nearest first; :meth:`.store.Memory.relatives` finds them
     seconds : most that it may take, also where every engine has a least turn that is longer
+    mends : False leaves what comes out of the repair as it is, to measure what mending is worth
 
     Attributes
     ----------
@@ -51,8 +52,8 @@ class Recall:
     finds = "mappings"
     refuses = takes(ANY)
 
-    def __init__(self, relatives: Sequence[Solved] = (), seconds: float = np.inf) -> None:
-        self.relatives, self.seconds = tuple(relatives), seconds
+    def __init__(self, relatives: Sequence[Solved] = (), seconds: float = np.inf, mends: bool = True) -> None:
+        self.relatives, self.seconds, self.mends = tuple(relatives), seconds, mends
         self.used: Solved | None = None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
@@ -77,7 +78,7 @@ class Recall:
                 context.offer(core, f"from {solved.name}")
             if found.share >= ENOUGH:
                 break
-        if best is None or context.should_stop():
+        if best is None or not self.mends or context.should_stop():
             return
         if _PLACEMENT(problem) is None:
             _anneal(problem, best, context, work - effort.spent)

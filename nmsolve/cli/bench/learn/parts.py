@@ -52,4 +52,9 @@ PARTS = {
         "the fixed plan; gains in objective and bound are parts of them, in primal integral and gap differences",
         ("auto",),
     ),
+    "retrieval": Part(
+        "A store of solved runs (`map --memory-of`)",
+        "a run from scratch in time T; the store holds the network before it changed, solved in time 4 T, and its nodes are "
+        "numbered anew unless ids are kept",
+    ),
 }
