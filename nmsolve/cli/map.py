@@ -288,7 +288,9 @@ def _require_engines(o: MapOptions, problem: MappingProblem, names: tuple[str, .
     for k, name in enumerate(names):
         held = names[:k] if o.pareto is None else [other for other in names if other != name]
         stage = replace(problem, objective=name, ceilings=tuple((other, _ANY_VALUE) for other in held))
-        chosen(merge_together(stage).reduced, opt.names(o.engines) or (), lambda *_: None)
+        named = opt.names(o.engines) or ()
+        if "auto" not in named:
+            chosen(merge_together(stage).reduced, named, lambda *_: None)
 
 
 def _require_allocation(o: MapOptions) -> None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Generic, TypedDict, TypeVar
 
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
-from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -38,7 +38,7 @@ class Options:
     gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
     seed : seed of all random choices
     workers : engines that run at the same time
-    engines : names from the problem's registry, in this order; chosen by the problem if not given
+    engines : names from the problem's registry or engines as objects, in this order; chosen by the problem if not given
     memory : most bytes that all processes together may hold
     scratch : where engines may put what does not fit in memory
     observers : called with every event
@@ -56,7 +56,7 @@ class Options:
     gap: float = 0.0
     seed: int = 0
     workers: int = 1
-    engines: Sequence[str] | None = None
+    engines: Sequence[str | Engine] | None = None
     memory: int | None = None
     scratch: ScratchPlace | None = None
     observers: Sequence[Observer] = ()
@@ -86,7 +86,7 @@ class RunOptions(TypedDict, total=False):
     gap: float
     seed: int
     workers: int
-    engines: Sequence[str] | None
+    engines: Sequence[str | Engine] | None
     memory: int | None
     scratch: ScratchPlace | None
     observers: Sequence[Observer]
@@ -189,6 +189,8 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
         run.steps = task.start(run)
+        others = [step.engine.name for step in run.steps if step.foreign]
+        incumbent.doubt(others, lambda bound: task.recheck(bound, max(budget.left(), 1.0)))
         _raise_known(task, run)
         portfolio = Portfolio(
             task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,

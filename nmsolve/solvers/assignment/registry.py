@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.model.engine import Engine
+from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: The rules of compilers, which a report compares every answer with.
@@ -29,6 +30,7 @@ REGISTRY: dict[str, Entry] = {
     "assign-cpsat": Entry("solvers.assignment.exact:AssignCpSat", share=0.5, child=True),
     "assign-highs": Entry("solvers.assignment.exact:AssignHighs", share=0.5, child=True, unasked=False),
 }
+REGISTRY |= plug_ins(REGISTRY, "assignment")
 
 
 #: What a run without ``--engines`` uses in this order after the rules, with parts of the time: sums of costs, loads, makespans,
@@ -43,7 +45,7 @@ NETWORKS = {"subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
 
 
 def plan_of(
-    problem: AssignProblem | CostNetwork, names: Sequence[str] | None
+    problem: AssignProblem | CostNetwork, names: Sequence[str | Engine] | None
 ) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     if isinstance(problem, CostNetwork):

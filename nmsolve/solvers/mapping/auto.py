@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.registry import REGISTRY
@@ -44,7 +45,26 @@ CUT_NODES = 5000
 DENSE = 13.0
 
 
-def chosen(problem: MappingProblem, names: Sequence[str], refused: Refused) -> list[Step]:
+def with_automatic(
+    problem: MappingProblem, names: Sequence[str | Engine], seconds: float, workers: int, refused: Refused
+) -> list[Step]:
+    """Return the plan of ``--engines auto,...``: engines that automatic mode would not run, briefly; then automatic mode.
+
+    Raises
+    ------
+    InputError : as of :func:`chosen` and :func:`automatic`
+    """
+    steps = automatic(problem, seconds, workers, refused)
+    running = {step.engine.name for step in steps}
+    more = [one for one in names if one != "auto" and one not in running]
+    brief = FIRST_BOUND * seconds
+    return [
+        *(replace(step, first=brief) for step in (chosen(problem, more, refused) if more else [])),
+        *steps,
+    ]
+
+
+def chosen(problem: MappingProblem, names: Sequence[str | Engine], refused: Refused) -> list[Step]:
     """Return the plan of ``--engines``: the named engines in this order with equal shares.
 
     Raises

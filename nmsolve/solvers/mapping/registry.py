@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.model.engine import Engine
-from nmsolve.solvers.search.entries import Entry, look_up
+from nmsolve.solvers.search.entries import Entry, look_up, plug_ins
 
 _H, _S = "heuristics.mapping.", "solvers.mapping."
 _PUB = _H + "published."
@@ -49,6 +49,7 @@ REGISTRY: dict[str, Entry] = {
     "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True),
     "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip
+REGISTRY |= plug_ins(REGISTRY)
 
 
 def make_engine(name: str) -> Engine:

@@ -19,7 +19,15 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.mapping.allocation.apply import allocated, require_allocation
-from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, automatic, chosen, least_seconds, outdone
+from nmsolve.solvers.mapping.auto import (
+    EXACT_CORES,
+    EXACT_NODES,
+    automatic,
+    chosen,
+    least_seconds,
+    outdone,
+    with_automatic,
+)
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.run import RESERVE, Run, Task
@@ -105,6 +113,8 @@ class MappingTask(Task[IntArray]):
             steps = automatic(reduced, options.time_limit, options.workers, refused)
             note = partial(incumbent.record, "note", "search")
             steps = allocated(self.allocate, steps, reduced, options.time_limit, options.workers, note)
+        elif "auto" in options.engines:
+            steps = with_automatic(reduced, options.engines, options.time_limit, options.workers, refused)
         else:
             steps = chosen(reduced, options.engines, refused)
         if self.mip_solver != "highs":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nmsolve.model.engine import Engine
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: Up to this many layers times stages the exact model often proves what it finds before these searches are through, which
@@ -27,9 +28,12 @@ REGISTRY: dict[str, Entry] = {
     "m5-policy": Entry("learn.pipeline.engine:M5Policy", share=0.2, repeat=True, unasked=False),
     "pipeline-mip": Entry("solvers.pipeline.exact:PipelineMip", share=0.5, child=True, unasked=False),
 }
+REGISTRY |= plug_ins(REGISTRY, "pipeline")
 
 
-def plan_of(problem: PipelineProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
+def plan_of(
+    problem: PipelineProblem, names: Sequence[str | Engine] | None
+) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
     if problem.count * problem.slots <= SMALL:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nmsolve.model.engine import Engine
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: With up to this many flows the exact model often proves what it finds in less time than large neighbourhoods need, which
@@ -22,9 +23,10 @@ REGISTRY: dict[str, Entry] = {
     "route-cpsat": Entry("solvers.routing.exact:RouteCpSat", share=0.5, child=True),
     "route-mip": Entry("solvers.routing.exact:RouteMip", share=0.5, child=True, unasked=False),
 }
+REGISTRY |= plug_ins(REGISTRY, "routing")
 
 
-def plan_of(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
+def plan_of(stage: RoutingStage, names: Sequence[str | Engine] | None) -> tuple[list[Step], dict[str, str]]:
     """Return the plan for one stage, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
     if stage.problem.flows.count <= SMALL:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from nmsolve.model.engine import Engine
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: Rules of the literature and of the method's own description, which a report compares every answer with.
@@ -58,6 +59,7 @@ REGISTRY: dict[str, Entry] = {
         unasked=False,
     ),
 }
+REGISTRY |= plug_ins(REGISTRY, "schedule")
 
 #: Engines for what most of the field's own instances are, with parts of the time, each where its search takes the problem:
 #: projects with limited resources, flexible job shops. Two workers let CP-SAT and the search run side by side.
@@ -71,7 +73,9 @@ GENERAL = {
 }  # fmt: skip
 
 
-def plan_of(problem: ScheduleProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
+def plan_of(
+    problem: ScheduleProblem, names: Sequence[str | Engine] | None
+) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     shares = None if names is not None else shares_for(problem)
     return steps_for(REGISTRY, problem, names, " for schedules", shares=shares)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import Any
 
+from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
+from nmsolve.solvers.search.plugins import load, package_of, plugged, require_engine
 from nmsolve.solvers.search.portfolio import Step
 
 
@@ -28,6 +31,7 @@ class Entry:
     unasked : without ``--engines`` too, where the table alone says what runs
     instead : unasked only where the engine of that name does not run
     threads : runs in this process and may use all workers as threads
+    plugin : where it lives if it is of another package; ``path`` then counts for nothing
     """
 
     path: str
@@ -40,17 +44,37 @@ class Entry:
     unasked: bool = True
     instead: str = ""
     threads: bool = False
+    plugin: EntryPoint | None = None
 
     def make(self) -> Any:
-        """Return a new engine."""
-        return named(self.path)()
+        """Return a new engine; InputError if it is of another package and cannot be had."""
+        return named(self.path)() if self.plugin is None else load(self.plugin)
 
     def step(self, engine: Any, share: float) -> Step:
         """Return the engine's place in a plan."""
+        if self.plugin is not None:
+            return own_step(engine)
         return Step(
             engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=self.quick,
             threads=self.threads,
         )  # fmt: skip
+
+
+def own_step(engine: Any) -> Step:
+    """Return the place in a plan of an engine that is in no table of ours: as its attributes ``share``, ``child``, ``repeat`` and
+    ``threads`` say, if it has them."""
+    wanted = {name: bool(getattr(engine, name, False)) for name in ("child", "repeat", "threads")}
+    return Step(engine, float(getattr(engine, "share", 1.0)), foreign=True, **wanted)
+
+
+def plug_ins(own: Collection[str], problem: str = "") -> dict[str, Entry]:
+    """Return the engines of other packages for a ``problem`` (mappings if empty). They run where they are named; names that our
+    ``own`` have are left out."""
+    return {
+        name: Entry("", f"of the package {package_of(one)}", unasked=False, plugin=one)
+        for name, one in plugged(problem).items()
+        if name not in own
+    }
 
 
 def look_up(registry: Mapping[str, Entry], name: str, what: str = "") -> Entry:
@@ -72,7 +96,7 @@ def look_up(registry: Mapping[str, Entry], name: str, what: str = "") -> Entry:
 def steps_for(
     registry: Mapping[str, Entry],
     problem: Any,
-    names: Sequence[str] | None,
+    names: Sequence[str | Engine] | None,
     what: str = "",
     *,
     shares: Mapping[str, float] | None = None,
@@ -81,32 +105,36 @@ def steps_for(
 
     Parameters
     ----------
-    names : engines asked for, in this order; None: those of ``shares``
+    names : engines asked for, in this order, by name or as objects; None: those of ``shares``
     what : what the engines are for, in words
     shares : engines of a run without names, in this order, with their parts of the time; as the registry says if not given
 
     Raises
     ------
-    InputError : an unknown engine
+    InputError : an unknown engine, an object that is none, or two of one name
     """
     unasked = {name: e.share for name, e in registry.items() if e.unasked} if shares is None else shares
-    wanted = (
-        unasked
-        if names is None
-        else {name: look_up(registry, name, what).share for name in dict.fromkeys(names)}
-    )
+    wanted = list(unasked) if names is None else list(dict.fromkeys(names))
+    called = [one if isinstance(one, str) else getattr(one, "name", None) for one in wanted]
     steps: list[Step] = []
     refusals: dict[str, str] = {}
-    for name, share in wanted.items():
-        entry = registry[name]
-        if names is None and any(step.engine.name == entry.instead for step in steps):
-            continue
-        engine = entry.make()
+    for one, name in zip(wanted, called, strict=True):
+        if isinstance(one, str):
+            entry = look_up(registry, one, what)
+            if names is None and any(step.engine.name == entry.instead for step in steps):
+                continue
+            engine = entry.make()
+            step = entry.step(engine, unasked[one] if names is None else entry.share)
+        else:
+            require_engine(one, f"{one!r:.60}")
+            engine, step = one, own_step(one)
+        if called.count(name) > 1 or (name in registry and not isinstance(one, str)):
+            raise InputError(f"two engines are called {name!r}", "engines", "names of their own")
         reason = engine.refuses(problem)
         if reason is None:
-            steps.append(entry.step(engine, share))
+            steps.append(step)
         else:
-            refusals[name] = reason
+            refusals[engine.name] = reason
     return steps, refusals
 
 
@@ -117,7 +145,7 @@ def provers(
     may: Callable[[str], bool] = lambda name: True,
 ) -> list[str]:
     """Return names of the engines that take the problem, ``may`` run and prove bounds: those first that do nothing else."""
-    engines = {name: entry.make() for name, entry in registry.items()}
+    engines = {name: entry.make() for name, entry in registry.items() if entry.plugin is None}
     takes = {
         name: e.finds for name, e in engines.items() if e.finds in finds and e.refuses(problem) is None and may(name)
     }  # fmt: skip

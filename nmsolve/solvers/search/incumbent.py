@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.bound import ROUNDING, Bound, EngineShare, Event, gap, meets
+from nmsolve.model.bound import ROUNDING, Bound, BoundCheck, EngineShare, Event, gap, meets
 from nmsolve.model.types import IntArray, frozen
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.referee import Referee
@@ -71,6 +71,7 @@ class Incumbent:
         self._events: list[Event] = []
         self._infeasible_by: str | None = None
         self._changes = 0
+        self._doubted: Mapping[str, Callable[[Bound], BoundCheck]] = {}
 
     # what is known
 
@@ -185,6 +186,10 @@ class Incumbent:
 
         The value inf with the certificate status ``infeasible`` means: there is no solution.
         """
+        wrong = self._unproved(engine, bound)
+        if wrong is not None:
+            self.record("error", engine, f"bound rejected: {wrong}")
+            return False
         with self._lock:
             tally = self._tally(engine)
             if tally.distrusted:
@@ -209,6 +214,17 @@ class Incumbent:
                 self._changes += 1
                 self._event("bound", engine, move=bound.method)
             return is_best
+
+    def doubt(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
+        """Take bounds of these engines only as far as ``recheck`` can recompute them: they are other people's code."""
+        self._doubted = dict.fromkeys(engines, recheck)
+
+    def _unproved(self, engine: str, bound: Bound) -> str | None:
+        """Return why the bound of an engine that is doubted does not count; None if it does, or nobody doubts it."""
+        if engine not in self._doubted:
+            return None
+        found = self._doubted[engine](bound)
+        return found.text if not found.ok or found.word else None
 
     def record(self, kind: str, engine: str, text: str) -> None:
         """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``."""

@@ -49,6 +49,7 @@ class Step:
     most : never more than this many seconds in one run
     first : seconds of its first run; if any step of a plan says so, what follows is a race (:mod:`.race`)
     threads : it runs in this process and uses all workers itself
+    foreign : of another package; its bounds count as far as they can be recomputed
     """
 
     engine: Engine
@@ -60,6 +61,7 @@ class Step:
     most: float = math.inf
     first: float = math.inf
     threads: bool = False
+    foreign: bool = False
 
 
 @dataclass

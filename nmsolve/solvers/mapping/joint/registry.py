@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 from nmsolve.solvers.search.entries import Entry, steps_for
@@ -24,7 +25,7 @@ REGISTRY: dict[str, Entry] = {
 SMALL, SMALL_MOST = 16, 3.0
 
 
-def plan_of(problem: JointProblem, names: Sequence[str] | None) -> list[Step]:
+def plan_of(problem: JointProblem, names: Sequence[str | Engine] | None) -> list[Step]:
     """Return the plan: search, bounds, model.
 
     Raises
