@@ -124,6 +124,7 @@ app.command("generate", context_settings=_OPEN)(
 app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profile"))
 app.command("train m1")(from_options(commands.TrainM1Options, "train:run_train_m1"))
 app.command("train m5")(from_options(commands.TrainM5Options, "train:run_train_m5"))
+app.command("train policy")(from_options(commands.TrainPolicyOptions, "train:run_train_policy"))
 app.command("train duals")(from_options(commands.TrainDualsOptions, "train:run_train_duals"))
 app.command("train auto")(from_options(commands.TrainAutoOptions, "train_auto:run_train_auto"))
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))

@@ -1,4 +1,4 @@
-"""``nmsolve train``: the policies of methods M1 and M5, and the first multipliers of bounds."""
+"""``nmsolve train``: the policies of methods M1 and M5, the placement policy, and the first multipliers of bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import TrainDualsOptions, TrainM1Options, TrainM5Options
+    from nmsolve.cli.commands import TrainDualsOptions, TrainM1Options, TrainM5Options, TrainPolicyOptions
 
 #: Seconds between two lines of progress.
 QUIET = 2.0
@@ -27,17 +27,37 @@ def run_train_m1(o: TrainM1Options) -> int:
     """
     from nmsolve.learn.mapping.reward import terms_of
     from nmsolve.learn.mapping.train import Settings, train
+
+    families = _mesh_families(o.family)
+    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward), o.mean, o.distance)
+    return _trained(o, how, train)
+
+
+def run_train_policy(o: TrainPolicyOptions) -> int:
+    """Train the placement policy; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from, no torch
+    """
+    from nmsolve.learn.placement.train import Settings, train
+
+    families, sides = _mesh_families(o.family), _numbers(o.sides, ",", "--sides")
+    return _trained(o, Settings(families, sides, o.rounds, o.seed, imitation=o.imitation), train)
+
+
+def _mesh_families(text: str) -> tuple[str, ...]:
+    """Return the generators of graphs for a mesh that a text names; InputError for any other."""
     from nmsolve.model.generators import GENERATORS
 
-    families = tuple(filter(None, (f.strip() for f in o.family.split(","))))
+    families = tuple(filter(None, (f.strip() for f in text.split(","))))
     known = [
         kind for kind, generator in GENERATORS.items() if any(p.name == "side" for p in generator.parameters)
     ]
     for family in families:
         if family not in known:
             raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
-    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward), o.mean, o.distance)
-    return _trained(o, how, train)
+    return families
 
 
 def run_train_m5(o: TrainM5Options) -> int:
@@ -92,7 +112,9 @@ def _numbers(text: str, between: str, option: str) -> tuple[int, ...]:
         ) from None
 
 
-def _trained(o: TrainM1Options | TrainM5Options, how: Any, train: Callable[..., Any]) -> int:
+def _trained(
+    o: TrainM1Options | TrainM5Options | TrainPolicyOptions, how: Any, train: Callable[..., Any]
+) -> int:
     """Train with torch; as :func:`_followed`."""
     from nmsolve.learn.torch_state import require_torch
 
@@ -103,7 +125,9 @@ def _trained(o: TrainM1Options | TrainM5Options, how: Any, train: Callable[..., 
 
 
 def _followed(
-    o: TrainM1Options | TrainM5Options | TrainDualsOptions, how: Any, train: Callable[..., Any]
+    o: TrainM1Options | TrainM5Options | TrainPolicyOptions | TrainDualsOptions,
+    how: Any,
+    train: Callable[..., Any],
 ) -> int:
     """Train, show progress, and say where the model is."""
     from nmsolve.cli.answer import OK, prepare_file

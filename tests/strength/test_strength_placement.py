@@ -21,6 +21,7 @@ from nmsolve.heuristics.mapping.published.prior_art.engines import (
     simple_annealing,
 )
 from nmsolve.learn.mapping.engine import M1Policy
+from nmsolve.learn.placement.engine import Policy, PolicyDescent
 
 SMALL = placement(near(36, 4), board(6, 6))
 LARGE = placement(near(100, 4), board(10, 10))
@@ -59,6 +60,16 @@ def test_tabu() -> None:
 def test_m1_policy() -> None:
     """Fails if nodes are numbered along axes that do not keep neighbours together."""
     at_most(found(M1Policy(), SMALL, 3), 1000)
+
+
+def test_policy() -> None:
+    """Fails if prices do not keep nodes apart."""
+    at_most(found(Policy(), SMALL, 3, stops=600), 640)
+
+
+def test_policy_descent() -> None:
+    """Fails if draws are not improved."""
+    at_most(found(PolicyDescent(), LARGE, 3, stops=150), 1785)
 
 
 def test_large_moves() -> None:

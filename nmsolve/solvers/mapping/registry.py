@@ -20,6 +20,8 @@ REGISTRY: dict[str, Entry] = {
     "m2": Entry(_PUB + "m2:M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, threads=True),
     "communities": Entry(_PUB + "communities:Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
     "m1-policy": Entry("learn.mapping.engine:M1Policy", "the published learned placement (M1.1 to M1.8)", repeat=True),
+    "policy": Entry("learn.placement.engine:Policy", "placements by a trained graph network and assignment", repeat=True),
+    "policy-descent": Entry("learn.placement.engine:PolicyDescent", "the same, each draw followed by a descent", repeat=True),
     "simple-annealing": Entry(_PUB + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
     "genetic": Entry(_PUB + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
     "ant-colony": Entry(_PUB + "prior_art.engines:ant_colony", "MAX-MIN ants, to compare", repeat=True),

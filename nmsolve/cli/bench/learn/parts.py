@@ -41,6 +41,11 @@ PARTS = {
         "Directed moves and a bandit in annealing",
         "moves to any core; `anneal` ties the window of its moves to the distance of accepted ones",
     ),
+    "policy": Part(
+        "The placement policy",
+        "the spectral start of `anneal`: as it is, or annealed from at its own heat for the same CPU time, starts included",
+        ("policy",),
+    ),
     "duals": Part(
         "Predicted multipliers",
         "the same ascents from their usual start, which take T to their end (4 CPU s at most) and reach the bound B; the gain is "
