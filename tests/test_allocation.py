@@ -81,6 +81,15 @@ def test_every_engine_of_the_fixed_plan_has_its_turn_and_those_without_a_slice_c
             assert all(s.first <= BRIEF * seconds for s in others if s.engine.finds != "bounds")
 
 
+def test_a_bound_that_was_never_logged_has_its_first_run_of_the_fixed_plan_before_other_bounds() -> None:
+    problem = make_problem(generate("mesh-rnd", nodes=576, seed=100), nmsolve.machine("mesh:24x24"))
+    assert "projection" not in allocation_table().engines
+    fixed = {s.engine.name: s.first for s in steps_of(problem, 2.0)}
+    steps = learned(problem, 2.0)[0]
+    bounds = [s for s in steps if s.engine.finds == "bounds" and not s.quick]
+    assert bounds[0].engine.name == "projection" and bounds[0].first == fixed["projection"]
+
+
 def test_equal_problems_get_equal_plans() -> None:
     for problem in PROBLEMS:
         one, two = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,17 +42,21 @@ def allocated(
     steps, a graph on disk, limits that the logged problems did not have, a problem unlike all of them, no model or a
     damaged one.
     """
+    from nmsolve.learn.allocation.table import allocation_table
+
     if allocate == "fixed":
         return list(steps)
     reason = _outside(steps, problem, workers)
     if reason is None:
         try:
+            known = allocation_table().engines
             shares = _shares(allocate, steps, problem, seconds)
         except InputError as error:
             reason = str(error)
         else:
             if shares is not None:
-                return _reordered(steps, {**shares.finders, **shares.provers}, BRIEF * seconds)
+                slices = {**shares.finders, **shares.provers}
+                return _reordered(steps, slices, known, BRIEF * seconds)
             reason = "no logged problem is like this one"
     note(f"the fixed plan runs, not the learned one: {reason}")
     return list(steps)
@@ -73,10 +77,10 @@ def _outside(steps: Sequence[Step], problem: MappingProblem, workers: int) -> st
     """Return why the learned plan has no say, or None."""
     if workers > 1:
         return "it is for one worker"
-    if uses_links(problem) or uses_nets(problem):
-        return "heuristics go on from one another here, and the log has each of them alone"
     if problem.graph.on_disk:
         return "the graph is on disk"
+    if uses_links(problem) or uses_nets(problem):
+        return "heuristics go on from one another here, and the log has each of them alone"
     if any(step.child or step.engine.finds == "both" for step in steps):
         return "exact engines have a chance"
     if (
@@ -89,17 +93,24 @@ def _outside(steps: Sequence[Step], problem: MappingProblem, workers: int) -> st
     return None
 
 
-def _reordered(steps: Sequence[Step], slices: dict[str, float], brief: float) -> list[Step]:
-    """Return the steps: what takes milliseconds, those with ``slices`` in that order, then the others.
+def _reordered(
+    steps: Sequence[Step], slices: Mapping[str, float], known: Collection[str], brief: float
+) -> list[Step]:
+    """Return the steps: what takes milliseconds; heuristics with ``slices``; bounds that were never logged; bounds with slices;
+    the others.
 
-    Of these, bounds have their first runs of the fixed plan, and heuristics at most ``brief`` seconds.
+    Bounds without a slice have their first runs of the fixed plan, heuristics at most ``brief`` seconds. ``known`` : names of
+    the engines that were logged
     """
     named = {step.engine.name: step for step in steps}
     quick = [step for step in steps if step.quick]
     chosen = [replace(named[name], first=span) for name, span in slices.items() if not named[name].quick]
     others = [step for step in steps if step.engine.name not in slices and not step.quick]
-    rest = [
-        step if step.engine.finds == "bounds" else replace(step, first=min(step.first, brief))
-        for step in others
+    bounds = [step for step in others if step.engine.finds == "bounds"]
+    finders = [
+        replace(step, first=min(step.first, brief)) for step in others if step.engine.finds != "bounds"
     ]
-    return [*quick, *chosen, *rest]
+    unknown = [step for step in bounds if step.engine.name not in known]
+    first = sum(step.engine.finds != "bounds" for step in chosen)
+    rest = [step for step in bounds if step.engine.name in known]
+    return [*quick, *chosen[:first], *unknown, *chosen[first:], *rest, *finders]
