@@ -25,7 +25,7 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.learn.memory import store
 from nmsolve.learn.memory.align import align, by_names
 from nmsolve.learn.memory.arcs import Arcs, overlap
-from nmsolve.learn.memory.colours import exact
+from nmsolve.learn.memory.colours import exact, seeds
 from nmsolve.learn.memory.effort import Effort
 from nmsolve.learn.memory.engine import Recall
 from nmsolve.learn.memory.packing import Solved, digest, packed
@@ -93,6 +93,19 @@ def test_a_changed_graph_is_no_exact_match_but_mostly_found() -> None:
     assert (found.match == number).mean() >= 0.8
     again = align(old, Arcs.of(new))
     np.testing.assert_array_equal(found.match, again.match)
+
+
+@pytest.mark.parametrize("kind", ["mesh-layered", "mesh-geo", "mesh-comm"])
+def test_descriptors_find_nodes_whose_weights_and_edges_have_all_changed(kind: str) -> None:
+    graph = generate(kind, nodes=400, seed=3)
+    new, number = permuted(graph, 4, gone=0.2)
+    noise = np.exp(np.random.default_rng(5).normal(0, 0.3, new.m))
+    new = LogicGraph.from_edges(new.n, new.edge_source, new.targets, new.weights * noise)
+    old, arcs = Arcs.of(graph), Arcs.of(new)
+    true = overlap(old, arcs, number)
+    assert overlap(old, arcs, seeds(old, arcs)) < 0.1 * true  # equal colours are hardly there any more
+    found = align(old, arcs)
+    assert found.by == "descriptors" and found.share >= 0.85 * true
 
 
 def test_names_come_first_where_they_fit() -> None:

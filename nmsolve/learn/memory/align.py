@@ -8,15 +8,16 @@ import numpy as np
 
 from nmsolve.learn.memory.arcs import Arcs, overlap
 from nmsolve.learn.memory.colours import ROUNDS, exact, seeds
-from nmsolve.learn.memory.effort import COLOUR, SMOOTH, Effort
+from nmsolve.learn.memory.descriptors import described
+from nmsolve.learn.memory.effort import COLOUR, DESCRIBED, SMOOTH, Effort
 from nmsolve.learn.memory.smooth import coordinates, near_pairs, turned
 from nmsolve.learn.memory.votes import mutual, supported, voted
 from nmsolve.model.types import IntArray
 
 #: Names are believed if they map this part of the connections onto each other.
 TRUSTED = 0.5
-#: Votes that map less than this get help from smooth coordinates.
-POOR = 0.35
+#: Votes that map less than this begin once more with descriptors; with less than that, with smooth coordinates.
+DOUBTFUL, POOR = 0.75, 0.35
 #: Up to so many nodes without a counterpart are paired by assignment.
 LEFT = 400
 
@@ -30,7 +31,7 @@ class Alignment(NamedTuple):
 
 
 def align(old: Arcs, new: Arcs, effort: Effort | None = None) -> Alignment:
-    """Return the best counterparts found: an exact match, names, and votes from colours and smooth coordinates.
+    """Return the best counterparts found: an exact match, names, and votes from colours, descriptors and smooth coordinates.
 
     ``effort`` : counts the work, and says when to return what is known
     """
@@ -50,7 +51,11 @@ def align(old: Arcs, new: Arcs, effort: Effort | None = None) -> Alignment:
         return best
     match, share = voted(old, new, seeds(old, new), effort)
     best = max(best, Alignment(match, share, "votes"), key=lambda a: a.share)
-    if share < POOR and not effort.over(SMOOTH * size):
+    if share < DOUBTFUL and not effort.over(DESCRIBED * size):
+        effort.add(DESCRIBED * size)
+        near, found = voted(old, new, described(old, new), effort)
+        best = max(best, Alignment(near, found, "descriptors"), key=lambda a: a.share)
+    if best.share < POOR and not effort.over(SMOOTH * size):
         effort.add(SMOOTH * size)
         a, b = coordinates(old), coordinates(new)
         if a is not None and b is not None and not effort.over():
