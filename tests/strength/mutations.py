@@ -45,7 +45,7 @@ MUTATIONS = [
     Mutation("multilevel", "no coarsening", _MANY + "multilevel", _H + "multilevel/cycle.py",
              "while len(nets[-1].volume) > COARSEST * bench.usable:", "while False:"),
     Mutation("multilevel", "no V-cycles", _MANY + "multilevel_cycles", _H + "multilevel/mapper.py",
-             "CYCLES = (0.74, 0.97)", "CYCLES = ()"),
+             "CYCLES, MENDS = (0.74, 0.97),", "CYCLES, MENDS = (),"),
     Mutation("external", "only the coarsest level is refined", _MANY + "external", _H + "external/search.py",
              "            anneal_level(here, s, number == last, begin",
              "            if number == last: anneal_level(here, s, number == last, begin"),
