@@ -161,7 +161,8 @@ def test_a_store_is_compared_in_every_way() -> None:
     setting = retrieval.Setting(36, 0.1, "", ablations=True)
     found = {row.rival: row for row in retrieval.rows(setting, "geo", 100, 1, 0.1)}
     assert set(found) == {
-        "learned", "time saved", "learned in T/5", "learned in T/20", "warm start only", "random", "stranger",
+        "learned", "time saved", "learned, after T/5", "learned, after T/20",
+        "learned in T/5", "learned in T/20", "warm start only", "random", "stranger",
     }  # fmt: skip
     assert found["learned"].gain >= -0.02 and found["learned in T/5"].gain >= -0.02
     assert found["learned"].saved is not None and 0 <= found["time saved"].gain <= 1
