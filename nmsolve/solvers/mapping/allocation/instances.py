@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,8 +60,8 @@ class Instance:
 
 
 def of_family(family: str, seed: int, alone: bool) -> Instance:
-    """Return a held-out instance of a family of graphs of both kinds (``mesh-*``)."""
-    return _drawn(np.random.default_rng([18, seed, alone]), seed, family, alone)
+    """Return a held-out instance in hops of a family of graphs of both kinds (``mesh-*``)."""
+    return replace(_drawn(np.random.default_rng([18, seed, alone]), seed, family, alone), objective="hops")
 
 
 def training(number: int) -> Instance:
