@@ -28,6 +28,7 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import AnyArray
 from nmsolve.solvers.mapping.api import make_problem
+from nmsolve.solvers.mapping.cpsat_lns.predicted import Moved, PolicyLns
 
 SIZE = Size(6, 5, 7)
 PINS = (SideConstraint("a", "pin", (3,), (9,)), SideConstraint("b", "region", (1, 2), (0, 1, 4)))
@@ -232,6 +233,22 @@ def test_a_descent_after_every_draw_is_better_and_draws_stop_when_told(
         Draft(problem, policy_model()[0].arrays, lambda: True).placement(0)
 
 
+def test_suggested_nodes_are_different_seeded_and_those_that_the_policy_moves() -> None:
+    """One node far from all its neighbours is suggested far more often than at random."""
+    problem = make_problem(generate("mesh-geo", nodes=36, seed=2), mesh(6, 6))
+    model, _ = policy_model()
+    core = Draft(problem, model.arrays).placement(0)
+    heavy = int(np.bincount(problem.graph.targets, problem.graph.weights, 36).argmax())
+    far = int(np.abs(np.divmod(core, 6)[0] - core[heavy] // 6).argmax())
+    core[[heavy, far]] = core[[far, heavy]]
+    moved = Moved(problem, model, Keeping())
+    rng = np.random.default_rng(0)
+    sets = [moved(core, 6, rng) for _ in range(60)]
+    assert all(len(set(nodes.tolist())) == 6 for nodes in sets)
+    assert sum(heavy in nodes for nodes in sets) > 2 * 60 * 6 / 36
+    assert np.array_equal(moved(core, 6, np.random.default_rng(4)), moved(core, 6, np.random.default_rng(4)))
+
+
 def test_a_damaged_model_is_one_line_and_a_first_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken, of another method, and with other arrays than its sizes say."""
     problem = make_problem(generate("mesh-geo", nodes=16, seed=1), mesh(4, 4))
@@ -246,6 +263,7 @@ def test_a_damaged_model_is_one_line_and_a_first_fit(tmp_path: Path, monkeypatch
         Policy().run(problem, context)
         assert [("first fit instead" in note, "\n" in note) for note in context.notes] == [(True, False)]
         assert context.best is not None
+        assert PolicyLns().suggests(problem, context) is None and "other choices" in context.notes[-1]
 
 
 def test_training_is_repeatable_resumes_and_lowers_the_cost(call: Called, tmp_path: Path) -> None:

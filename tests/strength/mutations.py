@@ -90,6 +90,8 @@ MUTATIONS = [
              "for share, hot, from_best in PLAN:", "for share, hot, from_best in PLAN[:1]:"),
     Mutation("cpsat-lns", "two nodes per repair", _TRUE + "cpsat_lns", _S + "cpsat_lns/engine.py",
              "FIRST, LEAST, MOST = 6, 3, 24", "FIRST, LEAST, MOST = 2, 2, 2"),
+    Mutation("policy-lns", "two nodes per repair", _TRUE + "policy_lns", _S + "cpsat_lns/engine.py",
+             "FIRST, LEAST, MOST = 6, 3, 24", "FIRST, LEAST, MOST = 2, 2, 2"),
     Mutation("star", "10 % weaker", _BOUND + "star", _S + "bounds/neighbour_counting.py",
              "value = float((weight * near).sum()) / 2", "value = 0.9 * float((weight * near).sum()) / 2"),
     Mutation("star", "fan-out 10 % weaker", _BOUND + "fan_out", _S + "bounds/nets.py",

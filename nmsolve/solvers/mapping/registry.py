@@ -49,6 +49,7 @@ REGISTRY: dict[str, Entry] = {
     "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True),
     "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True),
+    "policy-lns": Entry(_S + "cpsat_lns.predicted:PolicyLns", "the same, and what a policy would move", child=True, repeat=True),
     "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip
 REGISTRY |= plug_ins(REGISTRY)
