@@ -58,7 +58,7 @@ class CpSatLns:
             context.offer(core, "first fit")
         if context.should_stop():
             return
-        repairs = Repairs(build(problem, break_symmetry=False), context, self.suggests(problem, context))
+        repairs = _Repairs(build(problem, break_symmetry=False), context, self.suggests(problem, context))
         count = 0
         while not context.should_stop():
             repairs.once()
@@ -72,7 +72,7 @@ class CpSatLns:
         return None
 
 
-class Repairs:
+class _Repairs:
     """The model, built once, and how the next nodes are chosen.
 
     Parameters
