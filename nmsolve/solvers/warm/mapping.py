@@ -10,6 +10,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.placement.data import placement_data
+from nmsolve.heuristics.mapping.placement.directed import ARMS
+from nmsolve.heuristics.mapping.placement.local_search import DirectSearch
+from nmsolve.heuristics.mapping.placement.moves import Moves
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.verify import verify
 from nmsolve.learn.mapping.reward import measure_once
@@ -34,6 +38,8 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
     """Run one engine on a small problem of each kind it takes, its answers checked; the labels of these problems."""
     if name == "branch-bound":
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
+    if name == "anneal-arms":
+        _anneal_without_tables()  # which boards need that are too large for a small run
     if name == "m1-policy":
         measure_once()  # the rewards that only training asks for
     taken = []
@@ -45,6 +51,15 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
                 continue
             taken.append(label)
     return taken
+
+
+def _anneal_without_tables() -> None:
+    """Anneal by all kinds of moves a moment as on large boards, where prices come from the neighbours."""
+    problem = make_problem(_graph(12, False), load_machine("mesh:4x4"))
+    search = DirectSearch(placement_data(problem), 1)
+    search.moves = Moves(search.data, ARMS, True, 1)
+    search.place(search.data.free[: problem.n])
+    search.anneal(64, 1.0, 2)
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
