@@ -96,7 +96,9 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
     heuristics, plain, aimed = _heuristics(problem, seconds), *_bounds(problem)
-    order = [*plain, *heuristics, *aimed] if workers == 1 else [*heuristics, *plain, *aimed]
+    # Bounds may need long for their first value, and estimates of that fail: only the cheapest come before a mapping.
+    cheap = [name for name in plain if name == "star" and workers == 1]
+    order = [*cheap, *heuristics, *(name for name in plain if name not in cheap), *aimed]
     shares = {name: heuristics.get(name, 1.0) for name in order} | (_exact(problem) if small else {})
     steps, refusals = steps_for(REGISTRY, problem, None, shares=shares)
     late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
