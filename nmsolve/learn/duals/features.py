@@ -60,7 +60,7 @@ def node_features(traffic: csr_array, gradient: FloatArray, lines: int) -> Float
             now = walk @ now
         steps = reach
         columns.append(now)
-    whole = [np.log(n) - 5, np.log(lines) - 3, lines / n]
+    whole = [np.log(n) - 5, np.log(max(lines, 1)) - 3, lines / n]
     columns.append(np.tile(np.array(whole), (n, 1)))
     out: FloatArray = np.column_stack(columns)
     return out

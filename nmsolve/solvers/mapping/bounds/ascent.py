@@ -216,6 +216,7 @@ class SpectralAscent:
             self.stalled += 1
         if self.stalled >= 6:
             self.scale *= 0.5
+            self.least_step *= 0.01  # where nothing is near what all traffic costs, it aims too high
             self._return()
         else:
             rise = max(0.3 * abs(self.best), self.least_step)
