@@ -193,7 +193,7 @@ def test_train_duals_needs_no_torch_and_goes_on_as_if_never_stopped(call: Called
         return json.loads(output)
 
     train("a", "--updates", "2")
-    train("a", "--updates", "4", "--resume")
+    train("a", "--updates", "2", "--resume")
     whole = train("b", "--updates", "4")
     one, two = (load(tmp_path / f"{name}.safetensors", "duals-joint") for name in "ab")
     assert one.hash == two.hash == whole["hash"]

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,27 @@ def test_a_package_that_is_broken_costs_one_line_where_it_is_asked_for(
     assert "broken of broken-one 1.0" in done.stderr and message in done.stderr
     done = call(tmp_path, "map", graph, "--engines", "multilevel", "-t", "2s", "-o", tmp_path / "own")
     assert done.returncode == 0, "our own names come first"
+
+
+@dataclass
+class Written(Row):
+    """An engine that is compared by its fields, so that it cannot be a key."""
+
+    size: int = 3
+    claims: None = None
+    core: None = None
+    name: str = "written"
+    finds: str = "both"
+
+
+def test_an_engine_need_not_be_hashable_and_names_may_repeat() -> None:
+    result = run("star", Written(), "star")
+    assert [share.engine for share in result.engines if share.incumbents] == ["written"]
+    assert result.bound is not None
+
+
+def test_auto_is_no_engine_where_only_bounds_are_wanted() -> None:
+    from nmsolve.solvers.mapping.api import bound_mapping, make_problem
+
+    with pytest.raises(InputError, match="'auto' looks for mappings"):
+        bound_mapping(make_problem(RING, MESH), np.arange(12), engines=["auto"], time_limit=1)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,17 @@ METHODS = {"m1": "m1-policy", "m5": "m5-policy", "policy": "policy", "auto": "au
 MOST_BYTES = 64 * 2**20
 #: Of the layout of files; files of another one are refused.
 VERSION = 1
+
+
+class Shaped(Protocol):
+    """Sizes of a network."""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of all arrays, by name."""
+
+
+S = TypeVar("S", bound=Shaped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,3 +174,19 @@ def policy_of(method: str) -> Checkpoint:
     """Return the policy of a method, read once per process and change of its file; InputError as for :func:`load`."""
     path = model_path(method)
     return _kept(path, method, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+def sized(method: str, kind: type[S]) -> tuple[Checkpoint, S]:
+    """Return the policy of a method and its sizes, an object of ``kind`` that knows the ``shapes`` of all arrays.
+
+    Raises
+    ------
+    InputError : the file is missing, damaged, without sizes, or its arrays have other shapes
+    """
+    model, path = policy_of(method), model_path(method)
+    try:
+        size = kind(**model.facts["size"])
+    except (KeyError, TypeError):
+        raise InputError("a model file without sizes", str(path), f"`nmsolve train {method}`") from None
+    require_shapes(model, size.shapes, path)
+    return model, size

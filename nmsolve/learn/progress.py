@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypedDict
 
 from nmsolve.learn.checkpoint import Checkpoint, load, save
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+
+#: CPU seconds between two writings of all files.
+KEEP = 60.0
+
+
+class Learner(Protocol):
+    """A model in training: what :func:`run_training` asks of it."""
+
+    rows: list[dict[str, float]]
+
+    @property
+    def updates(self) -> int:
+        """Return the number of updates so far."""
+
+    def update(self) -> Mapping[str, float]:
+        """Make one update, and return its line of the curve."""
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the model as it is."""
+
+    def state(self) -> Checkpoint:
+        """Return what training goes on from."""
+
+
+class Limits(TypedDict, total=False):
+    """When training ends, and who is told of every update."""
+
+    seconds: float
+    updates: int | None
+    say: Callable[[Mapping[str, float]], None]
 
 
 @dataclass(frozen=True)
@@ -60,6 +91,39 @@ class Training:
             lines = [",".join(rows[0]), *(",".join(f"{v:.6g}" for v in row.values()) for row in rows)]
             write_atomic(self.curve, "\n".join(lines) + "\n")
         write_atomic(self.card, card)
+
+
+def run_training(
+    learner: Learner,
+    files: Training,
+    title: str,
+    how: Mapping[str, Any],
+    *,
+    seconds: float = 600.0,
+    updates: int | None = None,
+    say: Callable[[Mapping[str, float]], None] = lambda row: None,
+) -> None:
+    """Train for so many CPU seconds or updates more, whatever ends first; write all files now and then and at the end.
+
+    An interrupt ends the training and keeps what was learned. ``title`` is that of the card, ``how`` its settings.
+    """
+
+    def keep() -> None:
+        model, last = learner.checkpoint(), learner.rows[-1] if learner.rows else {}
+        files.keep(learner.state(), model, learner.rows, card_of(title, model, how, last))
+
+    first, begun = learner.updates, time.process_time()
+    kept = now = begun
+    try:
+        while now - begun < seconds and (updates is None or learner.updates - first < updates):
+            say(learner.update())
+            now = time.process_time()
+            if now - kept > KEEP:
+                kept = now
+                keep()
+    except KeyboardInterrupt:
+        pass  # what was learned so far is kept below
+    keep()
 
 
 def rows_of(state: Checkpoint) -> list[dict[str, float]]:

@@ -40,6 +40,10 @@ def bounding(task: Task[S], options: Options, where: str) -> Bounded[S]:
     """
     first = require_feasible(task, where)
     names = task.provers(options.time_limit) if options.engines is None else options.engines
+    if "auto" in names:
+        raise InputError(
+            "engine 'auto' looks for mappings", "--engines", "engines that prove bounds, or none"
+        )
     found = solve(task, replace(options, engines=names))
     objective = float(task.referee.score(first))
     better = found.solution if found.objective is not None and found.objective < objective else None

@@ -71,7 +71,7 @@ MUTATIONS = [
     Mutation("policy", "no prices", _PLACE + "policy", "learn/placement/network.py",
              "        price = xp.clip(seen.capacity / (full + 1e-30), None, 1.0)\n", ""),
     Mutation("policy-descent", "no descent", _PLACE + "policy_descent", "learn/placement/engine.py",
-             "    search.descend(context.should_stop)\n", ""),
+             "        self._search.descend(context.should_stop)\n", ""),
     Mutation("simple-annealing", "never cools", _PLACE + "simple_annealing", _H + "published/prior_art/annealing.py",
              "            schedule[0] /= 1.0 + schedule[1] * schedule[0]\n", ""),
     Mutation("genetic", "no child is improved", _PLACE + "genetic", _H + "published/prior_art/genetic.py",

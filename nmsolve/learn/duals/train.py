@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import process_time
+from typing import Unpack
 
 import numpy as np
 
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.duals.model import LEARNED, Arrays, first_arrays, predict, slopes
-from nmsolve.learn.progress import Training, card_of, rows_of
+from nmsolve.learn.progress import Limits, Training, rows_of, run_training
 from nmsolve.model.types import FloatArray
 
 #: Adam: memory of slopes and of their squares, and what keeps its quotient finite.
 MEMORY, SQUARES, TINY = 0.9, 0.99, 1e-8
 #: Longest slope of one batch.
 STEEP = 1.0
-#: Updates between two states on disk.
-KEEP = 500
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Trainer:
 
     def checkpoint(self) -> Checkpoint:
         """Return the model as it is."""
-        facts = {"how": asdict(self.how), "updates": self.updates, "cpu_seconds": round(self.spent, 3)}
+        facts = {"how": asdict(self.how), "updates": self.updates}
         return Checkpoint(f"duals-{self.how.method}", dict(self.arrays), facts)
 
     def state(self) -> Checkpoint:
@@ -136,21 +135,10 @@ class Trainer:
 
 
 def train(
-    how: Settings, lessons: Callable[[Settings], Sequence[Lesson]], files: Training, *, seconds: float,
-    updates: int | None, resume: bool, say: Callable[[Mapping[str, float]], None],
+    how: Settings, lessons: Callable[[Settings], Sequence[Lesson]], files: Training, *, resume: bool = False,
+    **limits: Unpack[Limits],
 ) -> Trainer:  # fmt: skip
-    """Train until ``seconds`` of CPU time are spent (``updates`` given: after as many), write all files, return the trainer."""
+    """Train within ``limits`` as :func:`.progress.run_training`, and return the trainer."""
     trainer = Trainer(how, lessons(how), files.begin(f"duals-{how.method}", asdict(how), resume))
-
-    def keep() -> None:
-        last = trainer.rows[-1] if trainer.rows else {}
-        title = f"Predicted multipliers of the bound {how.method}"
-        model = trainer.checkpoint()
-        files.keep(trainer.state(), model, trainer.rows, card_of(title, model, asdict(how), last))
-
-    while trainer.updates < updates if updates is not None else trainer.spent < seconds:
-        say(trainer.update())
-        if trainer.updates % KEEP == 0:
-            keep()
-    keep()
+    run_training(trainer, files, f"Predicted multipliers of the bound {how.method}", asdict(how), **limits)
     return trainer

@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.repair import repair
-from nmsolve.heuristics.mapping.first_fit import FirstFit
 from nmsolve.heuristics.mapping.published.communities import communities_to_chips
 from nmsolve.heuristics.mapping.published.m2.topology import Stopped
-from nmsolve.hw.scores import objective_value
-from nmsolve.learn.checkpoint import Checkpoint, model_path, policy_of, require_shapes
+from nmsolve.learn.checkpoint import Checkpoint, sized
 from nmsolve.learn.mapping.allocate import allocate, by_priority
 from nmsolve.learn.mapping.features import node_features, traffic_of
 from nmsolve.learn.mapping.numbering import axes_of
 from nmsolve.learn.mapping.policy import Size, core_probabilities, draw, gaussians
 from nmsolve.learn.mapping.processor import processor, view
+from nmsolve.learn.placer import Placer
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.features import ANY, takes
@@ -32,14 +30,8 @@ AT_ONCE = 8
 
 
 def m1_model() -> tuple[Checkpoint, Size]:
-    """Return the trained policy and its sizes; InputError if its file is missing, damaged or of another shape."""
-    model = policy_of("m1")
-    try:
-        size = Size(**model.facts["size"])
-    except (KeyError, TypeError):
-        raise InputError("a model file without sizes", str(model_path("m1")), "`nmsolve train m1`") from None
-    require_shapes(model, size.shapes, model_path("m1"))
-    return model, size
+    """Return the trained policy and its sizes; InputError as of :func:`.checkpoint.sized`."""
+    return sized("m1", Size)
 
 
 def _too_many(problem: MappingProblem) -> str | None:
@@ -57,40 +49,15 @@ def _too_many(problem: MappingProblem) -> str | None:
     )
 
 
-class M1Policy:
+class M1Policy(Placer):
     """The most probable placement, then :data:`SAMPLES` - 1 others; what breaks a rule that M1 does not know is repaired."""
 
     name = "m1-policy"
-    finds = "mappings"
     refuses = takes(f"{ANY} -several -matrix -lone", _too_many)
 
-    def __init__(self) -> None:
-        self._said = False
-
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Place; without a usable model file say so, once, and offer a first fit instead."""
-        try:
-            model, size = m1_model()
-        except InputError as error:
-            if not self._said:
-                self._said = True
-                context.note(f"no policy, a first fit instead: {error}")
-                FirstFit().run(problem, context)
-            return
-        best = float("inf")
-        try:
-            for label, wish in placements(problem, model, size, context):
-                core = repair(problem, wish)
-                if core is None:
-                    continue
-                value = objective_value(problem, core)
-                if value < best:
-                    best = value
-                    context.offer(core, label if np.array_equal(core, wish) else f"{label}, repaired")
-                if context.should_stop():
-                    return
-        except Stopped:
-            return
+    def wishes(self, problem: MappingProblem, context: Context) -> Iterator[tuple[str, IntArray]]:
+        """Return what :func:`placements` yields with the model of the package or of the user."""
+        return placements(problem, *m1_model(), context)
 
 
 def placements(

@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.groups import GroupsEnv
-from nmsolve.learn.checkpoint import Checkpoint, model_path, policy_of, require_shapes
+from nmsolve.learn.checkpoint import Checkpoint, sized
 from nmsolve.learn.pipeline.policy import Size, core_features, draw, scores
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
@@ -20,14 +20,8 @@ EPISODES, IDLE = 16, 4
 
 
 def m5_model() -> tuple[Checkpoint, Size]:
-    """Return the trained policy and its sizes; InputError if its file is missing, damaged or of another shape."""
-    model = policy_of("m5")
-    try:
-        size = Size(**model.facts["size"])
-    except (KeyError, TypeError):
-        raise InputError("a model file without sizes", str(model_path("m5")), "`nmsolve train m5`") from None
-    require_shapes(model, size.shapes, model_path("m5"))
-    return model, size
+    """Return the trained policy and its sizes; InputError as of :func:`.checkpoint.sized`."""
+    return sized("m5", Size)
 
 
 def steps_of(problem: PipelineProblem) -> int:

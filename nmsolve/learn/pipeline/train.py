@@ -8,9 +8,9 @@ episodes the network is saved.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from nmsolve.hw.pipeline.stages import objective
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.pipeline.engine import steps_of
 from nmsolve.learn.pipeline.policy import Size, core_features, draw, first_arrays, scores
-from nmsolve.learn.progress import Training, card_of, rows_of
+from nmsolve.learn.progress import Limits, Training, rows_of, run_training
 from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_torch, restored, tensor
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -210,27 +210,8 @@ class Trainer:
         return Checkpoint("m5", arrays_of(self.weights, self.optimiser), {"how": self.how, "rows": self.rows})
 
 
-def train(
-    settings: Settings,
-    files: Training,
-    *,
-    seconds: float,
-    updates: int | None = None,
-    resume: bool = False,
-    say: Callable[[Mapping[str, float]], None] = lambda row: None,
-) -> Trainer:
-    """Train for so many CPU seconds or updates more, whatever ends first, and write the model with all that belongs to it.
-
-    An interrupt ends the training and keeps what was learned.
-    """
+def train(settings: Settings, files: Training, *, resume: bool = False, **limits: Unpack[Limits]) -> Trainer:
+    """Train within ``limits`` as :func:`.progress.run_training`, and return the trainer."""
     trainer = Trainer(settings, state=files.begin("m5", asdict(settings), resume))
-    first, end = trainer.updates, time.process_time() + seconds
-    try:
-        while time.process_time() < end and (updates is None or trainer.updates - first < updates):
-            say(trainer.update())
-    except KeyboardInterrupt:
-        pass  # what was learned so far is kept below
-    model, last = trainer.checkpoint(), trainer.rows[-1] if trainer.rows else {}
-    card = card_of("Policy of method M5: a pipeline cut by actions", model, trainer.how, last)
-    files.keep(trainer.state(), model, trainer.rows, card)
+    run_training(trainer, files, "Policy of method M5: a pipeline cut by actions", trainer.how, **limits)
     return trainer

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.published.m2.topology import Stopped
 from nmsolve.learn.placement.board import board_of
 from nmsolve.learn.placement.decode import decoded
 from nmsolve.learn.placement.features import traffic_of
@@ -20,16 +21,12 @@ PLACES = 0.15
 DENSE = 128
 
 
-class Stopped(Exception):
-    """Time is up; raised between two rounds, as those of large problems take long."""
-
-
 class Draft:
     """The network's view of a problem, made once.
 
     Parameters
     ----------
-    should_stop : asked in every round; :class:`Stopped` is raised once it says so
+    should_stop : asked in every round, as those of large problems take long; :class:`Stopped` is raised once it says so
     """
 
     def __init__(

@@ -7,10 +7,10 @@ baseline). With ``imitation`` the policy also learns the placement that its own 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from nmsolve.learn.placement.draft import PLACES, Draft
 from nmsolve.learn.placement.features import Traffic, traffic_of
 from nmsolve.learn.placement.network import Scores, Seen, Size, first_arrays, refine
 from nmsolve.learn.placement.starts import LAYOUTS, start_scores
-from nmsolve.learn.progress import Training, card_of, rows_of
+from nmsolve.learn.progress import Limits, Training, rows_of, run_training
 from nmsolve.learn.torch_state import arrays_of, new_optimiser, plain, require_torch, restored, tensor
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
@@ -216,29 +216,14 @@ def _missed(found: Scores, targets: list[IntArray], side: int) -> Any:
     return out
 
 
-def train(
-    settings: Settings,
-    files: Training,
-    *,
-    seconds: float,
-    updates: int | None = None,
-    resume: bool = False,
-    say: Callable[[Mapping[str, float]], None] = lambda row: None,
-) -> Trainer:
-    """Train for so many CPU seconds or updates more, whatever ends first, and write the model with all that belongs to it.
-
-    An interrupt ends the training and keeps what was learned.
-    """
+def train(settings: Settings, files: Training, *, resume: bool = False, **limits: Unpack[Limits]) -> Trainer:
+    """Train within ``limits`` as :func:`.progress.run_training`, and return the trainer."""
     trainer = Trainer(settings, state=files.begin("policy", asdict(settings), resume))
-    first, end = trainer.updates, time.process_time() + seconds
-    try:
-        while time.process_time() < end and (updates is None or trainer.updates - first < updates):
-            say(trainer.update())
-    except KeyboardInterrupt:
-        pass  # what was learned so far is kept below
-    model, last = trainer.checkpoint(), trainer.rows[-1] if trainer.rows else {}
-    card = card_of(
-        "Policy that places nodes by rounds of messages and an assignment", model, trainer.how, last
+    run_training(
+        trainer,
+        files,
+        "Policy that places nodes by rounds of messages and an assignment",
+        trainer.how,
+        **limits,
     )
-    files.keep(trainer.state(), model, trainer.rows, card)
     return trainer

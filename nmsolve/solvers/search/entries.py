@@ -114,7 +114,8 @@ def steps_for(
     InputError : an unknown engine, an object that is none, or two of one name
     """
     unasked = {name: e.share for name, e in registry.items() if e.unasked} if shares is None else shares
-    wanted = list(unasked) if names is None else list(dict.fromkeys(names))
+    wanted: list[Any] = list(unasked if names is None else names)
+    wanted = [one for k, one in enumerate(wanted) if not (isinstance(one, str) and one in wanted[:k])]
     called = [one if isinstance(one, str) else getattr(one, "name", None) for one in wanted]
     steps: list[Step] = []
     refusals: dict[str, str] = {}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.published.m2.topology import Stopped
 from nmsolve.hw.deltas import arcs
 from nmsolve.learn.checkpoint import Checkpoint
-from nmsolve.learn.placement.draft import Draft, Stopped
+from nmsolve.learn.placement.draft import Draft
 from nmsolve.learn.placement.engine import policy_model
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
