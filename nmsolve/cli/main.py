@@ -16,7 +16,7 @@ import typer
 import typer.core
 
 from nmsolve import __version__
-from nmsolve.cli import commands, schedule_options
+from nmsolve.cli import commands, schedule_options, train_options
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
@@ -122,11 +122,11 @@ app.command("generate", context_settings=_OPEN)(
     from_options(commands.GenerateOptions, "generate:run_generate")
 )
 app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profile"))
-app.command("train m1")(from_options(commands.TrainM1Options, "train:run_train_m1"))
-app.command("train m5")(from_options(commands.TrainM5Options, "train:run_train_m5"))
-app.command("train policy")(from_options(commands.TrainPolicyOptions, "train:run_train_policy"))
-app.command("train duals")(from_options(commands.TrainDualsOptions, "train:run_train_duals"))
-app.command("train auto")(from_options(commands.TrainAutoOptions, "train_auto:run_train_auto"))
+app.command("train m1")(from_options(train_options.TrainM1Options, "train:run_train_m1"))
+app.command("train m5")(from_options(train_options.TrainM5Options, "train:run_train_m5"))
+app.command("train policy")(from_options(train_options.TrainPolicyOptions, "train:run_train_policy"))
+app.command("train duals")(from_options(train_options.TrainDualsOptions, "train:run_train_duals"))
+app.command("train auto")(from_options(train_options.TrainAutoOptions, "train_auto:run_train_auto"))
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
 hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
 hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import TrainDualsOptions, TrainM1Options, TrainM5Options, TrainPolicyOptions
+    from nmsolve.cli.train_options import (
+        TrainDualsOptions,
+        TrainM1Options,
+        TrainM5Options,
+        TrainPolicyOptions,
+    )
 
 #: Seconds between two lines of progress.
 QUIET = 2.0
@@ -28,7 +33,7 @@ def run_train_m1(o: TrainM1Options) -> int:
     from nmsolve.learn.mapping.reward import terms_of
     from nmsolve.learn.mapping.train import Settings, train
 
-    families = _mesh_families(o.family)
+    families = _families(o.family, "side")
     how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward), o.mean, o.distance)
     return _trained(o, how, train)
 
@@ -42,22 +47,8 @@ def run_train_policy(o: TrainPolicyOptions) -> int:
     """
     from nmsolve.learn.placement.train import Settings, train
 
-    families, sides = _mesh_families(o.family), _numbers(o.sides, ",", "--sides")
+    families, sides = _families(o.family, "side"), _numbers(o.sides, ",", "--sides")
     return _trained(o, Settings(families, sides, o.rounds, o.seed, imitation=o.imitation), train)
-
-
-def _mesh_families(text: str) -> tuple[str, ...]:
-    """Return the generators of graphs for a mesh that a text names; InputError for any other."""
-    from nmsolve.model.generators import GENERATORS
-
-    families = tuple(filter(None, (f.strip() for f in text.split(","))))
-    known = [
-        kind for kind, generator in GENERATORS.items() if any(p.name == "side" for p in generator.parameters)
-    ]
-    for family in families:
-        if family not in known:
-            raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
-    return families
 
 
 def run_train_m5(o: TrainM5Options) -> int:
@@ -87,20 +78,27 @@ def run_train_duals(o: TrainDualsOptions) -> int:
     """
     from nmsolve.learn.checkpoint import DUALS
     from nmsolve.learn.duals.train import Settings, train
-    from nmsolve.model.generators import GENERATORS
     from nmsolve.solvers.mapping.bounds.lessons import lessons
 
     if o.bound not in DUALS:
         raise InputError(f"unknown bound {o.bound!r}", "--bound", "one of " + ", ".join(DUALS))
-    families = tuple(filter(None, (f.strip() for f in o.family.split(","))))
-    known = [kind for kind, g in GENERATORS.items() if any(p.name == "nodes" for p in g.parameters)]
-    for family in families or ("",):
-        if family not in known:
-            raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
+    families = _families(o.family, "nodes")
     nodes = _numbers(o.nodes, ",", "--nodes")
     if min(nodes) < 32:
         raise InputError(f"{min(nodes)} nodes", "--nodes", "at least 32 each")
     return _followed(o, Settings(o.bound, families, nodes, o.seed, o.pool), partial(train, lessons=lessons))
+
+
+def _families(text: str, parameter: str) -> tuple[str, ...]:
+    """Return the generators that a text names, all with this ``parameter``; InputError for any other, or none."""
+    from nmsolve.model.generators import GENERATORS
+
+    families = tuple(filter(None, (f.strip() for f in text.split(","))))
+    known = [kind for kind, made in GENERATORS.items() if any(p.name == parameter for p in made.parameters)]
+    for family in families or ("",):
+        if family not in known:
+            raise InputError(f"unknown family {family!r}", "--family", "one of " + ", ".join(known))
+    return families
 
 
 def _numbers(text: str, between: str, option: str) -> tuple[int, ...]:

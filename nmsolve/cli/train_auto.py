@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import TrainAutoOptions
+    from nmsolve.cli.train_options import TrainAutoOptions
 
 
 def run_train_auto(o: TrainAutoOptions) -> int:
