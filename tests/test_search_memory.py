@@ -13,7 +13,8 @@ from search_fakes import value
 from test_search import make
 
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.search.memory import Memory, held_now, own_peak
+from nmsolve.model.host.memory import own_peak
+from nmsolve.solvers.search.memory import Memory, held_now
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 
 MIB = 2**20

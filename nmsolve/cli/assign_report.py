@@ -24,7 +24,7 @@ from nmsolve.cli.report import (
 )
 from nmsolve.hw.assignment.reasons import Share
 from nmsolve.model.assignment.problem import OBJECTIVES
-from nmsolve.solvers.search.memory import own_peak
+from nmsolve.model.host.memory import own_peak
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_problem import Given

@@ -30,9 +30,11 @@ EXTRA = {
 def run_doctor(o: DoctorOptions) -> int:
     """Print what is installed and what is wrong; 1 if something needed is broken."""
     from nmsolve import __version__
+    from nmsolve.model.host import lacking
 
     new_enough = sys.version_info >= (3, 11)
     rows = [_row("nmsolve", __version__), _row("python", platform.python_version(), new_enough)]
+    rows.append(_row("system", platform.system(), text="; ".join(lacking())))
     rows += [_package(name) for name in BASE]
     rows += [_package(name, f"optional: pip install 'nmsolve[{extra}]'") for name, extra in EXTRA.items()]
     rows += [_solvers_together(), _cache(), *_models()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -20,12 +19,14 @@ from nmsolve.cli import commands, schedule_options, train_options
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
+from nmsolve.model.host.memory import address_space
+from nmsolve.model.host.processes import ASKING
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
 LEAST_SPACE = 768 * 2**20
 
 #: Signals of batch systems and of terminals that close. They mean Ctrl-C: exit code 130 if there is no answer yet.
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+SIGNALS = tuple(s for s in ASKING if s != signal.SIGINT)
 
 
 class _Commands(typer.core.TyperGroup):
@@ -179,12 +180,8 @@ def _require_text(arguments: list[str]) -> None:
 
 def _require_memory(arguments: list[str]) -> None:
     """Refuse an address space in which numerical libraries cannot be loaded: they die in ways that no one can read."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if (
-        limit != resource.RLIM_INFINITY
-        and limit < LEAST_SPACE
-        and not {"-h", "--help", "--version"} & set(arguments)
-    ):
+    limit = address_space()
+    if limit is not None and limit < LEAST_SPACE and not {"-h", "--help", "--version"} & set(arguments):
         text = f"the address space is limited to {limit // 2**20} MiB"
         raise InputError(text, "ulimit -v", f"at least {LEAST_SPACE // 2**20} MiB")
 

@@ -72,7 +72,7 @@ def write_answer(
     from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.between import BetweenCores
     from nmsolve.hw.verify import STAGES
-    from nmsolve.solvers.search.memory import own_peak
+    from nmsolve.model.host.memory import own_peak
 
     answer, mapped = Answer(out, FILES, run), beside.mapped
     routing = None if mapped is None else mapped.part

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 
+from nmsolve.model.host.processes import ALARMS
 from nmsolve.solvers.search.stop import Stop, stopping
 
 #: Seconds that checks and pictures may continue after the time limit, and after somebody asked for the end.
@@ -40,7 +41,7 @@ class Patience:
     The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What runs in :meth:`optional` ends at the
     signal, or a moment later if the signal came before it began; at the latest :data:`AFTER_LIMIT` after the time limit. A second
     signal ends everything. An import is never cut off: it is done first, as half of a module would be there ever after.
-    Outside the main thread, where Python delivers no signals, nothing is cut off.
+    Outside the main thread, where Python delivers no signals, nothing is cut off; on Windows only where somebody asks for it.
 
     Parameters
     ----------
@@ -84,7 +85,8 @@ class Patience:
         if left <= 0:
             raise OutOfTime
         cut = _Cut(_imports(sys._getframe()))
-        before = signal.signal(signal.SIGALRM, cut.off) if in_main else None
+        alarm = in_main and ALARMS
+        before = signal.signal(signal.SIGALRM, cut.off) if alarm else None
         try:
             if in_main:
                 if left < math.inf:
@@ -100,7 +102,7 @@ class Patience:
         finally:
             cut.over = True  # first: an alarm that rings now is too late
             self._stop.at_once = None
-            if in_main:
+            if alarm:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 signal.signal(signal.SIGALRM, before)
 
@@ -113,8 +115,9 @@ class _Cut:
         self.over = False
 
     def after(self, seconds: float) -> None:
-        """Ask for the end this many seconds from now."""
-        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+        """Ask for the end this many seconds from now, where the system can."""
+        if ALARMS:
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
 
     def off(self, number: int, frame: FrameType | None) -> None:
         """Ask for the end now, or when the import is done; a handler of signals."""

@@ -11,8 +11,8 @@ from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.model.bound import Result, gap, meets
+from nmsolve.model.host.memory import own_peak
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.search.memory import own_peak
 
 if TYPE_CHECKING:
     from nmsolve.hw.verify import Check

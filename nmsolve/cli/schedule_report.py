@@ -23,8 +23,8 @@ from nmsolve.cli.report import (
     rule_parts,
 )
 from nmsolve.cli.schedule_problem import COMMAND
+from nmsolve.model.host.memory import own_peak
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
-from nmsolve.solvers.search.memory import own_peak
 
 if TYPE_CHECKING:
     from nmsolve.cli.schedule_problem import Given

@@ -1,17 +1,16 @@
 """Reading a file in a separate process, so that a damaged or hostile file can only harm that process.
 
 The process has limits of memory and time, cannot write to the terminal, and dies with this one, however this one goes.
-What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled.
+What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled. Windows cannot split a process:
+there the file is read in this one, without limits.
 """
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import json
 import math
 import os
-import resource
 import select
 import signal
 import struct
@@ -26,6 +25,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.host.memory import confine
+from nmsolve.model.host.processes import ASKING, CPU_TIME_UP, FORKS, die_with
 
 if TYPE_CHECKING:
     from nmsolve.model.types import AnyArray
@@ -102,6 +103,9 @@ def contained(
     BackendError : any other error in ``work``
     """
     allowance = allowance or Allowance.of(path)
+    if not FORKS:
+        yield _here(work, str(path), allowance)
+        return
     with tempfile.TemporaryFile() as errors:
         into, out = os.pipe()
         parent = os.getpid()
@@ -118,6 +122,20 @@ def contained(
 
 
 # ------------------------------------------------------------------------------------------------ here
+
+
+def _here(work: Callable[[], Iterator[Reply]], path: str, allowance: Allowance) -> Iterator[Reply]:
+    """Yield the replies of work in this process, where there can be no other; its errors are those of :func:`contained`."""
+    try:
+        yield from work()
+    except MemoryError:
+        raise _too_much(path, allowance) from None
+    except RecursionError:
+        raise _too_deep(path) from None
+    except (InputError, OSError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise BackendError(f"{path}: reading it failed: {type(error).__name__}: {error}"[:400]) from error
 
 
 def _received(
@@ -194,7 +212,7 @@ class _Source:
 
 def _death(code: int, path: str, allowance: Allowance, errors: IO[bytes]) -> Exception:
     """Return the error that the exit code of a reading process means."""
-    if code == -signal.SIGXCPU:
+    if -code == CPU_TIME_UP:
         return _too_long(path, allowance)
     if code < 0:
         return InputError(f"reading it crashed ({signal.Signals(-code).name})", path, "an undamaged file")
@@ -217,6 +235,10 @@ def _too_much(path: str, allowance: Allowance) -> InputError:
         path,
         "a file that does not unpack to far more than its size",
     )
+
+
+def _too_deep(path: str) -> InputError:
+    return InputError("its content is nested too deeply", path, "fewer levels")
 
 
 # ------------------------------------------------------------------------------------------------ there
@@ -252,7 +274,7 @@ def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: A
     except MemoryError:
         wrong = _too_much(path, allowance)
     except RecursionError:
-        wrong = InputError("its content is nested too deeply", path, "fewer levels")
+        wrong = _too_deep(path)
     else:
         return 0
     _send(out, {"error": [wrong.what, wrong.where, wrong.expected]}, {})
@@ -275,32 +297,12 @@ def _send(out: int, head: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
 def _confine(errors: IO[bytes], allowance: Allowance, parent: int) -> None:
     """Take the terminal away, limit memory and time, and end with the parent."""
     faulthandler.disable()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # 1 is PR_SET_PDEATHSIG
-    if os.getppid() != parent:
-        os._exit(1)
+    die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ASKING[1:]:
         signal.signal(number, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
     os.dup2(errors.fileno(), 2)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + allowance.seconds) + 1)
-    held, data = _held()
-    _limit(resource.RLIMIT_AS, held + allowance.memory)
-    _limit(resource.RLIMIT_DATA, data + allowance.memory)
-
-
-def _limit(what: int, most: int) -> None:
-    _, hard = resource.getrlimit(what)
-    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(what, (soft, hard))
-
-
-def _held() -> tuple[int, int]:
-    """Return bytes of address space and of private memory that this process has already."""
-    with open("/proc/self/status") as status:
-        found = dict(line.split(":", 1) for line in status if line.startswith(("VmSize", "VmData")))
-    return int(found["VmSize"].split()[0]) << 10, int(found["VmData"].split()[0]) << 10
+    confine(allowance.memory, math.ceil(time.process_time() + allowance.seconds) + 1)

@@ -7,7 +7,6 @@ finishes the move (:func:`settle`). Everything else in the target stays as it is
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -22,6 +21,8 @@ import msgspec
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json, mode_of, read_limited, reason, write_atomic
+from nmsolve.model.host.disk import flush_folder
+from nmsolve.model.host.locks import lock_folder, unlock
 
 #: Folder of a set that is being written, and of one that is complete and has to be moved.
 _STAGED, _READY = ".nmsolve-staged-", ".nmsolve-answer"
@@ -73,7 +74,7 @@ def file_set(folder: Path, owned: Sequence[str], run: str | None = None) -> Iter
             raise _unwritable(folder, error) from None
     finally:
         shutil.rmtree(staged, ignore_errors=True)  # it is gone if all went well
-        os.close(held)
+        unlock(held)
 
 
 def settle(folder: Path) -> None:
@@ -126,9 +127,9 @@ def _complete(folder: Path, staged: Path, owned: Sequence[str], run: str) -> Non
             str(p.relative_to(folder)) for pattern in owned for p in folder.glob(pattern) if p.is_file()
         }
         write_atomic(staged / _REMOVED, json.dumps(sorted(earlier - {p.name for p in _files(staged)})))
-        _flush(staged)
+        flush_folder(staged)
         staged.rename(folder / _READY)
-        _flush(folder)
+        flush_folder(folder)
         _settle(folder)
 
 
@@ -153,10 +154,10 @@ def _settle(folder: Path) -> None:
                 ):
                     raise ValueError  # outside
                 path.unlink(missing_ok=True)
-            _flush(folder)
+            flush_folder(folder)
             removed.unlink()
         ready.rmdir()
-        _flush(folder)
+        flush_folder(folder)
     except (OSError, ValueError) as error:
         what = reason(error) if isinstance(error, OSError) else "nmsolve did not write it like that"
         raise InputError(
@@ -194,55 +195,39 @@ def _sweep(folder: Path) -> None:
     """Remove what killed processes were writing; the living hold a lock on theirs."""
     for left in folder.glob(_STAGED + "*"):
         with suppress(OSError):
-            handle = os.open(left, os.O_RDONLY)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(handle)
+            handle = lock_folder(left)
+            shutil.rmtree(left, ignore_errors=True)
+            unlock(handle)
 
 
 def _hold(staged: Path) -> int:
     """Return a lock on a folder, for as long as the descriptor is open."""
-    handle = os.open(staged, os.O_RDONLY)
     with suppress(OSError):  # no locks on this file system: then nobody can sweep it either
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return handle
+        return lock_folder(staged)
+    return -1
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Nobody else moves files in ``folder`` meanwhile (where the file system knows locks)."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            handle = lock_folder(folder)
+            break
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise InputError("another run is writing its answer", str(folder), "another folder") from None
+            time.sleep(0.01)
+        except OSError as error:
+            if not os.access(folder, os.R_OK | os.W_OK):
+                raise _unwritable(folder, error) from None
+            handle = -1  # no locks here
+            break
     try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
-        end = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise InputError(
-                        "another run is writing its answer", str(folder), "another folder"
-                    ) from None
-                time.sleep(0.01)
-            except OSError:
-                break
         yield
     finally:
-        os.close(handle)
-
-
-def _flush(folder: Path) -> None:
-    """Have the entries of a folder on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        unlock(handle)
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:

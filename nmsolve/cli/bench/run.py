@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +26,7 @@ from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.host import cores
+from nmsolve.model.host.locks import lock_folder, unlock
 from nmsolve.model.lookup import named
 from nmsolve.solvers.search.entries import look_up
 
@@ -99,19 +98,18 @@ def _methods(text: str, sources: Sequence[Source]) -> list[str]:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Nobody else writes to the folder meanwhile; the lock goes with the process, however it ends."""
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError("another benchmark is running here", str(folder), "another --out") from None
-        except OSError as error:
-            raise InputError(
-                f"the folder cannot be locked ({error.strerror})", str(folder), "a local disk"
-            ) from None
+        handle = lock_folder(folder)
+    except BlockingIOError:
+        raise InputError("another benchmark is running here", str(folder), "another --out") from None
+    except OSError as error:
+        raise InputError(
+            f"the folder cannot be locked ({error.strerror})", str(folder), "a local disk"
+        ) from None
+    try:
         yield
     finally:
-        os.close(handle)
+        unlock(handle)
 
 
 def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> list[Task]:

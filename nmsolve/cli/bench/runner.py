@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
@@ -18,6 +16,7 @@ import msgspec
 from nmsolve.cli.bench.store import Events, Key, Outcome
 from nmsolve.cli.bench.suites import Instance
 from nmsolve.cli.bench.worker import Order
+from nmsolve.model.host.processes import end_group, how_it_ended, wait_for
 
 #: A run may overrun its limit by this fraction plus this many seconds before it is killed and counts as failed.
 SLACK, GRACE = 0.25, 30.0
@@ -87,19 +86,19 @@ class Process:
 
     def outcome(self) -> Outcome | None:
         """Return what the run gave, or None while it goes on; kills one that overruns."""
-        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        ended = wait_for(self._process)
         wall = time.monotonic() - self._started
         limit = self.task.key.limit
-        if pid == 0:
+        if ended is None:
             if wall > limit * (1 + SLACK) + GRACE and not self._late:
                 self._late = True
                 self._signal()
             return None
-        self._process.returncode = os.waitstatus_to_exitcode(status)
+        code, cpu = ended
         self._signal()  # whatever the run has started and left behind
-        answer = self._answer(self._process.returncode, wall)
+        answer = self._answer(code, wall)
         data: dict[str, Any] = msgspec.structs.asdict(answer)
-        return Outcome(**data, wall=wall, cpu=usage.ru_utime + usage.ru_stime)
+        return Outcome(**data, wall=wall, cpu=cpu)
 
     def kill(self) -> None:
         """End the run at once and forget it."""
@@ -108,8 +107,7 @@ class Process:
             self._process.wait()
 
     def _signal(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        end_group(self._process)
 
     def _answer(self, code: int, wall: float) -> Answer:
         if self._late:
@@ -124,7 +122,7 @@ class Process:
         lines = [
             line.strip() for line in self._err.read().decode(errors="replace").splitlines() if line.strip()
         ]
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = how_it_ended(code)
         return Answer("failed", f"{how}: {lines[-1][:200]}" if lines else how)
 
 

@@ -89,7 +89,7 @@ def _changes(events: tuple[Event, ...]) -> list[tuple[float, float | None, float
 def main() -> None:
     """Take the order, run it, print the outcome."""
     from nmsolve.model.errors import NmsolveError
-    from nmsolve.solvers.search.child_main import die_with
+    from nmsolve.model.host.processes import die_with
 
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

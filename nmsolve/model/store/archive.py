@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.host.disk import read_at
 
 _LOCAL, _CENTRAL, _END = struct.Struct("<4s5H3L2H"), struct.Struct("<4s6H3L5H2L"), struct.Struct("<4s4H2LH")
 _END64, _LOCATOR = struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
@@ -204,6 +205,6 @@ def _pread(fd: int, size: int, at: int, where: str) -> bytes:
 
 def _one_pread(fd: int, size: int, at: int, where: str) -> bytes:
     try:
-        return os.pread(fd, size, at)
+        return read_at(fd, size, at)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), where, "a readable file") from None

@@ -12,6 +12,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
+from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.store.block import Block
 from nmsolve.model.store.reader import Store
 from nmsolve.model.types import Int32Array, frozen, picked
@@ -151,7 +152,7 @@ def load(path: str | Path) -> LogicGraph:
     InputError : a file that is wrong in any way, or a graph that does not fit in this machine's memory
     """
     with Store.open(path) as store:
-        need, have = needed_memory(store), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        need, have = needed_memory(store), machine_memory()
         if need > have:
             raise InputError(
                 f"in memory the graph needs {need / 2**30:.1f} GiB, this machine has {have / 2**30:.1f}",

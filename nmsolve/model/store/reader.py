@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.store.archive import ZipReader
 from nmsolve.model.store.balance import imbalance
 from nmsolve.model.store.block import NONE, Block
@@ -75,7 +75,7 @@ class Store:
             raise InputError(f"unpacks to {member.size} bytes", where, f"at most {MOST_MANIFEST}")
         manifest = parse_manifest(self._archive.read("manifest.json", member.size), where)
         need = 8 * (manifest.vertices * (len(manifest.resources) + 2) + 4 * manifest.messages)
-        have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        have = machine_memory()
         if need > have:
             raise InputError(
                 f"{manifest.vertices} vertices need {need} bytes of memory",

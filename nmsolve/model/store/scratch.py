@@ -6,10 +6,8 @@ lock is free was left by a killed run; the next run removes it, or continues fro
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import signal
 import tempfile
@@ -20,6 +18,7 @@ from types import FrameType, TracebackType
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.host.locks import ever_locked, lock_own, unlock
 
 PREFIX = "nmsolve-scratch-"
 
@@ -75,7 +74,7 @@ class Scratch:
         try:
             if self._lock >= 0:
                 shutil.rmtree(self.path, ignore_errors=True)
-                os.close(self._lock)
+                unlock(self._lock)
                 self._lock = -1
         finally:
             if self._before is not None:
@@ -124,7 +123,7 @@ class Scratch:
                     str(self._parent),
                     "a writable folder (--scratch)",
                 ) from None
-            self._lock = _lock(self.path)
+            self._lock = lock_own(self.path)
             if self._lock >= 0:
                 return
         raise InputError("no scratch folder could be locked", str(self._parent), "a folder on a local disk")
@@ -140,9 +139,9 @@ class Scratch:
             once = folder.name.startswith(PREFIX + "once-")
             if not (same or once or _age(folder) > KEPT):
                 continue
-            if not os.path.lexists(folder / "lock") and _age(folder) < MAKING:
+            if not ever_locked(folder) and _age(folder) < MAKING:
                 continue
-            lock = _lock(folder)
+            lock = lock_own(folder)
             if lock < 0:
                 continue
             if same and self._resume and self._lock < 0:
@@ -150,7 +149,7 @@ class Scratch:
                 self._finished = _read_finished(folder / "finished.json")
                 continue
             shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
+            unlock(lock)
         return self._lock >= 0
 
 
@@ -166,35 +165,6 @@ def scratch_error(error: OSError, path: Path) -> InputError:
 def megabytes(size: int) -> str:
     """Return a number of bytes for people."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, size >> 20)} MiB"
-
-
-def _lock(folder: Path) -> int:
-    """Lock a scratch folder; the lock's file descriptor, or -1 if its run lives (or it is not ours, or gone).
-
-    The folder for temporary files is everybody's: a folder that another user made, or may write to, and links that lead
-    elsewhere are left alone.
-    """
-    inside = -1
-    try:
-        inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        found = os.fstat(inside)
-        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            return -1
-        handle = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=inside)
-    except OSError:
-        return -1
-    finally:
-        if inside >= 0:
-            os.close(inside)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A sweep may have removed the file between the two calls; then the lock means nothing.
-        if os.stat(folder / "lock", follow_symlinks=False).st_ino == os.fstat(handle).st_ino:
-            return handle
-    except OSError:
-        pass
-    os.close(handle)
-    return -1
 
 
 def _age(folder: Path) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from pathlib import Path
 
 import numpy as np
 
+from nmsolve.model.host.disk import read_into, unnamed_file, write_at
 from nmsolve.model.store.scratch import Scratch, scratch_error
 from nmsolve.model.types import AnyArray
 
@@ -57,11 +57,8 @@ class Spill:
                 return
             file, at = self._open(), self._end
             self._end += array.nbytes
-        data = array.view(np.uint8).data
         try:
-            done = 0
-            while done < len(data):
-                done += os.pwrite(file, data[done:], at + done)
+            write_at(file, array.view(np.uint8).data, at)
         except OSError as error:
             raise scratch_error(error, self._folder) from None
         self._arrays[number] = (at, array.dtype, len(array))
@@ -73,10 +70,7 @@ class Spill:
             return kept[first:last]
         at, kind, _ = kept
         out = np.empty(last - first, kind)
-        raw = out.view(np.uint8).data
-        done = 0
-        while done < len(raw):
-            done += os.preadv(self._file, [raw[done:]], at + first * kind.itemsize + done)
+        read_into(self._file, out.view(np.uint8).data, at + first * kind.itemsize)
         return out
 
     def close(self) -> None:
@@ -89,11 +83,9 @@ class Spill:
     def _open(self) -> int:
         if self._file < 0:
             try:
-                handle, name = tempfile.mkstemp(dir=self._folder, prefix="spill-")
-                os.unlink(name)
+                self._file = unnamed_file(self._folder)
             except OSError as error:
                 raise scratch_error(error, self._folder) from None
-            self._file = handle
         return self._file
 
 

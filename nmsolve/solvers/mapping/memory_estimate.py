@@ -6,13 +6,13 @@ disk a search needs its vertex arrays and a few decoded shards; with more memory
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from nmsolve.heuristics.mapping.external.nets_engine import net_memory
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.formats import load_graph
 from nmsolve.model.graph import READERS, LogicGraph
+from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.mapping.features import loaded_bytes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import StoredGraph, open_graph
@@ -63,7 +63,7 @@ def load_within(path: str | Path, memory: int | None) -> LogicGraph:
     if memory is not None:
         return_freed()
     graph = open_graph(path)
-    most = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    most = memory or machine_memory() // 2
     if held_now() + FIXED + loaded_bytes(graph) + MARGIN > most:
         return graph
     with graph.store:

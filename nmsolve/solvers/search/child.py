@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import pickle
-import resource
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from typing import Any
 
 from nmsolve.model.engine import Engine
-from nmsolve.solvers.search.child_main import Order
+from nmsolve.model.host.pipes import Inbox
+from nmsolve.model.host.processes import KILL, PASSES_FILES, end_group, how_it_ended, wait_for
+from nmsolve.solvers.search.child_main import STDOUT, Order
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
@@ -58,16 +57,16 @@ class Child:
         self.cpu = 0.0
         self._memory_limit = memory_limit
         self._stop_at = last
-        self._last_signal = 0
+        self._asked = self._killed = False
         self._ending: Ending | None = None
         self._buffer = bytearray()
-        self._inbox: list[Any] = []
-        #: True once the child has closed its end.
-        self.silent = False
+        self._messages: list[Any] = []
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the child
-        self.fd, out_fd = os.pipe()
+        near, out_fd = os.pipe()
+        handed = [fd for fd in (shared.fd, board.fd, out_fd) if PASSES_FILES and isinstance(fd, int)]
         order = Order(
-            engine, seed, workers, span, last, memory_limit, shared.fd, board.fd, size, out_fd, os.getpid()
+            engine, seed, workers, span, last, memory_limit, shared.fd, board.fd, size,
+            out_fd if PASSES_FILES else STDOUT, os.getpid(),
         )  # fmt: skip
         try:
             with tempfile.TemporaryFile() as stdin:
@@ -76,19 +75,20 @@ class Child:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _BOOT, *sys.path],
                     stdin=stdin,
-                    stdout=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL if PASSES_FILES else out_fd,
                     stderr=self._errors,
                     env={**dict.fromkeys(_THREADS, str(workers)), **os.environ},
-                    pass_fds=(shared.fd, board.fd, out_fd),
+                    pass_fds=handed,
                     process_group=0,
                 )
         except BaseException:
-            os.close(self.fd)
+            os.close(near)
             self._errors.close()
             raise
         finally:
             os.close(out_fd)
-        os.set_blocking(self.fd, False)
+        #: What the child sends.
+        self.inbox = Inbox(near)
 
     @property
     def pid(self) -> int:
@@ -105,20 +105,12 @@ class Child:
         Each is ``("offer", solution, move)``, ``("bound", bound)`` or ``("note", text)``.
         """
         self._receive()
-        out, self._inbox = self._inbox, []
+        out, self._messages = self._messages, []
         return out
 
     def _receive(self) -> None:
         """Read what is there without waiting; an incomplete message stays in the buffer."""
-        while True:
-            try:
-                piece = os.read(self.fd, 1 << 20)
-            except BlockingIOError:
-                break
-            if not piece:
-                self.silent = True
-                break
-            self._buffer += piece
+        self._buffer += self.inbox.take()
         while len(self._buffer) >= 8:
             (length,) = struct.unpack_from("<q", self._buffer)
             if len(self._buffer) < 8 + length:
@@ -130,7 +122,7 @@ class Child:
             elif message[0] == "ready":
                 self.stop_by(message[1] + SHARE_GRACE - GRACE)
             else:
-                self._inbox.append(message)
+                self._messages.append(message)
 
     def ended(self) -> Ending | None:
         """Return how the process ended, or None while it runs; terminates and then kills one that overruns.
@@ -138,57 +130,53 @@ class Child:
         Call :meth:`messages` once more after the end: what the child sent before it died is still there.
         """
         if self._process.returncode is None:
-            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
-            if pid == 0:
+            ended = wait_for(self._process)
+            if ended is None:
                 self._press()
                 return None
-            self._book(status, usage)
+            self._book(ended)
         return self._describe(self._process.returncode)
 
     def kill(self) -> None:
         """End the process and everything it started, at once, and free what it used. Harmless if it is gone."""
         if self._process.returncode is None:
-            self._signal(signal.SIGKILL)
-            _, status, usage = os.wait4(self.pid, 0)
-            self._book(status, usage)
-        os.close(self.fd)
+            self._end(hard=True)
+            self._book(wait_for(self._process, wait=True))
+        self.inbox.close()
         self._errors.close()
 
-    def _book(self, status: int, usage: resource.struct_rusage) -> None:
-        """Keep exit code and CPU seconds of the process, which is gone, and end what it started."""
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        self.cpu = usage.ru_utime + usage.ru_stime
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+    def _book(self, ended: tuple[int, float] | None) -> None:
+        """Keep CPU seconds of the process, which is gone, and end what it started."""
+        self.cpu = 0.0 if ended is None else ended[1]
+        end_group(self._process)
 
     def _press(self) -> None:
         """Soft stop is the child's own business until the grace period is over."""
         late = time.monotonic() - self._stop_at
-        if late > GRACE + LAST_GRACE and self._last_signal != signal.SIGKILL:
-            self._signal(signal.SIGKILL)
-        elif late > GRACE and self._last_signal == 0:
-            self._signal(signal.SIGTERM)
+        if late > GRACE + LAST_GRACE and not self._killed:
+            self._end(hard=True)
+        elif late > GRACE and not self._asked:
+            self._end(hard=False)
 
-    def _signal(self, number: signal.Signals) -> None:
-        self._last_signal = number
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+    def _end(self, hard: bool) -> None:
+        self._asked, self._killed = True, self._killed or hard
+        end_group(self._process, hard)
 
     def _describe(self, code: int) -> Ending:
         self._receive()
         if self._ending is not None:
             return self._ending
-        if self._last_signal:
+        if self._asked:
             return Ending("killed", "overran its time and was killed")
         last = self._last_error()
-        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = how_it_ended(code)
         starved = any(sign in last for sign in ("MemoryError", "bad_alloc", "annot allocate memory"))
         if starved or (self._memory_limit is not None and code < 0):
             limit = "" if self._memory_limit is None else f" (limit {self._memory_limit / 2**20:.0f} MiB)"
             return Ending(
                 "memory", f"{'out of memory' if starved else 'probably out of memory'}{limit}; {how}"
             )
-        if code == -signal.SIGKILL:
+        if code == -KILL:
             how += " (by a person, or by the system for lack of memory)"
         return Ending("failed", f"the process died: {how}" + (f"; {last}" if last else ""))
 

@@ -5,7 +5,6 @@ Started by :mod:`nmsolve.solvers.search.child` as ``python -c BOOT``; not for im
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import pickle
@@ -15,18 +14,23 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Engine, ScratchPlace
+from nmsolve.model.host.memory import limit_data
+from nmsolve.model.host.processes import die_with
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.context import run_guarded
 from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.memory import held_now
 from nmsolve.solvers.search.referee import Referee
-from nmsolve.solvers.search.shared import Blackboard, SharedPickle
+from nmsolve.solvers.search.shared import Blackboard, Handle, SharedPickle
+
+#: The pipe to the parent, where open files cannot be handed over by number.
+STDOUT = 1
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class Order:
     span: float
     last: float
     memory_limit: int | None
-    referee_fd: int
-    board_fd: int
+    referee_fd: Handle
+    board_fd: Handle
     size: int
     out_fd: int
     parent: int
@@ -151,8 +155,10 @@ def main() -> None:
     order: Order = pickle.load(sys.stdin.buffer)
     die_with(order.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if order.out_fd == STDOUT:
+        order = replace(order, out_fd=_free_stdout())
     if order.memory_limit is not None:
-        _limit_memory(order.memory_limit)
+        limit_data(order.memory_limit)
     referee: Referee = SharedPickle.load(order.referee_fd)
     context = ChildContext(order, referee, Blackboard(order.size, order.board_fd))
     context.say_ready()
@@ -162,16 +168,9 @@ def main() -> None:
     os._exit(0)
 
 
-def _limit_memory(limit: int) -> None:
-    """Let this process own at most ``limit`` bytes of private memory (what native solvers allocate counts)."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent is gone, however the parent went (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # 1 is PR_SET_PDEATHSIG
-    if os.getppid() != parent:
-        os._exit(1)
+def _free_stdout() -> int:
+    """Return a descriptor of what is standard output now; what libraries print there goes to nowhere from here on."""
+    pipe, nowhere = os.dup(STDOUT), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STDOUT)
+    os.close(nowhere)
+    return pipe

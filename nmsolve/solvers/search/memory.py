@@ -6,16 +6,13 @@ share (the problem lies there once, however many of them map it).
 
 from __future__ import annotations
 
-import ctypes
-import os
-import resource
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.host.memory import LIMITS, c_library, own_peak, sizes_of, started_by
 
 #: Seconds between two measurements of memory.
 _EVERY = 0.05
@@ -34,12 +31,16 @@ class Memory:
 
     Raises
     ------
-    InputError : the budget is not positive
+    InputError : the budget is not positive, or this system does not say what processes hold
     """
 
     def __init__(self, budget: int | None = None) -> None:
         if budget is not None and budget <= 0:
             raise InputError(f"the memory budget is {budget} bytes", "", "a number > 0")
+        if budget is not None and not LIMITS:
+            raise InputError(
+                "this system does not say how much memory processes hold", "--memory", "Linux or macOS"
+            )
         self.budget = budget
         self._most = 0
         if budget is not None:
@@ -108,7 +109,7 @@ def return_freed() -> None:
     It otherwise keeps what large arrays took, separately for every thread, so that a process that reads a file piece by
     piece holds many more pieces than it uses.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(c_library(), "mallopt", None)
     if sys.platform == "linux" and mallopt is not None:
         for option, value in ((_MMAP_THRESHOLD, 2**17), (_TRIM_THRESHOLD, 2**20), (_ARENA_MAX, 2)):
             mallopt(option, value)
@@ -116,51 +117,19 @@ def return_freed() -> None:
 
 def give_back() -> None:
     """Give all pages that hold only freed memory back to the system (glibc; elsewhere this does nothing)."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(c_library(), "malloc_trim", None)
     if sys.platform == "linux" and trim is not None:
         trim(0)
 
 
 def held_now() -> int:
     """Return bytes that this process and all it started hold now; without /proc the peak of this process."""
-    own = _status("self")
+    own = sizes_of("self")
     if not own:
         return own_peak()
     shared, private = 0, 0
-    for pid in _started_by("self"):
-        child = _status(str(pid))
+    for pid in started_by("self"):
+        child = sizes_of(str(pid))
         private += child.get("RssAnon", 0)
         shared = max(shared, child.get("RssShmem", 0))
     return own["VmRSS"] + private + max(0, shared - own.get("RssShmem", 0))
-
-
-def own_peak() -> int:
-    """Most bytes that this process ever held; not what its parent held before it, which the system's own count includes."""
-    own = _status("self")
-    if own:
-        return own["VmHWM"]
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(most) * (1 if sys.platform == "darwin" else 1024)
-
-
-def _status(pid: str) -> dict[str, int]:
-    """Return the sizes (bytes) in ``/proc/PID/status``; empty for a process that is gone, and where there is no /proc."""
-    out: dict[str, int] = {}
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if value.endswith(" kB"):
-                out[name] = 1024 * int(value.split()[0])
-    return out
-
-
-def _started_by(pid: str) -> Iterator[int]:
-    """Ids of all processes that ``pid`` or one of them started and that still run."""
-    tasks: list[str] = []
-    with suppress(OSError):
-        tasks = os.listdir(f"/proc/{pid}/task")
-    for task in tasks:
-        with suppress(OSError):
-            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
-                yield int(child)
-                yield from _started_by(child)

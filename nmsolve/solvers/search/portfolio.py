@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import selectors
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from nmsolve.model.engine import Engine, ScratchPlace
+from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.child import GRACE, Child
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
@@ -306,11 +306,7 @@ class Portfolio:
 
     def _tend(self, pool: _Pool, wait: float) -> None:
         """Wait up to ``wait`` seconds for messages, take them, tell the others, and see who has ended."""
-        with selectors.DefaultSelector() as selector:
-            for one in pool.running:
-                if not one.child.silent:
-                    selector.register(one.child.fd, selectors.EVENT_READ)
-            selector.select(wait)
+        wait_until_any([one.child.inbox for one in pool.running], wait)
         for one in list(pool.running):
             gone = one.child.ended()
             self._take(one)

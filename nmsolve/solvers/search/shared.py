@@ -9,17 +9,29 @@ import pickle
 import struct
 import tempfile
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from nmsolve.model.host.processes import PASSES_FILES
 from nmsolve.model.types import IntArray
 
 _ALIGN = 64
+#: What a child opens shared memory by: a descriptor that it inherits, or the path of a file.
+Handle = int | str
 
 
-def anonymous_file(size: int) -> int:
-    """Return a file descriptor of ``size`` bytes of memory without a name: it cannot outlive its users."""
+def anonymous_file(size: int) -> Handle:
+    """Return a file descriptor of ``size`` bytes of memory without a name: it cannot outlive its users.
+
+    Where children cannot be handed descriptors, the path of a file, which :func:`forget` removes.
+    """
+    if not PASSES_FILES:
+        fd, path = tempfile.mkstemp(prefix="nmsolve-shared-")
+        os.ftruncate(fd, size)
+        os.close(fd)
+        return path
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("nmsolve")
     else:
@@ -27,6 +39,23 @@ def anonymous_file(size: int) -> int:
             fd = os.dup(file.fileno())
     os.ftruncate(fd, size)
     return fd
+
+
+def mapped(handle: Handle, access: int = mmap.ACCESS_WRITE) -> mmap.mmap:
+    """Return all of such memory."""
+    if isinstance(handle, int):
+        return mmap.mmap(handle, 0, access=access)
+    with open(handle, "r+b") as file:
+        return mmap.mmap(file.fileno(), 0, access=access)
+
+
+def forget(handle: Handle) -> None:
+    """Give such memory back; it goes with its last user."""
+    if isinstance(handle, int):
+        os.close(handle)
+        return
+    with suppress(OSError):  # Windows removes nothing that somebody has open
+        os.unlink(handle)
 
 
 def _aligned(offset: int) -> int:
@@ -51,15 +80,15 @@ class SharedPickle:
         head = pickle.dumps((body, places), protocol=5)
         base = _aligned(8 + len(head))
         self.fd = anonymous_file(base + offset)
-        with mmap.mmap(self.fd, base + offset) as memory:
+        with mapped(self.fd) as memory:
             memory[: 8 + len(head)] = struct.pack("<q", len(head)) + head
             for raw, (at, size, _) in zip(raws, places, strict=True):
                 memory[base + at : base + at + size] = raw
 
     @staticmethod
-    def load(fd: int) -> Any:
+    def load(fd: Handle) -> Any:
         """Return the object in the file; its arrays keep the memory mapped."""
-        memory = mmap.mmap(fd, 0, access=mmap.ACCESS_COPY)
+        memory = mapped(fd, mmap.ACCESS_COPY)
         view = memoryview(memory)
         (length,) = struct.unpack("<q", view[:8])
         body, places = pickle.loads(view[8 : 8 + length])
@@ -70,7 +99,7 @@ class SharedPickle:
 
     def close(self) -> None:
         """Give the memory back once no child uses it."""
-        os.close(self.fd)
+        forget(self.fd)
 
 
 class Blackboard:
@@ -81,13 +110,13 @@ class Blackboard:
     Parameters
     ----------
     size : length of a solution
-    fd : descriptor of a board made elsewhere; a new one if not given
+    fd : of a board made elsewhere; a new one if not given
     """
 
-    def __init__(self, size: int, fd: int | None = None) -> None:
+    def __init__(self, size: int, fd: Handle | None = None) -> None:
         length = 8 * (4 + size)
         self.fd = anonymous_file(length) if fd is None else fd
-        memory = mmap.mmap(self.fd, length)
+        memory = mapped(self.fd)
         self._count = np.frombuffer(memory, np.int64, 2, 0)  # counter, stop flag
         self._values = np.frombuffer(memory, np.float64, 2, 16)  # objective, bound
         self._solution = np.frombuffer(memory, np.int64, size, 32)
@@ -129,4 +158,4 @@ class Blackboard:
 
     def close(self) -> None:
         """Close the descriptor; the memory goes with the last user."""
-        os.close(self.fd)
+        forget(self.fd)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Ctrl-C, the signal of batch systems, and a terminal that was closed.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+from nmsolve.model.host.processes import ASKING, HANGUP
 
 
 class Stop:
@@ -52,9 +51,8 @@ def stopping() -> Iterator[Stop]:
         yield _running[-1]
         return
     stop = Stop()
-    nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    heard = SIGNALS[:2] if nohup else SIGNALS
-    before = {s: signal.signal(s, stop.on_signal) for s in heard}
+    nohup = HANGUP is not None and signal.getsignal(HANGUP) == signal.SIG_IGN
+    before = {s: signal.signal(s, stop.on_signal) for s in ASKING if not (nohup and s == HANGUP)}
     _running.append(stop)
     try:
         yield stop

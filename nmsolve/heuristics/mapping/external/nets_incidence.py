@@ -8,7 +8,6 @@ messages come one after another, so a vertex that a message reached already is s
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 
 from nmsolve.model.compiled import embedded_callee, plain
 from nmsolve.model.graph import LogicGraph, Rows
+from nmsolve.model.host.disk import read_at, write_at
 from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
 
@@ -71,7 +71,7 @@ class Incidence:
         begin, end = int(self.at[first]), int(self.at[last])
         if self.data is not None:
             return Piece(first, last, begin, self.at, self.data[begin:end])
-        got = os.pread(self.file, end - begin, begin)
+        got = read_at(self.file, end - begin, begin)
         if len(got) != end - begin:
             raise OSError(f"the scratch file ends {end - begin - len(got)} bytes early")
         return Piece(first, last, begin, self.at, np.frombuffer(got, np.uint8))
@@ -125,16 +125,9 @@ def incidence(
         if not _walk(graph, workers, should_stop, first, last, partial(lists, free, buffer)):
             return None
         if file >= 0:
-            _write_all(file, buffer[: int(at[last] - at[first])], int(at[first]))
+            write_at(file, buffer[: int(at[last] - at[first])].data, int(at[first]))
         first = last
     return Incidence(at, many, None if file >= 0 else buffer, file)
-
-
-def _write_all(file: int, data: AnyArray, offset: int) -> None:
-    """Write all bytes, in pieces that the system takes at once."""
-    done = 0
-    while done < len(data):
-        done += os.pwrite(file, data[done : done + (1 << 28)].data, offset + done)
 
 
 def at_once(

@@ -23,6 +23,7 @@ from nmsolve.learn.allocation.features import features_of
 from nmsolve.learn.allocation.log import Slice, read_slices, thinned
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.host.processes import require_fork
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.allocation.instances import Instance
@@ -131,8 +132,9 @@ def alone(
 
     Raises
     ------
-    InputError : the process died
+    InputError : the process died, or this system cannot split one in two
     """
+    require_fork("training by counted work")
     here, there = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(
         target=_run, args=(problem, engine, seconds, start, options, there)
