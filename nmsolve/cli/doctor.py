@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -89,18 +88,14 @@ def _user(engine: str) -> str:
 
 
 def _cache() -> dict[str, object]:
-    """Without a writable cache the kernels compile again in every process."""
+    """Where compiled kernels lie; without such a folder they compile again in every process."""
     from pathlib import Path
 
     import nmsolve
+    from nmsolve.model.kernel_cache import root_of_kernels
 
-    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or next(iter(nmsolve.__path__)))
-    there = next(
-        place for place in (folder, *folder.absolute().parents) if place.exists()
-    )  # numba makes the rest
-    fine = os.access(there, os.W_OK)
-    text = str(folder) if fine else f"{folder} cannot be written: set NUMBA_CACHE_DIR to a folder that can"
-    return _row("kernel cache", "", fine, text)
+    folder, text = root_of_kernels(Path(next(iter(nmsolve.__path__))))
+    return _row("kernel cache", "", folder is not None, text if folder is None else f"{folder} ({text})")
 
 
 def _warm() -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.cli.progress import SCALES
+from nmsolve.model.host.folders import place_fonts
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
     from matplotlib.ticker import Formatter
+
+place_fonts()  # before anybody imports matplotlib
 
 #: Okabe-Ito colours: distinguishable with any colour vision.
 PALETTE = (

@@ -151,6 +151,12 @@ def main() -> None:
             print(f"error: {line}", file=sys.stderr)
             sys.exit(2 if isinstance(error, InputError) else 1)
         except OSError as error:
+            if error.filename is None and "usable temporary directory" in str(error):
+                print(
+                    "error: no folder for temporary files can be written; expected TMPDIR=FOLDER",
+                    file=sys.stderr,
+                )
+                sys.exit(2)
             if error.filename is None:
                 raise
             where = str(error.filename)[:200].replace("\n", "\\n")

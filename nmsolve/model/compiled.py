@@ -17,9 +17,15 @@ from numba.core import config
 from numba.core.registry import CPUDispatcher
 from numba.core.types import Integer, int64, unliteral  # type: ignore[attr-defined]
 
+from nmsolve.model.kernel_cache import KernelCache
+
 
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """A kernel with one version for all signed whole numbers."""
+
+    def enable_caching(self) -> None:
+        """Keep its versions where all of our kernels lie."""
+        self._cache = KernelCache(self.py_func)
 
     def compile(self, sig: Any) -> Any:
         """Compile for these types of arguments, or those that stand for them."""

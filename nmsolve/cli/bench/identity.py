@@ -29,14 +29,14 @@ def uncompiled() -> bool:
     """Return True if many kernels are not in the cache, so that the first runs would pay for compiling them.
 
     A module counts as compiled if a cached kernel is younger than its source. One in ten may lack one: kernels that
-    are only ever inlined are not cached. With another cache folder (``NUMBA_CACHE_DIR``) nothing is said.
+    are only ever inlined are not cached.
     """
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return False
+    from nmsolve.model.kernel_cache import cached_files
+
     count = missing = 0
     for path in Path(next(iter(nmsolve.__path__))).rglob("*.py"):
         if KERNELS.search(path.read_bytes()):
-            cached = (path.parent / "__pycache__").glob(f"{path.stem}.*.nbi")
+            cached = cached_files(path, f"{path.stem}.*.nbi")
             changed = path.stat().st_mtime
             count += 1
             missing += not any(c.stat().st_mtime >= changed for c in cached)

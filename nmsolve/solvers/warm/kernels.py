@@ -10,6 +10,8 @@ from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import RecordingListener, install_listener
 
+from nmsolve.model.kernel_cache import cached_files
+
 #: The folder of this package.
 PACKAGE = Path(__file__).parents[2]
 #: Compiling uses up the time that a search may take, so it is repeated until it compiles nothing: phases that it never
@@ -36,9 +38,9 @@ def missing_kernels() -> list[str]:
             if not isinstance(kernel, Dispatcher) or kernel.targetoptions.get("inline") == "always":
                 continue  # an inlined kernel is part of others
             if kernel.py_func.__module__ == module.name:
-                function, folder = kernel.py_func, kernel.stats.cache_path
+                function = kernel.py_func
                 name = f"{module.name.rpartition('.')[2]}.{function.__qualname__}"
                 index = f"{name}-{function.__code__.co_firstlineno}.*.nbi"
-                if folder is None or not any(Path(folder).glob(index)):
+                if not cached_files(Path(function.__code__.co_filename), index):
                     missing.append(f"{module.name}.{function.__qualname__}")
     return missing

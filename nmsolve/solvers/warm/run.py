@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed, wait
+from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 
@@ -56,7 +57,8 @@ def warm_up(say: Callable[[str], None]) -> int:
     same time. Kernels compiled from older code are removed first.
     """
     for cached in stale_kernels():
-        cached.unlink()
+        with suppress(OSError):  # an administrator's, whose folder cannot be written
+            cached.unlink()
     names = [*(name for name, entry in REGISTRY.items() if not entry.child), *OTHERS]
     names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
     runs = 0

@@ -7,10 +7,10 @@ uses: after an update of a checkout these would stay as they were, with wrong re
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from nmsolve.model.kernel_cache import cached_files
 from nmsolve.solvers.warm.kernels import PACKAGE
 
 
@@ -19,16 +19,13 @@ def stale_kernels(root: Path | None = None) -> list[Path]:
 
     Parameters
     ----------
-    root : folder of a package; that of nmsolve if not given, and then nothing where ``NUMBA_CACHE_DIR`` names another cache
+    root : folder of a package; that of nmsolve if not given
     """
-    if root is None:
-        if os.environ.get("NUMBA_CACHE_DIR"):
-            return []
-        root = PACKAGE
+    root = root or PACKAGE
     uses: dict[Path, set[Path]] = {}
     found = []
     for path in root.rglob("*.py"):
-        cached = list((path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"))
+        cached = cached_files(path, f"{path.stem}.*.nb[ic]")
         if cached:
             newest = max(p.stat().st_mtime for p in _closure(path, root, uses))
             found += [c for c in cached if c.stat().st_mtime < newest]
