@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nmsolve.api.checks import Verification, score, verify
+    from nmsolve.api.mapping import MappingAnswer, map
     from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
     from nmsolve.model.bound import Bound, Event, Result
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.schedule.files import load_schedule as load_tasks
     from nmsolve.solvers.assignment.api import assign
-    from nmsolve.solvers.mapping.api import map
     from nmsolve.solvers.schedule.api import schedule
 
 __version__ = "0.1.0"
@@ -38,19 +39,23 @@ _HOME = {
     "Event": ("nmsolve.model.bound", "Event"),
     "InputError": ("nmsolve.model.errors", "InputError"),
     "LogicGraph": ("nmsolve.model.graph", "LogicGraph"),
+    "MappingAnswer": ("nmsolve.api.mapping", "MappingAnswer"),
     "Machine": ("nmsolve.model.machine", "Machine"),
     "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
     "Result": ("nmsolve.model.bound", "Result"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
+    "Verification": ("nmsolve.api.checks", "Verification"),
     "assign": ("nmsolve.solvers.assignment.api", "assign"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
     "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
     "load_tasks": ("nmsolve.model.schedule.files", "load_schedule"),
     "machine": ("nmsolve.hw.machines", "load_machine"),
-    "map": ("nmsolve.solvers.mapping.api", "map"),
+    "map": ("nmsolve.api.mapping", "map"),
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
     "schedule": ("nmsolve.solvers.schedule.api", "schedule"),
+    "score": ("nmsolve.api.checks", "score"),
+    "verify": ("nmsolve.api.checks", "verify"),
 }
 
 __all__ = [
@@ -61,9 +66,11 @@ __all__ = [
     "InputError",
     "LogicGraph",
     "Machine",
+    "MappingAnswer",
     "NmsolveError",
     "Result",
     "SideConstraint",
+    "Verification",
     "assign",
     "load_graph",
     "load_model",
@@ -73,6 +80,8 @@ __all__ = [
     "processors",
     "save_graph",
     "schedule",
+    "score",
+    "verify",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -31,35 +31,58 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.routes import RoutesFile
 
 
+class Scores(NamedTuple):
+    """All objectives of an answer: as a row of JSON, whose ``scores`` they are, and as lines for people."""
+
+    row: dict[str, Any]
+    lines: list[str]
+
+
 def run_score(o: ScoreOptions) -> int:
-    """Print every objective of a mapping."""
-    from nmsolve.cli.check_assign import assign_file, run_score_assign
-    from nmsolve.cli.check_schedule import run_score_schedule, schedule_file
+    """Print every objective of an answer."""
+    found = scored(o)
+    return tell(o.json, [found.row], found.lines)
+
+
+def scored(o: ScoreOptions) -> Scores:
+    """Return every objective of an answer, of whatever kind.
+
+    Raises
+    ------
+    InputError : files that cannot be read, an answer that breaks a rule, or options that do not apply to it
+    """
+    from nmsolve.cli.check_assign import assign_file, score_assign
+    from nmsolve.cli.check_schedule import schedule_file, score_schedule
     from nmsolve.hw.scores import score
 
     scheduled = schedule_file(o.mapping, o.graph)
     if scheduled is not None:
-        return run_score_schedule(scheduled, o)
+        return Scores(*score_schedule(scheduled, o))
     assigned = assign_file(o.mapping, o.graph)
     if assigned is not None:
-        return run_score_assign(assigned, o)
+        return Scores(*score_assign(assigned, o))
     loaded = load_answer(o, o.memory)
     scores = score(loaded.graph, loaded.machine, loaded.core)
     row = {"type": "scores", "graph": loaded.graph.name, "machine": loaded.machine.name, "scores": scores}
-    return tell(o.json, [row], (f"{name:16} {number(value):>20}" for name, value in scores.items()))
+    return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
 
 
 def run_verify(o: VerifyOptions) -> int:
-    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
+    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted."""
+    return verdict(checked(o), o.bound, o.trust_solver, o.json)
+
+
+def checked(o: VerifyOptions) -> list[CheckPart]:
+    """Return all checks of an answer, of whatever kind, from its files.
 
     Raises
     ------
     InputError : files that cannot be read, of different runs, or options that do not apply to them
     """
-    from nmsolve.cli.check_assign import assign_file, run_verify_assign
+    from nmsolve.cli.check_assign import assign_file, verify_assign
     from nmsolve.cli.check_front import front_checks, front_file
-    from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
-    from nmsolve.cli.check_schedule import run_verify_schedule, schedule_file
+    from nmsolve.cli.check_pipeline import plan_file, verify_plan
+    from nmsolve.cli.check_schedule import schedule_file, verify_schedule
 
     settle(o.mapping if o.mapping.is_dir() else o.mapping.parent)
     plan, assigned, scheduled = plan_file(o.mapping), assign_file(o.mapping), schedule_file(o.mapping)
@@ -70,24 +93,22 @@ def run_verify(o: VerifyOptions) -> int:
                 "options for mappings only", str(o.mapping), "at most --graph: the report has the rest"
             )
         if plan is not None:
-            return run_verify_plan(plan, o)
+            return verify_plan(plan, o)
         if scheduled is not None:
-            return run_verify_schedule(scheduled, o)
+            return verify_schedule(scheduled, o)
         assert assigned is not None
-        return run_verify_assign(assigned, o)
+        return verify_assign(assigned, o)
     front = front_file(o.mapping)
     if front is not None:
         if o.routes is not None:
             raise InputError("routes belong to one mapping of a front", "--routes", "a point-N.json file")
-        checks = front_checks(front, o)
-    else:
-        loaded = load_answer(o, o.memory)
-        if o.bound and loaded.report is None and o.routes is None:
-            raise InputError(
-                "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
-            )
-        checks = [*_answer_checks(loaded, o), *_route_checks(loaded, o)]
-    return verdict(checks, o.bound, o.trust_solver, o.json)
+        return front_checks(front, o)
+    loaded = load_answer(o, o.memory)
+    if o.bound and loaded.report is None and o.routes is None:
+        raise InputError(
+            "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
+        )
+    return [*_answer_checks(loaded, o), *_route_checks(loaded, o)]
 
 
 def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:

@@ -24,7 +24,6 @@ from nmsolve.cli.check_whole import (
 )
 from nmsolve.cli.progress import amount, number
 from nmsolve.cli.report import CheckPart
-from nmsolve.cli.verdict import verdict
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
@@ -165,8 +164,8 @@ def ceilings_of(problem: Problem) -> tuple[tuple[str, float], ...]:
     return () if isinstance(problem, CostNetwork) else problem.ceilings
 
 
-def run_verify_assign(path: Path, o: VerifyOptions) -> int:
-    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
+def verify_assign(path: Path, o: VerifyOptions) -> list[CheckPart]:
+    """Return every check of an assignment where its files are.
 
     ``--graph`` says where the model is now, if not where the report says.
 
@@ -191,8 +190,7 @@ def run_verify_assign(path: Path, o: VerifyOptions) -> int:
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, model=str(o.graph))
     problem = state_problem(inputs).problem
-    checks = verified(problem, path, report, inputs.before, o.bound)
-    return verdict(checks, o.bound, o.trust_solver, o.json)
+    return verified(problem, path, report, inputs.before, o.bound)
 
 
 def verified(
@@ -247,14 +245,13 @@ def write_answer(path: Path, problem: Problem, answer: Any) -> None:
         write_assignment(path, problem, answer)
 
 
-def run_score_assign(path: Path, o: ScoreOptions) -> int:
-    """Print every objective of an assignment (``nmsolve score``); 0.
+def score_assign(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
+    """Return every objective of an assignment (``nmsolve score``): as a row of JSON, and as lines for people.
 
     Raises
     ------
     InputError : no such file, not of this model, or it breaks a rule
     """
-    from nmsolve.cli.answer import tell
     from nmsolve.cli.assign_problem import state_problem
     from nmsolve.model.assignment.problem import OBJECTIVES
 
@@ -266,14 +263,11 @@ def run_score_assign(path: Path, o: ScoreOptions) -> int:
     checks, values = answer_checks(problem, answer, None, {})
     if not values:
         raise InputError(f"the assignment breaks a rule: {checks[0].text}", str(path), "a legal one")
-    row = {"type": "scores", "graph": problem.name, "scores": values}
+    row: dict[str, Any] = {"type": "scores", "graph": problem.name, "scores": values}
     if given.machine is not None:
         row["machine"] = given.machine.name
-    return tell(
-        o.json,
-        [row],
-        (f"{k:16} {number(v):>24}   {amount(v, OBJECTIVES.get(k, ''))}" for k, v in values.items()),
-    )
+    lines = [f"{k:16} {number(v):>24}   {amount(v, OBJECTIVES.get(k, ''))}" for k, v in values.items()]
+    return row, lines
 
 
 def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:

@@ -12,7 +12,7 @@ import msgspec
 from nmsolve.cli.check_bounds import Proved, bound_part, positive
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
-from nmsolve.cli.verdict import headline, verdict
+from nmsolve.cli.verdict import headline
 from nmsolve.hw.verify import gap_check, status_check
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -44,8 +44,8 @@ def plan_file(path: Path) -> Path | None:
     return path if path.name == PLAN else None
 
 
-def run_verify_plan(path: Path, o: VerifyOptions) -> int:
-    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
+def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
+    """Return every check of a plan, its report and its certificates.
 
     ``--graph`` says where the model is now, if not where the report says.
 
@@ -82,7 +82,7 @@ def run_verify_plan(path: Path, o: VerifyOptions) -> int:
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
-    return verdict([*checks, *claim_checks(report, bounds, checks)], o.bound, o.trust_solver, o.json)
+    return [*checks, *claim_checks(report, bounds, checks)]
 
 
 def plan_checks(

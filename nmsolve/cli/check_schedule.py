@@ -22,7 +22,6 @@ from nmsolve.cli.check_whole import (
 )
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
-from nmsolve.cli.verdict import verdict
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.hw.schedule.walk import Walk, walked
 from nmsolve.model.bound import BoundCheck, Stage
@@ -202,8 +201,8 @@ def bound_checks(
     return proofs.take(Stage(problem.objective, problem.ceilings, problem.content_hash, tuple(bounds)))
 
 
-def run_verify_schedule(path: Path, o: VerifyOptions) -> int:
-    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
+def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
+    """Return every check of a schedule where its files are.
 
     ``--graph`` says where the networks are now, if not where the report says.
 
@@ -225,7 +224,7 @@ def run_verify_schedule(path: Path, o: VerifyOptions) -> int:
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, tasks=str(o.graph))
     problem = state_problem(inputs).problem
-    return verdict(verified(problem, path, report, inputs.before, o.bound), o.bound, o.trust_solver, o.json)
+    return verified(problem, path, report, inputs.before, o.bound)
 
 
 def verified(
@@ -263,14 +262,13 @@ def write_answer(path: Path, problem: ScheduleProblem, answer: Schedule) -> None
     write_schedule(path, problem, answer, queues_of(problem, answer), walked(problem, answer).on)
 
 
-def run_score_schedule(path: Path, o: ScoreOptions) -> int:
-    """Print every objective of a schedule (``nmsolve score``); 0.
+def score_schedule(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
+    """Return every objective of a schedule (``nmsolve score``): as a row of JSON, and as lines for people.
 
     Raises
     ------
     InputError : no such file, not of these networks, or it breaks a rule
     """
-    from nmsolve.cli.answer import tell
     from nmsolve.cli.schedule_problem import state_problem
     from nmsolve.model.schedule.problem import OBJECTIVES
 
@@ -280,8 +278,7 @@ def run_score_schedule(path: Path, o: ScoreOptions) -> int:
     if not values:
         raise InputError(f"the schedule breaks a rule: {checks[0].text}", str(path), "a legal one")
     row = {"type": "scores", "graph": problem.name, "machine": given.machine, "scores": values}
-    lines = (f"{k:16} {number(v):>24}   {OBJECTIVES.get(k, '')}" for k, v in values.items())
-    return tell(o.json, [row], lines)
+    return row, [f"{k:16} {number(v):>24}   {OBJECTIVES.get(k, '')}" for k, v in values.items()]
 
 
 def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:

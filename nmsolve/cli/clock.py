@@ -1,23 +1,48 @@
-"""When the command began, and how much of its time is left: ``--time-limit`` counts from here, imports included."""
+"""When a command or a call began, and how much of its time is left: ``--time-limit`` counts from there, imports included."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 #: Wall clock (``time.monotonic()``) at start-up. Read it only through this module: tests set it for each call.
 STARTED = time.monotonic()
 
 
+@dataclass(frozen=True)
+class Clock:
+    """The time of one run that began at ``started`` (``time.monotonic()``)."""
+
+    started: float
+
+    def spent(self) -> float:
+        """Return seconds since the run began."""
+        return time.monotonic() - self.started
+
+    def end(self, limit: float) -> float:
+        """``time.monotonic()`` at which a limit of ``limit`` seconds expires."""
+        return self.started + limit
+
+    def left(self, limit: float, least: float = 0.1) -> float:
+        """Return seconds that are left of a limit; ``least`` of them however late it is."""
+        return max(least, limit - self.spent())
+
+
+def of_command() -> Clock:
+    """Return the clock of the command."""
+    return Clock(STARTED)
+
+
 def spent() -> float:
     """Return seconds since the command began."""
-    return time.monotonic() - STARTED
+    return of_command().spent()
 
 
 def end(limit: float) -> float:
     """``time.monotonic()`` at which a limit of ``limit`` seconds expires."""
-    return STARTED + limit
+    return of_command().end(limit)
 
 
 def left(limit: float, least: float = 0.1) -> float:
     """Return seconds that are left of a limit; ``least`` of them however late it is."""
-    return max(least, limit - spent())
+    return of_command().left(limit, least)

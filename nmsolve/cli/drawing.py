@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 
 import numpy as np
 
@@ -25,6 +27,11 @@ PALETTE = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444", "#b2b200", "#7f3fbf",
 )  # fmt: skip
 INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
+
+
+#: A figure, and what it shows in words.
+Drawn: TypeAlias = "tuple[Figure, str]"
+P = ParamSpec("P")
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
@@ -66,6 +73,28 @@ def svg_text(figure: Figure, label: str) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": label})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
+
+
+class Picture(Generic[P]):
+    """A drawing: as SVG text when it is called, as a figure to show, change or save in another form by :meth:`figure`."""
+
+    def __init__(self, draw: Callable[P, Drawn]) -> None:
+        self._draw = draw
+        update_wrapper(self, draw)
+
+    def __call__(self, *args: P.args, **more: P.kwargs) -> str:
+        """Return SVG text."""
+        import matplotlib
+
+        with matplotlib.rc_context():
+            return svg_text(*self._draw(*args, **more))
+
+    def figure(self, *args: P.args, **more: P.kwargs) -> Figure:
+        """Return the figure; whatever style is set otherwise stays as it is."""
+        import matplotlib
+
+        with matplotlib.rc_context():
+            return self._draw(*args, **more)[0]
 
 
 def draw_board(ax: Axes, machine: Machine) -> None:

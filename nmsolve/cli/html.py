@@ -59,7 +59,7 @@ def render_html(
         images["convergence"] = pictures.convergence(result.events, result.wall_seconds, scope)
     if drawn and result.core is not None:
         names, used, limits = resource_table(problem, result.core)
-        share, label, caption = _core_share(names, used, limits)
+        share, label, caption = core_share(names, used, limits)
         images["core_use"] = pictures.core_use(problem.machine, share, label)
         images["resource_use"] = pictures.resource_use(names, used, limits, problem.machine.usable)
     sections: dict[str, Any] = {"routing": None, "energy": None}
@@ -117,7 +117,7 @@ def _limit(machine: Machine, resource: str) -> Limit:
     return int(levels[0]) if len(levels) == 1 else limits
 
 
-def _core_share(names: list[str], used: IntArray, limits: list[Limit]) -> tuple[FloatArray, str, str]:
+def core_share(names: list[str], used: IntArray, limits: list[Limit]) -> tuple[FloatArray, str, str]:
     """Return what the core heat map shows: the tightest resource's share, or the first resource where none is limited."""
     room = {i: np.maximum(limit, 1) for i, limit in enumerate(limits) if limit is not None and np.any(limit)}
     limited = list(room)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nmsolve.cli import clock
 from nmsolve.cli.map_routes import CHOSEN, MappedRoutes, chosen_part
-from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.features import at_most
@@ -20,7 +18,7 @@ from nmsolve.model.mapping.features import takes
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
-    from nmsolve.cli.map import Run
+    from nmsolve.cli.map_search import Run
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes
@@ -65,21 +63,21 @@ def map_in_turns(run: Run) -> Taken | IntArray | None:
     reason: str | None = one_after_the_other(o, problem)
     if reason is None:
         cpu = _cpu_seconds()
-        with watching(o.json) as observers:
+        with run.console.watching() as observers:
             told = _Told(observers)
             try:
                 found = alternate(
-                    problem, time_limit=run.limit, started=clock.STARTED, seed=o.seed, workers=o.workers,
+                    problem, time_limit=run.limit, started=run.clock.started, seed=o.seed, workers=o.workers,
                     memory=run.memory, warm_start=run.start, observer=told.round,
                 )  # fmt: skip
-                told.end(found, clock.spent())
+                told.end(found, run.clock.spent())
             except InputError as error:  # faults cut off cores: the mapping still deserves its files
                 found, reason = None, error.what
         core = None if found is None else found.core
         if found is not None and found.solution is not None and found.solution.routing is not None:
-            return _answer(run, found, told.events, clock.spent(), _cpu_seconds() - cpu)
+            return _answer(run, found, told.events, run.clock.spent(), _cpu_seconds() - cpu)
         reason = reason or "no mapping with routes was found in turns"
-    print(f"mapping first, routes after it: {reason}", file=sys.stderr)
+    run.console.say(f"mapping first, routes after it: {reason}")
     return core
 
 

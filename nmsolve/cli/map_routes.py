@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmsolve.cli import clock
 from nmsolve.cli.answer import event_lines
-from nmsolve.cli.progress import watching
 from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart, check_parts
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
@@ -20,8 +17,9 @@ from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.cli.clock import Clock
     from nmsolve.cli.commands import MapOptions
-    from nmsolve.cli.map import Run
+    from nmsolve.cli.map_search import Run
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.flows import Flows
@@ -70,7 +68,7 @@ def require_route(o: MapOptions) -> None:
         )
 
 
-def mapping_time(o: MapOptions, limit: float) -> float:
+def mapping_time(o: MapOptions, limit: float, clock: Clock) -> float:
     """Return seconds of the limit that are the mapping's: a share of those that are left where routes are chosen after it."""
     if o.route != CHOSEN:
         return limit
@@ -86,17 +84,17 @@ def routes_of_answer(
     if o.route not in AFTER or result.core is None:
         return None, None
     if run.patience.asked and o.route == CHOSEN:
-        print("interrupted: no routes are chosen; `nmsolve route` can do it", file=sys.stderr)
+        run.console.say("interrupted: no routes are chosen; `nmsolve route` can do it")
         return None, None
-    left = clock.left(run.limit, LEAST)
+    left = run.clock.left(run.limit, LEAST)
     if not o.json:
-        print(f"routes ({o.route}): {left:.1f} s", file=sys.stderr)
+        run.console.say(f"routes ({o.route}): {left:.1f} s")
     try:
         mapped = routes_after(run, problem, result.core, left)
     except InputError as error:
         return None, error
     if mapped is None:
-        print("no routes were found in the time left; `nmsolve route` can continue", file=sys.stderr)
+        run.console.say("no routes were found in the time left; `nmsolve route` can continue")
     return mapped, None
 
 
@@ -120,7 +118,7 @@ def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: flo
     from nmsolve.solvers.routing.api import route
 
     asked = RoutingProblem(problem.machine, flows, turns=problem.turns)
-    with watching(run.o.json) as observers:
+    with run.console.watching() as observers:
         found = route(
             asked, time_limit=seconds, started=time.monotonic(), seed=run.o.seed, workers=run.o.workers,
             memory=run.memory, observers=observers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,10 +36,18 @@ FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "re
 MOST_POINTS = 1000
 
 
-def tell_stage(name: str, ceilings: Ceilings, seconds: float, units: Mapping[str, str] = PLAIN) -> None:
-    """Say on standard error which problem is being solved; ``units`` of objectives, where they have any."""
+def to_errors(text: str) -> None:
+    """Print a sentence to standard error."""
+    print(text, file=sys.stderr)
+
+
+def tell_stage(
+    name: str, ceilings: Ceilings, seconds: float, units: Mapping[str, str] = PLAIN,
+    say: Callable[[str], None] = to_errors,
+) -> None:  # fmt: skip
+    """Say which problem is being solved; ``units`` of objectives, where they have any."""
     held = ", ".join(f"{other} at most {amount(most, units.get(other, ''))}" for other, most in ceilings)
-    print(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s", file=sys.stderr)
+    say(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s")
 
 
 def run_in_order(

@@ -10,6 +10,8 @@ from nmsolve.cli.drawing import (
     FAINT,
     INK,
     PALETTE,
+    Drawn,
+    Picture,
     amounts,
     board_size,
     core_heat,
@@ -17,7 +19,6 @@ from nmsolve.cli.drawing import (
     new_figure,
     new_panels,
     scaled,
-    svg_text,
 )
 from nmsolve.model.bound import Event
 from nmsolve.model.machine import Machine
@@ -31,7 +32,8 @@ LINK_LOAD = "traffic per step on the link"
 VECTOR_LINKS = 3000
 
 
-def core_use(machine: Machine, used: FloatArray, label: str) -> str:
+@Picture
+def core_use(machine: Machine, used: FloatArray, label: str) -> Drawn:
     """Draw a heat map of core use.
 
     Parameters
@@ -51,12 +53,13 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
     if machine.faulty_cores or machine.taken_cores:
         figure.legend(loc="outside lower left", frameon=False, ncols=2)
     figure.colorbar(image, ax=ax, label=label, format=PercentFormatter(1.0) if label == SHARE else None)
-    return svg_text(figure, "core use")
+    return figure, "core use"
 
 
+@Picture
 def link_loads(
     machine: Machine, links: IntArray, loads: FloatArray, hottest: Sequence[int], label: str = LINK_LOAD
-) -> str:
+) -> Drawn:
     """Draw a heat map of directed links; the two directions of a link lie side by side, drive-on-the-right.
 
     Parameters
@@ -95,10 +98,11 @@ def link_loads(
             bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": PALETTE[0], "lw": 0.8},
         )  # fmt: skip
     figure.colorbar(lines, ax=ax, label=label, format=amounts(top))
-    return svg_text(figure, "link loads")
+    return figure, "link loads"
 
 
-def convergence(events: Sequence[Event], end: float, scope: str, unit: str = "") -> str:
+@Picture
+def convergence(events: Sequence[Event], end: float, scope: str, unit: str = "") -> Drawn:
     """Incumbent (coloured by engine) and bound over time, in a ``unit``; the area between them is the gap."""
     figure, ax = new_figure(7.2, 3.2)
     scale, labels = scaled(unit)
@@ -131,12 +135,13 @@ def convergence(events: Sequence[Event], end: float, scope: str, unit: str = "")
     ax.yaxis.set_major_formatter(labels)
     if found or bounds:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "incumbent and bound over time")
+    return figure, "incumbent and bound over time"
 
 
+@Picture
 def resource_use(
     names: Sequence[str], used: IntArray, limits: Sequence[int | IntArray | None], usable: BoolArray
-) -> str:
+) -> Drawn:
     """Use of every resource on every usable core, cores sorted by use, with the limit as a line.
 
     Parameters
@@ -171,12 +176,13 @@ def resource_use(
         ax.set(xlim=(0, len(values)), ylabel=name)
         ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes[-1].set_xlabel("cores, fullest first")
-    return svg_text(figure, "resource use per core")
+    return figure, "resource use per core"
 
 
+@Picture
 def step_lines(
     lines: Mapping[str, tuple[FloatArray, FloatArray]], title: str, xlabel: str, ylabel: str, *, ratio: bool
-) -> str:
+) -> Drawn:
     """Draw one step line per method, shares of 1 on the y axis.
 
     Parameters
@@ -205,7 +211,7 @@ def step_lines(
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.legend(loc="best", frameon=False, fontsize=8)
-    return svg_text(figure, title)
+    return figure, title
 
 
 def _number(value: float | None) -> float:
@@ -227,6 +233,7 @@ def _at(times: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
     return out
 
 
+@Picture
 def pareto(
     names: tuple[str, str],
     points: Sequence[tuple[float, float]],
@@ -235,7 +242,7 @@ def pareto(
     ideal: tuple[float, float],
     bounds: tuple[float | None, float | None],
     units: tuple[str, str] = ("", ""),
-) -> str:
+) -> Drawn:
     """Return the front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds.
 
     ``units`` : of the objectives, "" for plain figures
@@ -261,4 +268,4 @@ def pareto(
     ax.xaxis.set_major_formatter(x_labels)
     ax.yaxis.set_major_formatter(y_labels)
     ax.legend(frameon=False, fontsize=8)
-    return svg_text(figure, f"{names[0]} against {names[1]}")
+    return figure, f"{names[0]} against {names[1]}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli.drawing import FAINT, INK, PALETTE, amounts, new_panels, svg_text
+from nmsolve.cli.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ ROUNDS, ROWS = 6, 32
 PARTS = (PALETTE[0], PALETTE[4], PALETTE[1])
 
 
+@Picture
 def stage_bars(
     parts: FloatArray, cores: IntArray, storage: FloatArray, memory: float | None, overlap: bool, bound: float | None,
     unit: str, store: str,
-) -> str:  # fmt: skip
+) -> Drawn:  # fmt: skip
     """Three panels, one bar per stage: time by part, cores, storage per core.
 
     Parameters
@@ -62,10 +63,11 @@ def stage_bars(
     for ax in (time, group, room):
         _stage_axis(ax, len(x))
         ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))
-    return svg_text(figure, "stages")
+    return figure, "stages"
 
 
-def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: str) -> str:
+@Picture
+def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: str) -> Drawn:
     """Return the layers in the order of the pipeline with what each costs, coloured by stage, cuts between stages.
 
     Parameters
@@ -93,10 +95,11 @@ def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: st
     what = "layer, in the order of the stages; the figure above a stage is its number of cores"
     ax.set(xlim=(0, len(x)), ylim=(0, 1.14 * top), xlabel=what, ylabel=label)
     ax.yaxis.set_major_formatter(amounts(top))
-    return svg_text(figure, "layers and cuts")
+    return figure, "layers and cuts"
 
 
-def use_picture(busy: FloatArray, computing: FloatArray) -> str:
+@Picture
+def use_picture(busy: FloatArray, computing: FloatArray) -> Drawn:
     """Return the part of the slowest stage's time in which each stage works, and in which it computes; both (K,) from 0 to 1."""
     from matplotlib.ticker import PercentFormatter
 
@@ -109,10 +112,11 @@ def use_picture(busy: FloatArray, computing: FloatArray) -> str:
     ax.set(xlabel="stage", ylabel="of the period")
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     _stage_axis(ax, len(x))
-    return svg_text(figure, "utilisation of stages")
+    return figure, "utilisation of stages"
 
 
-def timetable(start: FloatArray, load: FloatArray, unit: str) -> str:
+@Picture
+def timetable(start: FloatArray, load: FloatArray, unit: str) -> Drawn:
     """When every stage works on which micro-batch.
 
     Parameters
@@ -131,7 +135,7 @@ def timetable(start: FloatArray, load: FloatArray, unit: str) -> str:
     ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
     ax.yaxis.set_major_locator(_whole())
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "timetable")
+    return figure, "timetable"
 
 
 def _whole(most: int = 10) -> Any:

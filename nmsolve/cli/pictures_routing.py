@@ -12,13 +12,14 @@ from nmsolve.cli.drawing import (
     FAINT,
     INK,
     PALETTE,
+    Drawn,
+    Picture,
     amounts,
     board_size,
     core_heat,
     draw_board,
     new_figure,
     new_panels,
-    svg_text,
 )
 from nmsolve.cli.progress import number
 from nmsolve.hw.turns import LEFT, LETTERS, RIGHT
@@ -40,7 +41,8 @@ MOST_LATENCIES = 0.999
 STEEP = 12
 
 
-def turn_map(machine: Machine, turns: TurnSet) -> str:
+@Picture
+def turn_map(machine: Machine, turns: TurnSet) -> Drawn:
     """Return which turns are prohibited where: one small board for every kind of turn, left turns above right turns."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
@@ -65,10 +67,11 @@ def turn_map(machine: Machine, turns: TurnSet) -> str:
     names = ("no such turn", "allowed", "prohibited")
     patches = [Patch(color=c, label=n) for c, n in zip(TURN_COLOURS, names, strict=True)]
     figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
-    return svg_text(figure, "prohibited turns")
+    return figure, "prohibited turns"
 
 
-def direction_loads(machine: Machine, loads: FloatArray, label: str) -> str:
+@Picture
+def direction_loads(machine: Machine, loads: FloatArray, label: str) -> Drawn:
     """Load of every link, one small board per direction; a cell is the link that leaves the core there.
 
     Parameters
@@ -92,18 +95,20 @@ def direction_loads(machine: Machine, loads: FloatArray, label: str) -> str:
         most = float(np.nanmax(shown[:, d])) if works.reshape(-1, 4)[:, d].any() else 0.0
         ax.set_title(f"{DIRECTIONS[d]}\nat most {most:,.6g}", fontsize=8)
     figure.colorbar(image, ax=axes, label=label, format=amounts(top), shrink=0.85, fraction=0.03)
-    return svg_text(figure, "link loads by direction")
+    return figure, "link loads by direction"
 
 
-def core_map(machine: Machine, amount: FloatArray, label: str) -> str:
+@Picture
+def core_map(machine: Machine, amount: FloatArray, label: str) -> Drawn:
     """Draw a heat map of an amount (P,) >= 0 per core."""
     figure, ax = new_figure(*board_size(machine))
     top = float(amount.max(initial=0.0)) or 1.0
     image = core_heat(ax, machine, amount, top)
     figure.colorbar(image, ax=ax, label=label, format=amounts(top))
-    return svg_text(figure, label)
+    return figure, label
 
 
+@Picture
 def latency_curve(
     loads: Sequence[float],
     mean: Sequence[float | None],
@@ -112,7 +117,7 @@ def latency_curve(
     saturation: tuple[float | None, float | None],
     estimate: tuple[Sequence[float], Sequence[float]],
     unit: str,
-) -> str:
+) -> Drawn:
     """Draw latency over load, up to saturation, whose interval is a grey band.
 
     Parameters
@@ -142,10 +147,11 @@ def latency_curve(
         ylabel="latency (cycles)",
     )
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "latency over load")
+    return figure, "latency over load"
 
 
-def latency_histogram(histogram: IntArray) -> str:
+@Picture
+def latency_histogram(histogram: IntArray) -> Drawn:
     """Return how many packets took how many cycles.
 
     Parameters
@@ -178,10 +184,11 @@ def latency_histogram(histogram: IntArray) -> str:
         )
     ax.set(xlabel="latency (cycles)", ylabel="packets" if wide == 1 else f"packets per {wide} cycles")
     ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))
-    return svg_text(figure, "latencies of packets")
+    return figure, "latencies of packets"
 
 
-def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
+@Picture
+def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> Drawn:
     """Draw energy by part, one bar each, with its value and share."""
     figure, ax = new_figure(5.2, 0.7 + 0.33 * max(1, len(parts)))
     names, values = [name for name, _ in parts], [value for _, value in parts]
@@ -196,7 +203,7 @@ def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
     ax.invert_yaxis()
     ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
     ax.set_xlabel(unit)
-    return svg_text(figure, "energy by part")
+    return figure, "energy by part"
 
 
 def _panel_size(machine: Machine, across: int, down: int) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.turns import TurnSet
-from nmsolve.model.types import FloatArray
+from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Loaded
@@ -66,9 +66,16 @@ def route_sections(
 
 def links_picture(machine: Machine, loads: FloatArray, hot: list[int], unit: str) -> str:
     """Return all links of the board with their loads (4 * P,), the hottest ranked."""
+    return pictures.link_loads(*drawn_links(machine, loads, hot), unit)
+
+
+def drawn_links(
+    machine: Machine, loads: FloatArray, hot: list[int]
+) -> tuple[Machine, IntArray, FloatArray, list[int]]:
+    """Return what :func:`nmsolve.cli.pictures.link_loads` draws of the loads (4 * P,) of all links and the hottest of them."""
     links = np.flatnonzero(link_works(machine))
     ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
-    return pictures.link_loads(machine, ends, loads[links], np.searchsorted(links, hot).tolist(), unit)
+    return machine, ends, loads[links], np.searchsorted(links, hot).tolist()
 
 
 def hottest_links(machine: Machine, loads: FloatArray) -> list[int]:

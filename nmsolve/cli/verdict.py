@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.check_bounds import positive
@@ -44,6 +44,11 @@ def label(check: CheckPart) -> str:
     return "FAILED" if not check.ok else "word" if check.word else "ok"
 
 
+def words_behind(checks: Iterable[CheckPart]) -> list[str]:
+    """Return the solvers, or the report, on whose word rests what is claimed in the end."""
+    return list(dict.fromkeys(c.word for c in checks if c.word and headline(c)))
+
+
 def verdict(checks: Sequence[CheckPart], bound: bool, trust: bool, as_json: bool) -> int:
     """Print all checks and the verdict.
 
@@ -64,7 +69,7 @@ def verdict(checks: Sequence[CheckPart], bound: bool, trust: bool, as_json: bool
             print(f"{label(c):7} {c.name:24} {c.text}")
     if not all(c.ok for c in checks):
         return 1
-    words = list(dict.fromkeys(c.word for c in checks if c.word and headline(c)))
+    words = words_behind(checks)
     if not bound or not words:
         return 0
     names = [c.name for c in checks if c.word and headline(c)]

@@ -51,7 +51,13 @@ def load_constraints(path: str | Path, graph: LogicGraph, machine: Machine) -> t
     InputError : with its JSON path: unknown kind or node, a core, rectangle or chip that is not on the board, a
         name twice, a key that does not belong to the kind
     """
-    content = decode_json(read_limited(path), ConstraintsFile, path)
+    return constraints_of(decode_json(read_limited(path), ConstraintsFile, path), graph, machine, str(path))
+
+
+def constraints_of(
+    content: ConstraintsFile, graph: LogicGraph, machine: Machine, path: str
+) -> tuple[SideConstraint, ...]:
+    """Return the constraints of a file's ``content``; as :func:`load_constraints`, with ``path`` in errors."""
     out: list[SideConstraint] = []
     names: dict[str, int] = {}
     for i, entry in enumerate(content.constraints):
@@ -125,3 +131,34 @@ def _rectangle(corners: tuple[int, int, int, int], machine: Machine, where: str)
         )
     rows, cols = np.arange(top, bottom), np.arange(left, right)
     return tuple((rows[:, None] * machine.cols + cols).ravel().tolist())
+
+
+def stated(constraint: SideConstraint, graph: LogicGraph, machine: Machine) -> ConstraintEntry:
+    """Return the entry of a file that means this constraint.
+
+    Raises
+    ------
+    InputError : its cores are neither a rectangle nor whole chips
+    """
+    nodes = [graph.node_id(u) for u in constraint.nodes]
+    entry = ConstraintEntry(constraint.kind, nodes, constraint.name)
+    cores = np.array(sorted(constraint.cores), np.int64)
+    if not len(cores):
+        return entry
+    row, col = np.divmod(cores, machine.cols)
+    if constraint.kind == "pin":
+        entry.core = (int(row[0]), int(col[0]))
+        return entry
+    corners = (int(row.min()), int(col.min()), int(row.max()) + 1, int(col.max()) + 1)
+    if np.array_equal(_rectangle(corners, machine, constraint.name), cores):
+        entry.rectangle = corners
+        return entry
+    chips = np.unique(machine.chip_of[cores])
+    if not np.array_equal(np.flatnonzero(np.isin(machine.chip_of, chips)), cores):
+        raise InputError(
+            f"the cores of {constraint.name} have no file",
+            machine.name,
+            "a rectangle of cores, or whole chips",
+        )
+    entry.chips = chips.tolist()
+    return entry

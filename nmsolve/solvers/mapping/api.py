@@ -1,8 +1,7 @@
-"""The Python interface: a graph and a machine in, a result out. The command line calls nothing else."""
+"""Mappings: the problem stated, solved, and the bound of a given mapping. ``nmsolve.map`` and the command call nothing else."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
@@ -12,7 +11,6 @@ import numpy as np
 from nmsolve.hw.obey import require_own_routes
 from nmsolve.learn.memory.store import Memory as SolvedRuns
 from nmsolve.model.bound import Bound, Result
-from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -37,7 +35,7 @@ def make_problem(
     balance: float | None = None,
     migration: Migration | None = None,
 ) -> MappingProblem:
-    """State the problem; see :func:`map` for the arguments.
+    """State the problem; see :func:`nmsolve.map` for the arguments.
 
     Raises
     ------
@@ -53,70 +51,6 @@ def make_problem(
     return problem
 
 
-def map(
-    graph: LogicGraph,
-    machine: Machine,
-    *,
-    objective: str = "hops",
-    constraints: Sequence[SideConstraint] = (),
-    balance: float | None = None,
-    warm_start: AnyArray | None = None,
-    migration_budget: int | None = None,
-    mip_solver: str = "highs",
-    allocate: str = "fixed",
-    **options: Unpack[RunOptions],
-) -> Result[IntArray]:
-    """Map ``graph`` onto ``machine``. Return the best mapping found in the time given, and a bound that no mapping beats.
-
-    Parameters
-    ----------
-    objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md)
-    constraints : pin, region, together, apart, forbid
-    balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
-        states a capacity, 0.03 (0 where there is a core for every node)
-    warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
-    migration_budget : most nodes that may be on another core than in ``warm_start``
-    mip_solver : the solver that Pyomo calls for the engine ``mip``
-    allocate : who plans a run without ``engines``: ``fixed`` shares of time, or ``learned`` ones (docs/search.md)
-    options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines``, ``memory``, ``scratch`` and ``observers``, as in
-        :class:`nmsolve.solvers.run.Options`
-
-    Returns
-    -------
-    Result
-        ``solution`` (nodes,) int64 is the core of every node; every number was recomputed by the evaluator
-
-    Raises
-    ------
-    InputError : an argument is wrong, or every chosen engine refuses the problem
-    DoesNotFitError : the graph cannot fit, shown by counting
-
-    Notes
-    -----
-    The first Ctrl-C ends the run with its best answer, the second raises KeyboardInterrupt.
-
-    Examples
-    --------
-    A ring of four nodes on a mesh of four cores: every message needs one hop, and no mapping can do better.
-
-    >>> import nmsolve
-    >>> ring = nmsolve.LogicGraph.from_edges(4, [0, 1, 2, 3], [1, 2, 3, 0])
-    >>> result = nmsolve.map(ring, nmsolve.machine("mesh:2x2"), time_limit=10)
-    >>> result.status, result.objective, result.bound
-    ('optimal', 4.0, 4.0)
-    """
-    options.setdefault("started", time.monotonic())
-    if migration_budget is not None and warm_start is None:
-        raise InputError("a migration budget without a warm start", "", "the mapping to stay close to")
-    migration = None
-    if migration_budget is not None:
-        migration = Migration.of(np.asarray(warm_start), migration_budget)
-    problem = make_problem(
-        graph, machine, objective=objective, constraints=constraints, balance=balance, migration=migration
-    )
-    return solve(problem, warm_start=warm_start, mip_solver=mip_solver, allocate=allocate, **options)
-
-
 def solve(
     problem: MappingProblem,
     *,
@@ -127,15 +61,17 @@ def solve(
     memory_of: Path | None = None,
     **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
-    """Do the same as :func:`map` for a stated problem.
+    """Return the best mapping of a stated problem found in the time given, and a bound that no mapping beats.
 
+    ``warm_start`` (n,) is repaired if it breaks a rule; the options are those of :class:`nmsolve.solvers.run.Options`.
     ``started`` is the ``time.monotonic()`` from which the limit counts. ``known`` are bounds from before: they count as far as
     they can be recomputed, else on their solver's word. ``memory_of`` is a store of solved runs (made if there is none): the run
     begins with its nearest relatives, and is kept there.
 
     Raises
     ------
-    InputError, DoesNotFitError : as of :func:`map`
+    InputError : an argument is wrong, or every chosen engine refuses the problem
+    DoesNotFitError : the graph cannot fit, shown by counting
     """
     require_fit(problem)
     task = _admitted(problem, warm_start, options, mip_solver, allocate)

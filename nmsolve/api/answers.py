@@ -1,0 +1,91 @@
+"""What the functions return: a result that can be saved, checked, drawn and made into a table."""
+
+from __future__ import annotations
+
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nmsolve.cli.answer import prepare_folder
+from nmsolve.model.bound import Result
+from nmsolve.model.errors import BackendError, InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nmsolve.api.checks import Verification
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answer(Result[S]):
+    """A result of one of the functions, with what it takes to write it down: what the commands leave in their folders."""
+
+    @abstractmethod
+    def _write(self, folder: Path) -> None:
+        """Write all files of the answer into an existing folder."""
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the folder that the command writes: answer, certificates, events, report and page. Return the folder.
+
+        What stated the problem is named by its file; what came as an object is written to ``inputs/``. The files of an earlier
+        run in the folder are replaced.
+
+        Raises
+        ------
+        InputError : the folder cannot be written, or something that stated the problem has no form as a file
+        """
+        out = Path(folder)
+        prepare_folder(out)
+        self._write(out.resolve())
+        return out
+
+    def verify(self, *, bound: bool = True) -> Verification:
+        """Write the answer to a temporary folder and check it from its files alone (:func:`nmsolve.verify`)."""
+        from nmsolve.api.checks import verify
+
+        with tempfile.TemporaryDirectory() as folder:
+            return verify(self.save(folder), bound=bound)
+
+    @abstractmethod
+    def to_dataframe(self) -> Any:
+        """Return the answer as a table of pandas.
+
+        Raises
+        ------
+        BackendError : pandas is not installed
+        """
+
+    @abstractmethod
+    def plot(self, kind: str = "convergence") -> Figure:
+        """Return a picture; ``kind`` is one of those that the class names."""
+
+
+def values_of(result: Result[Any]) -> dict[str, Any]:
+    """Return the fields of a result, for the constructor of an :class:`Answer`."""
+    return {f.name: getattr(result, f.name) for f in fields(Result)}
+
+
+def table(columns: Mapping[str, Iterable[Any]]) -> Any:
+    """Return a pandas table of these columns.
+
+    Raises
+    ------
+    BackendError : pandas is not installed
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise BackendError("tables need pandas: pip install pandas") from None
+    return pandas.DataFrame({name: list(values) for name, values in columns.items()})
+
+
+def drawn(kind: str, kinds: Mapping[str, Callable[[], Figure]]) -> Figure:
+    """Return the picture ``kind``. InputError for one that is not among ``kinds``."""
+    if kind not in kinds:
+        raise InputError(f"unknown kind of picture {kind!r}", "", "one of " + ", ".join(kinds))
+    return kinds[kind]()

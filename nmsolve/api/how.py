@@ -1,0 +1,67 @@
+"""How the functions run, whatever the problem: the options that all of them take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmsolve.model.bound import Event
+from nmsolve.solvers.run import RunOptions
+
+#: Seconds of a search if nothing is said.
+TIME_LIMIT = 60.0
+
+
+class How(RunOptions, total=False):
+    """Those of every search (:class:`nmsolve.solvers.run.Options`), and ``on_event``: called with every event of the run."""
+
+    on_event: Callable[[Event], None] | None
+
+
+class MapHow(How, total=False):
+    """How mappings are searched for besides.
+
+    ``memory_of``: a store of solved runs (made if there is none) to begin from, which keeps the answer; ``mip_solver``: the
+    solver that Pyomo calls for the engine ``mip``; ``allocate``: who plans a run without ``engines``, ``fixed`` shares of time or
+    ``learned`` ones (docs/search.md).
+    """
+
+    memory_of: str | Path | None
+    mip_solver: str
+    allocate: str
+
+
+def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
+    """Return the options of a search that starts now, if they do not say when.
+
+    Raises
+    ------
+    TypeError : an option that does not exist
+    """
+    known = How.__annotations__.keys() | RunOptions.__annotations__.keys()
+    for name in given:
+        if name not in known:
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+    how: Any = {"started": time.monotonic(), "time_limit": time_limit, **given}
+    on_event = how.pop("on_event", None)
+    if on_event is not None:
+        how["observers"] = [*how.get("observers", ()), on_event]
+    options: RunOptions = how
+    return options
+
+
+def split(given: MapHow) -> tuple[How, dict[str, Any]]:
+    """Return the options of every search, and those of mappings only."""
+    rest: Any = dict(given)
+    own = {name: rest.pop(name) for name in ("memory_of", "mip_solver", "allocate") if name in rest}
+    if own.get("memory_of") is not None:
+        own["memory_of"] = Path(own["memory_of"])
+    how: How = rest
+    return how, own
+
+
+def names_of(engines: Sequence[Any]) -> list[str]:
+    """Return the names of engines, which may be objects."""
+    return [one if isinstance(one, str) else str(getattr(one, "name", one)) for one in engines]

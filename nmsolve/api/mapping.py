@@ -1,0 +1,243 @@
+"""``nmsolve.map`` and the gap of a mapping: what the commands do, for objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.how import TIME_LIMIT, MapHow, names_of, run_options, split
+from nmsolve.api.inputs import (
+    ConstraintsLike,
+    MachineLike,
+    MappingLike,
+    Source,
+    core_of,
+    source_of,
+)
+from nmsolve.cli.clock import Clock
+from nmsolve.cli.commands import MapOptions
+from nmsolve.cli.console import Quiet
+from nmsolve.cli.map_problem import objectives_of, state_map
+from nmsolve.cli.map_search import Found, Run, search_map
+from nmsolve.cli.patience import Patience
+from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.formats.in_memory import GraphLike
+from nmsolve.model.types import IntArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+    from nmsolve.cli.report import RoutingPart
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.solvers.run import RunOptions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MappingAnswer(Answer[IntArray]):
+    """A mapping with its bound; everything a :class:`nmsolve.Result` has, and what the mapping is about.
+
+    Attributes
+    ----------
+    found : the problem that was solved (the last of several objectives) and routes that were chosen
+    source : graph, machine and constraints as they were given
+    options : those of the command that gives the same answer, but for files
+    """
+
+    found: Found
+    source: Source
+    options: MapOptions
+
+    @property
+    def problem(self) -> MappingProblem:
+        """The problem that objective and bound are about."""
+        return self.found.problem
+
+    @property
+    def mapping(self) -> dict[Hashable, int]:
+        """Node, as it is called in the graph that was given -> core number; empty if no mapping was found."""
+        return self._named(self.core)
+
+    @property
+    def better(self) -> dict[Hashable, int]:
+        """A better mapping that :func:`nmsolve.gap` met on its way, else empty."""
+        return self._named(self.found.beside.better)
+
+    @property
+    def routing(self) -> RoutingPart | None:
+        """Rule, loads and bounds of the routes that were added to the mapping (``route``), or None."""
+        return None if self.found.beside.mapped is None else self.found.beside.mapped.part
+
+    def _named(self, core: IntArray | None) -> dict[Hashable, int]:
+        return {} if core is None else dict(zip(self.source.named.nodes, core.tolist(), strict=True))
+
+    def _write(self, folder: Path) -> None:
+        """Write what ``nmsolve map`` writes."""
+        from nmsolve.cli.map import map_inputs
+        from nmsolve.cli.map_answer import write_answer
+
+        o = replace(self.options, **self.source.files(folder), out=folder)
+        inputs = map_inputs(o, self.problem) | self.found.more
+        with Patience() as patience:
+            write_answer(folder, self.problem, self, inputs, o.prohibit_turns, patience, self.found.beside)
+
+    def to_dataframe(self) -> Any:
+        """Return a row per node: ``node``, ``core``, ``row``, ``col``, ``chip``. BackendError without pandas."""
+        core = np.zeros(0, np.int64) if self.core is None else self.core
+        row, col = np.divmod(core, self.problem.machine.cols)
+        nodes = self.source.named.nodes if self.core is not None else ()
+        columns = {"node": nodes, "core": core.tolist(), "row": row.tolist(), "col": col.tolist()}
+        return table({**columns, "chip": self.problem.machine.chip_of[core].tolist()})
+
+    def plot(self, kind: str = "convergence") -> Figure:
+        """Return a picture of the report.
+
+        Parameters
+        ----------
+        kind : ``convergence`` (incumbent and bound over time), ``cores`` (how full every core is), ``resources`` (use of every
+            resource, cores sorted), ``links`` (traffic on every link, the hottest ranked)
+
+        Raises
+        ------
+        InputError : another kind, no mapping to draw, or no links: the machine is no mesh
+        """
+        from nmsolve.cli import html, pictures
+
+        kinds: dict[str, Callable[[], Figure]] = {
+            "convergence": partial(pictures.convergence.figure, self.events, self.wall_seconds, "full")
+        }
+        if self.core is not None:
+            names, used, limits = html.resource_table(self.problem, self.core)
+            share, label, _ = html.core_share(names, used, limits)
+            machine = self.problem.machine
+            kinds |= {
+                "cores": partial(pictures.core_use.figure, machine, share, label),
+                "resources": partial(pictures.resource_use.figure, names, used, limits, machine.usable),
+            }
+            if machine.distance_matrix is None:
+                kinds["links"] = self._links
+        return drawn(kind, kinds)
+
+    def _links(self) -> Figure:
+        """Draw the links by the routes that were chosen, else by the machine's own."""
+        from nmsolve.cli import pictures
+        from nmsolve.cli.routing_page import drawn_links, hottest_links
+        from nmsolve.hw.routes import link_loads
+        from nmsolve.hw.routing.loads import route_loads
+
+        mapped, machine = self.found.beside.mapped, self.problem.machine
+        assert self.core is not None
+        if mapped is None:
+            loads = link_loads(self.problem.graph, machine, self.core)
+        else:
+            loads = route_loads(machine, mapped.problem.flows, mapped.routes)
+        return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))
+
+
+def map(
+    graph: GraphLike,
+    machine: MachineLike | None = None,
+    *,
+    objective: str | Sequence[str] = "hops",
+    constraints: ConstraintsLike = (),
+    balance: float | None = None,
+    warm_start: MappingLike | None = None,
+    migration_budget: int | None = None,
+    route: str = "given",
+    prohibit_turns: str | None = None,
+    chips: str | tuple[int, int] | None = None,
+    occupied: Sequence[str | Path] = (),
+    **options: Unpack[MapHow],
+) -> MappingAnswer:
+    """Map ``graph`` onto ``machine``. Return the best mapping found in the time given, and a bound that no mapping beats.
+
+    Parameters
+    ----------
+    graph : a LogicGraph, a file, a NetworkX graph (edge attribute ``weight``, node attributes for resources), a SciPy sparse
+        matrix or a NumPy array (n, n) whose entry [i, j] is what node i sends to node j
+    machine : a preset, ``mesh:RxC``, a machine.toml or a Machine; the one that the graph states if not given
+    objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md), or several in order of priority
+    constraints : pin, region, together, apart, forbid: a file, or objects, or entries as in that file
+    balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
+        states a capacity, 0.03 (0 where there is a core for every node)
+    warm_start : a mapping to start from; repaired if it breaks a rule
+    migration_budget : most nodes that may be on another core than in ``warm_start``
+    route : ``given`` (the machine's own routes), ``joint`` (decided with the mapping; small inputs), ``chosen`` (after it), or a
+        rule: xy, yx, west-first, north-last, negative-first, odd-even
+    prohibit_turns : turns that no route may take: a turn model, a list (WS,EN) or a .json file
+    chips : rows and columns of chips, (rows, columns) or "3x4"
+    occupied : folders of earlier runs whose networks hold a part of the machine
+    options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines`` (names or objects), ``memory``, ``scratch`` and
+        ``observers``, as in :class:`nmsolve.solvers.run.Options`; ``on_event``, called with every :class:`nmsolve.Event` (nothing
+        is printed); ``memory_of``, ``mip_solver`` and ``allocate``, as in :class:`nmsolve.api.how.MapHow`
+
+    Returns
+    -------
+    MappingAnswer
+        ``mapping`` is node -> core, ``solution`` (nodes,) the core of every node; every number was recomputed by the evaluator
+
+    Raises
+    ------
+    InputError : an argument is wrong, or every chosen engine refuses the problem
+    DoesNotFitError : the graph cannot fit, shown by counting
+
+    Notes
+    -----
+    The first Ctrl-C ends the run with its best answer, the second raises KeyboardInterrupt. In a thread that is not the main
+    one Python delivers no signals: the run ends at its time limit.
+
+    Examples
+    --------
+    A ring of four nodes on a mesh of four cores: every message needs one hop, and no mapping can do better.
+
+    >>> import nmsolve
+    >>> ring = nmsolve.LogicGraph.from_edges(4, [0, 1, 2, 3], [1, 2, 3, 0])
+    >>> result = nmsolve.map(ring, "mesh:2x2", time_limit=10)
+    >>> result.status, result.objective, result.bound
+    ('optimal', 4.0, 4.0)
+    """
+    given, own = split(options)
+    how = run_options(given)
+    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
+    o = map_options(
+        how, objective=objective, balance=balance, migration_budget=migration_budget, route=route,
+        prohibit_turns=prohibit_turns, **own,
+    )  # fmt: skip
+    names, _ = objectives_of(o)
+    core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
+    problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
+    with Patience() as patience:
+        found = search_map(run_of(o, problem, core, how, patience), names)
+    if found.trouble is not None:
+        raise found.trouble
+    return MappingAnswer(**values_of(found.result), found=found, source=source, options=o)
+
+
+def map_options(how: RunOptions, objective: str | Sequence[str], **more: Any) -> MapOptions:
+    """Return the options that the command would have, but for files."""
+    scratch = how.get("scratch") or ScratchPlace()
+    engines = how.get("engines")
+    return MapOptions(
+        Path(), objective=objective if isinstance(objective, str) else ",".join(objective), **more,
+        time_limit=repr(float(how.get("time_limit", TIME_LIMIT))), gap=repr(how["gap"]) if how.get("gap") else None,
+        seed=how.get("seed", 0), workers=how.get("workers", 1), scratch=scratch.folder, resume=scratch.resume,
+        engines=None if engines is None else ",".join(names_of(engines)),
+    )  # fmt: skip
+
+
+def run_of(
+    o: MapOptions, problem: MappingProblem, start: IntArray | None, how: RunOptions, patience: Patience
+) -> Run:  # fmt: skip
+    """Return the search for a mapping that these options ask for."""
+    observers = how.get("observers", ())
+    started, limit = how.get("started"), how.get("time_limit", TIME_LIMIT)
+    clock = Clock(time.monotonic() if started is None else started)
+    return Run(o, problem, start, limit, how, patience, clock, Quiet(observers), listen=observers)

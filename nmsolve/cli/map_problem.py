@@ -1,0 +1,134 @@
+"""The problem that the options of ``nmsolve map`` state, and options that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.cli.answer import hint
+from nmsolve.cli.map_routes import require_route
+from nmsolve.cli.map_turns import with_turns
+from nmsolve.cli.pareto import require_front
+from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.solvers.mapping.multi_objective import objective_names
+
+if TYPE_CHECKING:
+    from nmsolve.cli.commands import MapOptions
+    from nmsolve.model.engine import Engine
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.constraints import SideConstraint
+    from nmsolve.model.mapping.migration import Migration
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.types import IntArray
+
+#: A placeholder for a ceiling that is not known yet.
+_ANY_VALUE = 1e30
+
+
+def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | None]:
+    """Return the objectives in their order, and those of the front, if one is asked for.
+
+    Raises
+    ------
+    InputError : an unknown objective, or options that do not go together
+    """
+    require_route(o)
+    _require_allocation(o)
+    names = objective_names(o.objective)
+    front = None if o.pareto is None else require_front(o, objective_names(o.pareto, "--pareto"))
+    many = front is not None or len(names) > 1
+    if o.route == "joint" and many:
+        raise InputError("several objectives with free routes", "--route", "given, or one objective")
+    if o.memory_of is not None and (many or o.route == "joint"):
+        raise InputError(
+            "a store of runs with several objectives or free routes",
+            "--memory-of",
+            "one objective, given routes",
+        )
+    return names, front
+
+
+def state_map(
+    o: MapOptions, graph: LogicGraph, machine: Machine, constraints: Sequence[SideConstraint],
+    start: IntArray | None, engines: Sequence[str | Engine] | None,
+) -> MappingProblem:  # fmt: skip
+    """Return the problem of graph and machine under the options.
+
+    Parameters
+    ----------
+    start : (n,) the mapping that a migration budget counts from
+    engines : those asked for, or None
+
+    Raises
+    ------
+    InputError, DoesNotFitError : options that do not fit the problem; a graph that cannot fit, shown by counting
+    """
+    from nmsolve.hw.magnitude import require_scale
+    from nmsolve.solvers.mapping.api import make_problem
+
+    if o.mip_solver != "highs":
+        from nmsolve.solvers.search.mip import available
+
+        if not available(o.mip_solver):
+            what = f"Pyomo finds no MIP solver called {o.mip_solver!r}"
+            raise InputError(what, "--mip-solver", "highs, or an installed one")
+    if o.route not in ("given", "joint") and machine.distance_matrix is not None:
+        raise InputError("routes on a machine given by a distance matrix", "--route", "given")
+    migration = _migration(o, start)
+    try:
+        problem = make_problem(
+            graph, machine, objective=objective_names(o.objective)[0], constraints=constraints, balance=o.balance,
+            migration=migration,
+        )  # fmt: skip
+    except DoesNotFitError as error:
+        more = "" if "migration budget" in error.what else hint()
+        raise DoesNotFitError(error.what + more, error.where) from None
+    names = objective_names(o.objective if o.pareto is None else o.pareto)
+    for name in names:  # one that comes later must not lose the answers of those before
+        require_scale(replace(problem, objective=name))
+    if engines is not None and len(names) > 1:
+        _require_engines(o, problem, names, engines)
+    if problem.graph.on_disk and len(names) > 1:
+        raise InputError(
+            "several objectives on a graph on disk", "--memory", "a larger --memory, or one objective"
+        )
+    return with_turns(problem, o.prohibit_turns, o.route, names)
+
+
+def _require_engines(
+    o: MapOptions, problem: MappingProblem, names: tuple[str, ...], engines: Sequence[Any]
+) -> None:
+    """Refuse, before the search, engines none of which takes a later objective while earlier ones are held."""
+    from nmsolve.model.mapping.reduce import merge_together
+    from nmsolve.solvers.mapping.auto import chosen
+
+    for k, name in enumerate(names):
+        held = names[:k] if o.pareto is None else [other for other in names if other != name]
+        stage = replace(problem, objective=name, ceilings=tuple((other, _ANY_VALUE) for other in held))
+        if "auto" not in engines:
+            chosen(merge_together(stage).reduced, engines, lambda *_: None)
+
+
+def _require_allocation(o: MapOptions) -> None:
+    """Refuse an unknown ``--allocate``, and one where nothing is planned."""
+    from nmsolve.solvers.mapping.allocation.apply import require_allocation
+
+    if require_allocation(o.allocate) == "fixed":
+        return
+    if o.engines is not None or o.route == "joint":
+        what = "--engines" if o.engines is not None else "--route joint"
+        raise InputError(f"--allocate {o.allocate} beside {what}", "--allocate", "fixed")
+
+
+def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
+    from nmsolve.model.mapping.migration import Migration
+
+    if o.migration_budget is None:
+        return None
+    if start is None:
+        raise InputError(
+            "a migration budget needs a mapping to stay close to", "--migration-budget", "--warm-start FILE"
+        )
+    return Migration.of(start, o.migration_budget)

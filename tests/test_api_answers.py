@@ -1,0 +1,235 @@
+"""Answers of the Python functions: the same as the command's, saved and verified, drawn, tabulated, from scripts and threads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import nmsolve
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def command(*words: object, code: int = 0) -> str:
+    """Run the command, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nmsolve", *map(str, words)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def core_in(folder: Path) -> list[tuple[int, int]]:
+    """The cores in a mapping.json."""
+    content = json.loads((folder / "mapping.json").read_text())
+    return list(zip(content["row"], content["col"], strict=True))
+
+
+@pytest.fixture(scope="module")
+def grid() -> nmsolve.MappingAnswer:
+    """A grid of 16 nodes on four cores, solved to optimality."""
+    return nmsolve.map(nx.grid_2d_graph(4, 4), "mesh:2x2", time_limit=20, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"engines": ["first-fit"], "seed": 3}, ["--engines", "first-fit", "--seed", 3]),
+        ({"engines": ["first-fit"], "objective": "cut", "balance": 0.5},
+         ["--engines", "first-fit", "--objective", "cut", "--balance", 0.5]),
+        ({"engines": ["first-fit"], "route": "xy"}, ["--engines", "first-fit", "--route", "xy"]),
+    ],
+)  # fmt: skip
+def test_the_answer_is_that_of_the_command(
+    options: dict[str, Any], words: list[object], tmp_path: Path
+) -> None:
+    """Same mapping, objective, bound and problem where the time limit does not bind."""
+    mine = nmsolve.map(EXAMPLES / "vision.json", EXAMPLES / "board.toml", time_limit=30, **options)
+    mine.save(tmp_path / "mine")
+    command(
+        "map",
+        EXAMPLES / "vision.json",
+        "-m",
+        EXAMPLES / "board.toml",
+        "-t",
+        30,
+        "--out",
+        tmp_path / "its",
+        *words,
+    )
+    assert core_in(tmp_path / "mine") == core_in(tmp_path / "its")
+    reports = [json.loads((tmp_path / k / "report.json").read_text()) for k in ("mine", "its")]
+    for key in (
+        "status",
+        "objective_name",
+        "objective",
+        "bound",
+        "scores",
+        "seed",
+        "graph",
+        "machine",
+        "routing",
+    ):
+        assert reports[0][key] == reports[1][key], key
+    differ = {k for k, v in reports[1]["inputs"].items() if reports[0]["inputs"][k] != v}
+    assert not differ
+
+
+def test_objectives_in_order_are_those_of_the_command(tmp_path: Path) -> None:
+    """Both prove both optima; which of several optimal mappings they find is left open."""
+    mine = nmsolve.map(EXAMPLES / "first.json", objective=["hops", "max-link"], time_limit=30, seed=2)
+    mine.save(tmp_path / "mine")
+    words = ("--objective", "hops,max-link", "-t", 30, "--seed", 2, "--out", tmp_path / "its")
+    command("map", EXAMPLES / "first.json", *words)
+    reports = [json.loads((tmp_path / k / "report.json").read_text()) for k in ("mine", "its")]
+    assert reports[0]["inputs"]["before"] == reports[1]["inputs"]["before"] == mine.found.more["before"]
+    assert [(r["status"], r["objective"], r["bound"]) for r in reports] == [
+        ("optimal", mine.objective, mine.bound)
+    ] * 2
+    assert nmsolve.verify(tmp_path / "mine")
+
+
+def test_a_saved_answer_passes_the_command_and_its_copy_says_the_same(
+    grid: nmsolve.MappingAnswer, tmp_path: Path
+) -> None:
+    folder = grid.save(tmp_path / "run")
+    names = {p.name for p in folder.iterdir()}
+    assert {
+        "mapping.json",
+        "certificates.json",
+        "events.jsonl",
+        "report.json",
+        "report.html",
+        "inputs",
+    } <= names
+    assert "recomputed" in command("verify", folder, "--bound")
+    assert nmsolve.verify(folder) and grid.verify().words == ()
+    content = json.loads((folder / "report.json").read_text())
+    content["objective"] -= 1
+    (folder / "report.json").write_text(json.dumps(content))
+    found = nmsolve.verify(folder)
+    assert not found and next(c.name for c in found.checks if not c.ok) == "objective"
+
+
+def test_a_machine_as_an_object_is_written_beside_the_answer(tmp_path: Path) -> None:
+    machine = nmsolve.machine(str(EXAMPLES / "board.toml"))
+    graph = nmsolve.load_graph(EXAMPLES / "vision.json")
+    result = nmsolve.map(graph, machine, engines=["first-fit"], time_limit=20)
+    result.save(tmp_path)
+    assert (tmp_path / "inputs" / "machine.toml").exists() and (tmp_path / "inputs" / "graph.json").exists()
+    command("verify", tmp_path, "--bound")
+
+
+def test_a_migration_budget_survives_in_files(grid: nmsolve.MappingAnswer, tmp_path: Path) -> None:
+    start = {node: core ^ 1 if k < 8 else core for k, (node, core) in enumerate(grid.mapping.items())}
+    result = nmsolve.map(
+        nx.grid_2d_graph(4, 4),
+        "mesh:2x2",
+        warm_start=start,
+        migration_budget=4,
+        balance=1.0,
+        time_limit=3,
+        seed=1,
+    )
+    assert sum(result.mapping[v] != start[v] for v in start) <= 4
+    command("verify", result.save(tmp_path / "run"))
+    with pytest.raises(nmsolve.InputError, match="a migration budget needs a mapping"):
+        nmsolve.map(nx.grid_2d_graph(4, 4), "mesh:2x2", migration_budget=4)
+
+
+def test_tables_and_pictures(grid: nmsolve.MappingAnswer, tmp_path: Path) -> None:
+    rows = grid.to_dataframe()
+    assert list(rows.columns) == ["node", "core", "row", "col", "chip"] and len(rows) == 16
+    assert dict(zip(rows.node, rows.core, strict=True)) == grid.mapping
+    assert (rows.row * 2 + rows.col == rows.core).all()
+    assert grid.verify().to_dataframe().ok.all()
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    for kind in ("convergence", "cores", "resources", "links"):
+        figure = grid.plot(kind)
+        for suffix in (".png", ".svg"):
+            figure.savefig(tmp_path / (kind + suffix))
+            assert (tmp_path / (kind + suffix)).stat().st_size > 2000
+    assert dict(matplotlib.rcParams) == before
+    with pytest.raises(nmsolve.InputError, match="one of convergence, cores, resources, links"):
+        grid.plot("lnks")
+
+
+def test_without_pandas_only_tables_are_missing(
+    grid: nmsolve.MappingAnswer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(nmsolve.BackendError, match="pip install pandas"):
+        grid.to_dataframe()
+
+
+def test_nothing_is_printed_and_events_are_heard(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    seen: list[nmsolve.Event] = []
+    graph = nx.grid_2d_graph(3, 3)
+    result = nmsolve.map(
+        graph, "mesh:3x3", objective="hops,max-link", route="chosen", time_limit=4, on_event=seen.append
+    )
+    result.save(tmp_path)
+    assert {"start", "incumbent", "end"} <= {e.kind for e in seen} and result.routing is not None
+    captured = capfd.readouterr()
+    assert captured.out == "" and captured.err == ""
+    assert nmsolve.verify(tmp_path)
+
+
+SCRIPT = """
+import networkx as nx, nmsolve
+result = nmsolve.map(nx.cycle_graph(6), "mesh:2x3", engines=["cpsat"], time_limit=30)
+print(result.status, result.objective, len(result.mapping), result.engines[0].cpu_seconds > 0)
+"""
+
+
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    """Children are processes of their own that do not import the script."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == ["optimal", "6.0", "6", "True"], done.stderr
+
+
+def test_a_thread_of_its_own(tmp_path: Path) -> None:
+    """Python delivers no signals there: everything but Ctrl-C works, children and pictures too."""
+    found: list[Any] = []
+
+    def work() -> None:
+        result = nmsolve.map(nx.cycle_graph(6), "mesh:2x3", engines=["first-fit", "cpsat"], time_limit=30)
+        result.save(tmp_path)
+        found.append((result.status, bool(nmsolve.verify(tmp_path)), (tmp_path / "report.html").exists()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(120)
+    assert found == [("optimal", True, True)]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"objective": "hopps"}, "unknown objective 'hopps'"),
+        ({"objective": ["hops", "hops"]}, "repeat one"),
+        ({"route": "zigzag"}, "unknown routes 'zigzag'"),
+        ({"route": "joint", "objective": "hops,max-link"}, "several objectives with free routes"),
+        ({"allocate": "learned", "engines": ["anneal"]}, "beside --engines"),
+        ({"memory_of": "store.sqlite", "objective": "hops,cut"}, "a store of runs with several objectives"),
+        ({"engines": ["annneal"]}, "did you mean 'anneal'"),
+        ({"time_limit": 0}, "time limit"),
+        ({"gap": -0.5}, "gap"),
+    ],
+)
+def test_options_are_refused_as_on_the_command_line(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(nmsolve.InputError, match=words):
+        nmsolve.map(np.ones((4, 4)), "mesh:2x2", **more)
