@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nmsolve.api.checks import Verification, score, verify
+    from nmsolve.api.explain import Explained, explain
+    from nmsolve.api.fronts import ParetoFront, pareto
+    from nmsolve.api.gap import gap
     from nmsolve.api.mapping import MappingAnswer, map
     from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
@@ -37,20 +40,25 @@ _HOME = {
     "Bound": ("nmsolve.model.bound", "Bound"),
     "DoesNotFitError": ("nmsolve.model.errors", "DoesNotFitError"),
     "Event": ("nmsolve.model.bound", "Event"),
+    "Explained": ("nmsolve.api.explain", "Explained"),
     "InputError": ("nmsolve.model.errors", "InputError"),
     "LogicGraph": ("nmsolve.model.graph", "LogicGraph"),
-    "MappingAnswer": ("nmsolve.api.mapping", "MappingAnswer"),
     "Machine": ("nmsolve.model.machine", "Machine"),
+    "MappingAnswer": ("nmsolve.api.mapping", "MappingAnswer"),
     "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
+    "ParetoFront": ("nmsolve.api.fronts", "ParetoFront"),
     "Result": ("nmsolve.model.bound", "Result"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
     "Verification": ("nmsolve.api.checks", "Verification"),
     "assign": ("nmsolve.solvers.assignment.api", "assign"),
+    "explain": ("nmsolve.api.explain", "explain"),
+    "gap": ("nmsolve.api.gap", "gap"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
     "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
     "load_tasks": ("nmsolve.model.schedule.files", "load_schedule"),
     "machine": ("nmsolve.hw.machines", "load_machine"),
     "map": ("nmsolve.api.mapping", "map"),
+    "pareto": ("nmsolve.api.fronts", "pareto"),
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
     "schedule": ("nmsolve.solvers.schedule.api", "schedule"),
@@ -63,20 +71,25 @@ __all__ = [
     "Bound",
     "DoesNotFitError",
     "Event",
+    "Explained",
     "InputError",
     "LogicGraph",
     "Machine",
     "MappingAnswer",
     "NmsolveError",
+    "ParetoFront",
     "Result",
     "SideConstraint",
     "Verification",
     "assign",
+    "explain",
+    "gap",
     "load_graph",
     "load_model",
     "load_tasks",
     "machine",
     "map",
+    "pareto",
     "processors",
     "save_graph",
     "schedule",

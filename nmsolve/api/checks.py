@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.api.answers import Answer, table
 from nmsolve.api.inputs import MachineLike, MappingLike, core_of, source_of
@@ -16,6 +16,9 @@ from nmsolve.cli.verdict import words_behind
 from nmsolve.hw.scores import score as score_mapping
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
+
+if TYPE_CHECKING:
+    from nmsolve.api.fronts import ParetoFront
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def score(
 
 
 def verify(
-    answer: Answer[Any] | str | Path, *, bound: bool = True, graph: str | Path | None = None,
+    answer: Answer[Any] | ParetoFront | str | Path, *, bound: bool = True, graph: str | Path | None = None,
     machine: str | None = None, routes: str | Path | None = None,
 ) -> Verification:  # fmt: skip
     """Check an answer independently, from files alone: rules, objective, gap, routes, deadlock freedom, bounds.

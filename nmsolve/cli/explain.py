@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     )
     from nmsolve.cli.schedule_options import ExplainScheduleOptions
     from nmsolve.model.assignment.assignment import Assignment
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
@@ -191,12 +194,20 @@ def run_explain_schedule(o: ExplainScheduleOptions) -> int:
 def _load(o: ExplainOptions) -> MappingProblem:
     """Return the problem as stated, whether it can be solved or not."""
     from nmsolve.model.mapping.constraints_file import load_constraints
-    from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 
     graph, machine = instance(o.graph, o.machine, o.chips, None, o.occupied or ())
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
-    limit = default_node_limit(graph, machine, o.balance) if machine.usable.any() else None
-    return MappingProblem(graph, machine, "cut", constraints, limit)
+    return problem_to_explain(graph, machine, constraints, o.balance)
+
+
+def problem_to_explain(
+    graph: LogicGraph, machine: Machine, constraints: Sequence[SideConstraint], balance: float | None
+) -> MappingProblem:
+    """Return the problem of these limits, whether it can be solved or not."""
+    from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
+
+    limit = default_node_limit(graph, machine, balance) if machine.usable.any() else None
+    return MappingProblem(graph, machine, "cut", tuple(constraints), limit)
 
 
 def _explained(
@@ -205,16 +216,11 @@ def _explained(
 ) -> int:  # fmt: skip
     """Look for a solution or a conflict, write it, and say it; the exit code."""
     from nmsolve.model.files import write_atomic
-    from nmsolve.solvers.search.conflict import recheck_conflict, smallest_conflict
 
     limit = opt.seconds(o.time_limit)
     if o.out is not None:
         prepare_file(o.out)
-    with Patience() as patience:
-        found = smallest_conflict(limits, FIND_PART * limit, o.seed)
-        confirmed = None
-        if found.conflict is not None and not patience.asked:
-            confirmed = recheck_conflict(limits, found.conflict.certificate, (1 - FIND_PART) * limit)
+    found, confirmed = find_conflict(limits, limit, o.seed)
     if o.out is not None and found.solution is not None:
         write(o.out, found.solution)
     elif o.out is not None and found.conflict is not None:
@@ -223,6 +229,18 @@ def _explained(
     text = "" if found.solution is None else describe(found.solution)
     tell(o.json, [_as_json(found, confirmed, words, out)], _as_text(found, confirmed, words, text, out))
     return {"feasible": OK, "infeasible": INFEASIBLE, "unknown": UNKNOWN}[found.status]
+
+
+def find_conflict(limits: Limits[S], seconds: float, seed: int) -> tuple[Explanation[S], bool | None]:
+    """Look for a solution or a smallest conflict; the latter is confirmed by a second program, or None: it could not tell."""
+    from nmsolve.solvers.search.conflict import recheck_conflict, smallest_conflict
+
+    with Patience() as patience:
+        found = smallest_conflict(limits, FIND_PART * seconds, seed)
+        confirmed = None
+        if found.conflict is not None and not patience.asked:
+            confirmed = recheck_conflict(limits, found.conflict.certificate, (1 - FIND_PART) * seconds)
+    return found, confirmed
 
 
 def _as_json(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,12 @@ def run_gap(o: GapOptions) -> int:
     limit = opt.seconds(o.time_limit)
     how = opt.search(o, time_limit=limit)
     loaded = load_answer(o, o.memory)
-    problem = _problem(o, loaded)
+    problem = gap_problem(o, loaded)
     require_feasible(MappingTask(problem, loaded.core), problem.graph.name)
     known = _known(o, loaded, problem)
+    if known:
+        best = max((b.value for b in known if b.scope == "full"), default=None)
+        print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
     prepare_folder(o.out)
     inputs = _inputs(o, loaded, problem)
     with Patience(clock.end(limit)) as patience:
@@ -132,7 +136,7 @@ def _refuse(given: dict[str, object], what: str = "an option for mappings only",
             raise InputError(what, option, why)
 
 
-def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
+def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
     """Return the problem as the options state it, else as the report beside the mapping does."""
     from dataclasses import replace
 
@@ -153,17 +157,19 @@ def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
 
 def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
     """Return bounds from before: those beside the mapping, and those of an earlier run into the same folder."""
-    known: list[Bound] = []
     beside = [loaded.folder] if loaded.report is not None else []
-    for folder in dict.fromkeys([*(f.resolve() for f in beside), o.out.resolve()]):
+    return known_in([*beside, o.out], problem)
+
+
+def known_in(folders: Sequence[Path], problem: MappingProblem) -> list[Bound]:
+    """Return the bounds of this problem in the certificates of ``folders``, as far as there are any."""
+    known: list[Bound] = []
+    for folder in dict.fromkeys(f.resolve() for f in folders):
         path = folder / "certificates.json"
         if path.exists():
             about, bounds = load_certificates(path)
             if about == problem.hash:
                 known += bounds
-    if known:
-        best = max((b.value for b in known if b.scope == "full"), default=None)
-        print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
     return known
 
 

@@ -19,6 +19,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from nmsolve.cli.commands import AssignOptions, MapOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.front_kinds import FrontKind
     from nmsolve.cli.loading import Held
@@ -30,6 +32,17 @@ if TYPE_CHECKING:
     #: The options of a command that has fronts.
     Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions | ScheduleOptions
 
+Pair = tuple[float, float]
+#: What :func:`nmsolve.cli.pictures.pareto` draws.
+_Drawn = tuple[
+    tuple[str, str],
+    list[Pair],
+    list[bool],
+    list[Pair],
+    Pair,
+    tuple[float | None, float | None],
+    tuple[str, str],
+]
 #: Possible file names of a front.
 FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json", "earlier.json")
 #: Most points of a front: each takes two searches, however little time is left.
@@ -167,7 +180,16 @@ def _proof(point: Point[Any]) -> str:
 
 def draw_front(front: Front[Any], units: Mapping[str, str]) -> str:
     """SVG: points (filled where proved), the staircase of what they dominate, dominated points, ideal point, bounds."""
-    return pictures.pareto(
+    return pictures.pareto(*_drawn(front, units))
+
+
+def picture_of(front: Front[Any], units: Mapping[str, str]) -> Figure:
+    """Return the same as a figure."""
+    return pictures.pareto.figure(*_drawn(front, units))
+
+
+def _drawn(front: Front[Any], units: Mapping[str, str]) -> _Drawn:
+    return (
         front.names,
         [p.values for p in front.points],
         [p.proven for p in front.points],
