@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup warm map test lint bench benchmarks clean
 
 help:
-	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto Loihi"
+	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto 64 cores"
 	@echo "make test   set up, then run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  rerun the figures of the README (see bench/README.md)"
@@ -31,14 +31,15 @@ help:
 
 setup: .venv/ready
 
-# Compiles the numba kernels once; they are cached beside the sources.
+# Compiles all numba kernels once; they are cached beside the sources.
 warm: setup
 	$(BIN)/nmsolve doctor --warm
 
-map: warm
+# Kernels are compiled when they are first needed, and cached.
+map: setup
 	@mkdir -p runs
 	$(BIN)/nmsolve generate microcircuit --scale 0.05 --seed 1 --out runs/microcircuit.json
-	$(BIN)/nmsolve map runs/microcircuit.json --machine loihi1 --time-limit 30 --seed 1 --out runs/microcircuit
+	$(BIN)/nmsolve map runs/microcircuit.json --machine mesh:8x8 --balance 0.1 --time-limit 30 --seed 1 --out runs/microcircuit
 
 # A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
 test: warm .venv/learn

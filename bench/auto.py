@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmsolve.hw.machines import load_machine
+from nmsolve.model import clock
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
@@ -102,20 +101,10 @@ class Reached(NamedTuple):
     bound: float | None
 
 
-def _count_cpu() -> None:
-    """From now on the clock of this process counts its CPU seconds."""
-    wall = time.monotonic
-    for module in list(sys.modules.values()):
-        if module is time or (
-            module.__name__.startswith("nmsolve") and vars(module).get("monotonic") is wall
-        ):
-            module.monotonic = time.process_time
-
-
 def _run(problem: MappingProblem, engines: Sequence[str] | None, seconds: float, pipe: Connection) -> None:
     """One run, in a process of its own."""
     if not small(problem):
-        _count_cpu()
+        clock.count_cpu()
     result = solve(problem, time_limit=seconds, engines=engines, seed=1)
     pipe.send(Reached(result.objective, result.bound))
 

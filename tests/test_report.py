@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nmsolve.cli.html import render_html, resource_table
+from nmsolve.cli.html import populations, render_html, resource_table
 from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
 from nmsolve.cli.pictures import SHARE, core_use
 from nmsolve.cli.progress import ProgressTable, amount, event_to_json, number, percent
@@ -46,6 +46,39 @@ def small_result(problem: MappingProblem) -> Result:
         "feasible", "time", "hops", core, value, 2.0, (value - 2) / value, (Bound(2.0, "star"),), scores=scores,
         events=events, wall_seconds=1.0, cpu_seconds=0.9, memory_peak=2**40,
     )  # fmt: skip
+
+
+def test_populations_are_what_ids_have_before_their_last_slash() -> None:
+    """They are drawn if every node has one and there are not too many; without them the page has no such picture."""
+    named = [f"{p}/{k}" for p in ("L4/E", "L4/I", "L5") for k in range(3)]
+    problem = MappingProblem(
+        LogicGraph.from_edges(9, [0], [1], ids=named), load_machine("mesh:2x2"), "hops", (), 3
+    )
+    of, names = populations(problem.graph)
+    assert names == ["L4/E", "L4/I", "L5"]
+    assert of.tolist() == [0] * 3 + [1] * 3 + [2] * 3
+    core = np.array([0, 0, 1, 1, 1, 3, 3, 3, 3])
+    result = Result(
+        "feasible",
+        "time",
+        "hops",
+        core,
+        1.0,
+        0.0,
+        1.0,
+        (),
+        scores=score(problem.graph, problem.machine, core),
+    )
+    page = render_html(problem, result, build_report(problem, result, [], {}), "nmsolve verify x")
+    assert ">L4/I<" in page
+    assert "Which population sits where" in page
+    without = small_problem()
+    result = small_result(without)
+    page = render_html(without, result, build_report(without, result, [], {}), "nmsolve verify x")
+    assert "population" not in page
+    many = [f"{k}/0" for k in range(11)]
+    for ids in ([*named[:8], "odd"], [f"one/{k}" for k in range(9)], many, list(range(9))):
+        assert populations(LogicGraph.from_edges(len(ids), [0], [1], ids=ids))[1] == []
 
 
 def test_equal_input_draws_equal_bytes() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from nmsolve.model.bound import Event
+from nmsolve.model.clock import now
 from nmsolve.solvers.run import RunOptions
 
 #: Seconds of a search if nothing is said.
@@ -44,7 +44,7 @@ def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
     for name in given:
         if name not in known:
             raise TypeError(f"got an unexpected keyword argument {name!r}")
-    how: Any = {"started": time.monotonic(), "time_limit": time_limit, **given}
+    how: Any = {"started": now(), "time_limit": time_limit, **given}
     on_event = how.pop("on_event", None)
     if on_event is not None:
         how["observers"] = [*how.get("observers", ()), on_event]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +26,7 @@ from nmsolve.cli.console import Quiet
 from nmsolve.cli.map_problem import objectives_of, state_map
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.patience import Patience
+from nmsolve.model.clock import now
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.types import IntArray
@@ -239,5 +239,5 @@ def run_of(
     """Return the search for a mapping that these options ask for."""
     observers = how.get("observers", ())
     started, limit = how.get("started"), how.get("time_limit", TIME_LIMIT)
-    clock = Clock(time.monotonic() if started is None else started)
+    clock = Clock(now() if started is None else started)
     return Run(o, problem, start, limit, how, patience, clock, Quiet(observers), listen=observers)

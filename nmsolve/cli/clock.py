@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
-#: Wall clock (``time.monotonic()``) at start-up. Read it only through this module: tests set it for each call.
-STARTED = time.monotonic()
+from nmsolve.model.clock import now
+
+#: When the command began (``now()``). Read it only through this module: tests set it for each call.
+STARTED = now()
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The time of one run that began at ``started`` (``time.monotonic()``)."""
+    """The time of one run that began at ``started`` (``now()``)."""
 
     started: float
 
     def spent(self) -> float:
         """Return seconds since the run began."""
-        return time.monotonic() - self.started
+        return now() - self.started
 
     def end(self, limit: float) -> float:
-        """``time.monotonic()`` at which a limit of ``limit`` seconds expires."""
+        """``now()`` at which a limit of ``limit`` seconds expires."""
         return self.started + limit
 
     def left(self, limit: float, least: float = 0.1) -> float:
@@ -39,7 +40,7 @@ def spent() -> float:
 
 
 def end(limit: float) -> float:
-    """``time.monotonic()`` at which a limit of ``limit`` seconds expires."""
+    """``now()`` at which a limit of ``limit`` seconds expires."""
     return of_command().end(limit)
 
 

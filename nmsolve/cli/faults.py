@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ from nmsolve.cli.answer import INTERRUPTED, OK, UNKNOWN, Answer, as_json, last_w
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent
+from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -241,12 +241,12 @@ class _Progress:
         self._worst = max(self._worst, trial.max_link or 0.0)
         if self._json:
             print(json.dumps({"type": "trial", **asdict(trial)}), flush=True)
-        now, done = time.monotonic(), trial.number + 1
-        if now - self._last < BEAT and done < self._trials:
+        moment, done = now(), trial.number + 1
+        if moment - self._last < BEAT and done < self._trials:
             return
         if not self._last:
             print(f"{'trials':>13}  {'lost':>6}  {'moved':>6}  {'worst max-link':>16}", file=sys.stderr)
-        self._last = now
+        self._last = moment
         print(
             f"{done:6} of {self._trials:<4}  {self._lost:6}  {self._moved:6}  {number(self._worst):>16}",
             file=sys.stderr, flush=True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.cli import pictures
+from nmsolve.cli.drawing import PALETTE
 from nmsolve.cli.page import fill
 from nmsolve.cli.pictures import SHARE
 from nmsolve.cli.progress import number
@@ -15,6 +16,7 @@ from nmsolve.cli.report import Report, in_words, routing_words
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.routing.compute import compute_energy
 from nmsolve.model.bound import Result
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
@@ -48,7 +50,7 @@ def render_html(
     -----
     Equal problem, result and report give equal bytes.
     """
-    images = dict.fromkeys(("link_loads", "convergence", "core_use", "resource_use"), "")
+    images = dict.fromkeys(("link_loads", "convergence", "core_use", "populations", "resource_use"), "")
     hottest: list[dict[str, Any]] = []
     caption = "No mapping to draw."
     if drawn and result.core is not None and mapped is None:
@@ -61,6 +63,11 @@ def render_html(
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = core_share(names, used, limits)
         images["core_use"] = pictures.core_use(problem.machine, share, label)
+        of, kinds = populations(problem.graph)
+        if kinds:
+            amounts = np.zeros((problem.machine.size, len(kinds)), np.int64)
+            np.add.at(amounts, (result.core, of), 1)
+            images["populations"] = pictures.populations(problem.machine, amounts, kinds)
         images["resource_use"] = pictures.resource_use(names, used, limits, problem.machine.usable)
     sections: dict[str, Any] = {"routing": None, "energy": None}
     if drawn and mapped is not None and result.core is not None:
@@ -84,6 +91,20 @@ def render_html(
         else "XY routes, with detours round dead links",
         verify_command=verify_command,
     )
+
+
+def populations(graph: LogicGraph) -> tuple[IntArray, list[str]]:
+    """Return (n,) the population of every node, and their names: what stands before the last ``/`` in the ids of its nodes.
+
+    No names where nodes have no such ids, or there are too many populations to tell apart by colour.
+    """
+    ids = graph.ids or ()
+    before = [name.rpartition("/")[0] for name in ids if isinstance(name, str)]
+    names = list(dict.fromkeys(before))
+    if len(before) < graph.n or "" in names or not 2 <= len(names) <= len(PALETTE):
+        return np.empty(0, np.int64), []
+    place = {name: k for k, name in enumerate(names)}
+    return np.array([place[name] for name in before]), names
 
 
 def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], IntArray, list[Limit]]:

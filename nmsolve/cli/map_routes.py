@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.hw.turns import RULES
 from nmsolve.model.bound import gap
+from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: flo
     asked = RoutingProblem(problem.machine, flows, turns=problem.turns)
     with run.console.watching() as observers:
         found = route(
-            asked, time_limit=seconds, started=time.monotonic(), seed=run.o.seed, workers=run.o.workers,
+            asked, time_limit=seconds, started=now(), seed=run.o.seed, workers=run.o.workers,
             memory=run.memory, observers=observers,
         )  # fmt: skip
     return None if found.solution is None else chosen_part(asked, found)

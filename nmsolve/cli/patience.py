@@ -6,11 +6,11 @@ import math
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 
+from nmsolve.model import clock
 from nmsolve.model.host.processes import ALARMS
 from nmsolve.solvers.search.stop import Stop, stopping
 
@@ -45,7 +45,7 @@ class Patience:
 
     Parameters
     ----------
-    limit : ``time.monotonic()`` at which the time limit ends; never if not given
+    limit : ``clock.now()`` at which the time limit ends; never if not given
     """
 
     def __init__(self, limit: float = math.inf) -> None:
@@ -70,7 +70,7 @@ class Patience:
     def left(self) -> float:
         """Return seconds that optional things may still take; not above 0 if time is up."""
         asked_at = math.inf if self._stop.asked_at is None else self._stop.asked_at
-        return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - time.monotonic()
+        return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - clock.now()
 
     @contextmanager
     def optional(self, least: float = 0.0) -> Iterator[None]:
@@ -80,11 +80,11 @@ class Patience:
         """
         in_main = threading.current_thread() is threading.main_thread()
         asked = self.asked
-        end = time.monotonic() + max(least, self.left())
-        left = end - time.monotonic()
+        end = clock.now() + max(least, self.left())
+        left = end - clock.now()
         if left <= 0:
             raise OutOfTime
-        cut = _Cut(_imports(sys._getframe()))
+        cut = _Cut(_imports(sys._getframe()), end)
         alarm = in_main and ALARMS
         before = signal.signal(signal.SIGALRM, cut.off) if alarm else None
         try:
@@ -96,7 +96,7 @@ class Patience:
                     raise OutOfTime
             yield
         except Exception:
-            if time.monotonic() >= end or (self.asked and not asked):
+            if clock.now() >= end or (self.asked and not asked):
                 raise OutOfTime from None
             raise
         finally:
@@ -108,11 +108,13 @@ class Patience:
 
 
 class _Cut:
-    """Raises OutOfTime in the main thread, but never inside an import that began after ``imports`` others."""
+    """Raises OutOfTime in the main thread, but never inside an import that began after ``imports`` others; without a request
+    not before ``end`` (``clock.now()``, which stands still while kernels are compiled, as alarms do not).
+    """
 
-    def __init__(self, imports: int) -> None:
-        self._imports = imports
-        self.over = False
+    def __init__(self, imports: int, end: float) -> None:
+        self._imports, self._end = imports, end
+        self.over = self.asked = False
 
     def after(self, seconds: float) -> None:
         """Ask for the end this many seconds from now, where the system can."""
@@ -123,6 +125,10 @@ class _Cut:
         """Ask for the end now, or when the import is done; a handler of signals."""
         if self.over:
             return
+        if number == signal.SIGALRM and not self.asked and clock.now() < self._end:
+            self.after(max(AGAIN, self._end - clock.now()))
+            return
+        self.asked = self.asked or number != signal.SIGALRM
         importing = _imports(frame) > self._imports
         self.after(AFTER_IMPORT if importing else AGAIN)
         if not importing:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nmsolve.cli.drawing import (
+    EMPTY,
     FAINT,
     INK,
     PALETTE,
@@ -30,6 +31,8 @@ SHARE = "share of the limit"
 LINK_LOAD = "traffic per step on the link"
 #: Above this many links a vector drawing only makes the file large; they are drawn as pixels then.
 VECTOR_LINKS = 3000
+#: Stripes that a core is drawn as in :func:`populations`, and most cores that are set apart by lines.
+STRIPES, GRIDDED = 24, 1024
 
 
 @Picture
@@ -54,6 +57,39 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> Drawn:
         figure.legend(loc="outside lower left", frameon=False, ncols=2)
     figure.colorbar(image, ax=ax, label=label, format=PercentFormatter(1.0) if label == SHARE else None)
     return figure, "core use"
+
+
+@Picture
+def populations(machine: Machine, amounts: IntArray, names: Sequence[str]) -> Drawn:
+    """Draw which population sits where: every core a square, divided among populations by their nodes on it.
+
+    Parameters
+    ----------
+    amounts : (cores, populations) nodes; as many populations as :data:`PALETTE` has colours, at most
+    names : of the populations
+    """
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    total = amounts.sum(axis=1)
+    ends = np.cumsum(amounts, axis=1) / np.maximum(total, 1)[:, None]
+    middles = (np.arange(STRIPES) + 0.5) / STRIPES
+    stripe = (middles[None, :, None] > ends[:, None, :]).sum(axis=2).astype(float)
+    stripe[(total == 0) | ~machine.usable] = np.nan
+    figure, ax = new_figure(*board_size(machine))
+    colours = ListedColormap(PALETTE[: len(names)]).with_extremes(bad=EMPTY)
+    ax.imshow(
+        stripe.reshape(machine.rows, machine.cols * STRIPES), cmap=colours, vmin=-0.5, vmax=len(names) - 0.5,
+        extent=(-0.5, machine.cols - 0.5, machine.rows - 0.5, -0.5), interpolation="nearest",
+    )  # fmt: skip
+    draw_board(ax, machine)
+    ax.set_xticks(np.arange(machine.cols + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(machine.rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", lw=1.0 if machine.size <= GRIDDED else 0.0)
+    ax.tick_params(which="minor", length=0)
+    handles = [Patch(color=colour, label=name) for colour, name in zip(PALETTE, names, strict=False)]
+    figure.legend(handles=handles, loc="outside right upper", frameon=False)
+    return figure, "populations"
 
 
 @Picture

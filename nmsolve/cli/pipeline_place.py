@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
 from nmsolve.cli.map_answer import say, write_answer
 from nmsolve.cli.progress import watching
+from nmsolve.model import clock
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import PipelineOptions
@@ -27,7 +27,7 @@ FOLDER, GRAPH = "placement", "tiles.json"
 def place_tiles(
     o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, run: str, patience: Patience
 ) -> int:  # fmt: skip
-    """Map one tile to each core until ``until`` (``time.monotonic()``) and write what ``nmsolve map`` writes, signed ``run``;
+    """Map one tile to each core until ``until`` (``clock.now()``) and write what ``nmsolve map`` writes, signed ``run``;
     returns the exit code.
 
     Raises
@@ -49,7 +49,7 @@ def place_tiles(
     problem = MappingProblem(graph, given.machine, objective, (), node_limit=1)
     require_fit(problem)
     print(f"\nplacing {graph.n:,} tiles on {given.machine.name}", file=sys.stderr)
-    seconds = max(LEAST, until - time.monotonic())
+    seconds = max(LEAST, until - clock.now())
     with watching(o.json) as observers:
         result = solve(
             problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers,

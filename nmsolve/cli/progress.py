@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Event, gap
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
+#: Seconds of compiling kernels from which on a person is told.
+LONG = 1.0
 #: How figures are written: steps of a thousand from the unit of the objective.
 SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
 #: Digits of a figure in the table, so that small steps show.
@@ -69,19 +71,20 @@ class ProgressTable:
         self._stream = stream
         self._units, self._unit = list(units), ""
         self._lock = threading.Lock()
-        self._started = time.monotonic()
+        self._started = clock.now()
         self._offset = 0.0
         self._last_line = -HEARTBEAT
         self._state: Standing = NOTHING
         self._pending = ""
         self._header = False
+        self._before, self._tell_at = clock.stood(), LONG
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
 
     def __call__(self, event: Event) -> None:
         with self._lock:
-            self._offset = event.seconds - (time.monotonic() - self._started)
+            self._offset = event.seconds - (clock.now() - self._started)
             objective, bound, _ = self._state
             if event.kind == "start":
                 self._start(event)
@@ -126,6 +129,7 @@ class ProgressTable:
     def _beat(self) -> None:
         while not self._stop.wait(0.25):
             with self._lock:
+                self._tell_compiling()
                 now = self._now()
                 quiet = now - max(
                     self._last_line, 0.0
@@ -133,8 +137,20 @@ class ProgressTable:
                 if (self._pending and now - self._last_line >= QUIET) or quiet >= HEARTBEAT:
                     self._line(self._pending, now)
 
+    def _tell_compiling(self) -> None:
+        """Say what keeps the search waiting."""
+        seconds = clock.stood() - self._before
+        if clock.stands() and seconds >= self._tell_at:
+            self._tell_at = seconds + HEARTBEAT
+            self._print_header()
+            print(
+                f"{self._now():8.1f}s  ! compiling kernels, once: {seconds:.0f} s so far",
+                file=self._stream,
+                flush=True,
+            )
+
     def _now(self) -> float:
-        return time.monotonic() - self._started + self._offset
+        return clock.now() - self._started + self._offset
 
     def _print_header(self) -> None:
         if not self._header:

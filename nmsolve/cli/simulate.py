@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from nmsolve.cli.commands import SimulateOptions
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.simulate_report import Runs, Says, build, simulated_words
 from nmsolve.cli.simulate_setting import Setting, setting_of
+from nmsolve.model.clock import now
 
 if TYPE_CHECKING:
     from nmsolve.hw.noc import Saturation
@@ -54,10 +54,10 @@ def run_simulate(o: SimulateOptions) -> int:
 def _runs(
     o: SimulateOptions, setting: Setting, end: float, say: Says, stop: Callable[[], bool]
 ) -> tuple[Saturation | None, Runs]:
-    """Return what is simulated until ``end`` (``time.monotonic()``); the edge of saturation for a sweep."""
+    """Return what is simulated until ``end`` (``now()``); the edge of saturation for a sweep."""
     from nmsolve.hw.noc import saturation, simulate
 
-    left = max(0.1, end - time.monotonic())
+    left = max(0.1, end - now())
     if o.sweep:
         assert setting.traffic_at is not None
         edge = saturation(
@@ -79,7 +79,7 @@ def _curve(
     """Return runs at loads below saturation."""
     from nmsolve.hw.noc import latency_curve
 
-    left = deadline - time.monotonic()
+    left = deadline - now()
     if setting.traffic_at is None or math.isnan(stable) or left <= 0:
         return []
     found = latency_curve(

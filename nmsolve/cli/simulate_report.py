@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import msgspec
 import numpy as np
 
 from nmsolve import __version__
+from nmsolve.model import clock
 from nmsolve.model.types import FloatArray
 
 if TYPE_CHECKING:
@@ -233,11 +233,11 @@ class Says:
     """Progress on standard error."""
 
     def __init__(self) -> None:
-        self._last, self._header = time.monotonic(), False
+        self._last, self._header = clock.now(), False
 
     def progress(self, p: Progress) -> None:
         """Print a line every two seconds."""
-        now = time.monotonic()
+        now = clock.now()
         if now - self._last < QUIET:
             return
         self._last = now

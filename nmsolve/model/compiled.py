@@ -6,6 +6,7 @@
   array go without. (Small kernels that take their state whole run twice as fast.)
 * Numba makes a version for every width of whole numbers and for every constant in a call. One for 64 bits serves them all.
 * What a decorator leaves open a kernel takes over from the one that calls it first: its results would depend on who that is.
+* While numba compiles, the clock of :mod:`nmsolve.model.clock` stands still.
 """
 
 from __future__ import annotations
@@ -14,10 +15,47 @@ from collections.abc import Callable
 from typing import Any
 
 from numba.core import config
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.event import Event, Listener, register
 from numba.core.registry import CPUDispatcher
 from numba.core.types import Integer, int64, unliteral  # type: ignore[attr-defined]
 
+from nmsolve.model import clock
 from nmsolve.model.kernel_cache import KernelCache
+
+
+class _Uncounted(Listener):  # type: ignore[misc]
+    """Holds the clock from the moment that numba begins to compile until what it made is in the cache.
+
+    What comes from the cache costs time. One thread compiles at a time: numba has a lock for it.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._held = 0, False
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._held and not self._depth:
+            self._held = False
+            clock.go_on()
+
+    def on_start(self, event: Event) -> None:
+        """Numba begins to compile a kernel, or what it needs for one."""
+        self.__enter__()
+        if not self._held:
+            self._held = True
+            clock.hold()
+
+    def on_end(self, event: Event) -> None:
+        """It is through."""
+        self.__exit__()
+
+
+_UNCOUNTED = _Uncounted()
+register("numba:compile", _UNCOUNTED)
 
 
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
@@ -29,7 +67,8 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile for these types of arguments, or those that stand for them."""
-        return super().compile(tuple(map(_general, sig)) if isinstance(sig, tuple) else sig)
+        with global_compiler_lock, _UNCOUNTED:
+            return super().compile(tuple(map(_general, sig)) if isinstance(sig, tuple) else sig)
 
 
 def _general(kind: Any) -> Any:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from nmsolve.model import clock
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.host.memory import confine
 from nmsolve.model.host.processes import ASKING, CPU_TIME_UP, FORKS, die_with
@@ -36,7 +37,7 @@ MEMORY, MEMORY_PER_BYTE = 2**30, 64
 #: Seconds for work on any file, and for every byte of it (2 s per MB).
 SECONDS, SECONDS_PER_BYTE = 20.0, 2e-6
 
-#: ``time.monotonic()`` at which all reading must be done; see :func:`read_by`.
+#: ``clock.now()`` at which all reading must be done; see :func:`read_by`.
 _last_moment = math.inf
 
 
@@ -65,14 +66,14 @@ class Allowance:
 
 
 def read_by(moment: float = math.inf) -> None:
-    """Require that reading is done by ``moment`` (``time.monotonic()``): the command's time limit."""
+    """Require that reading is done by ``moment`` (``clock.now()``): the command's time limit."""
     global _last_moment
     _last_moment = moment
 
 
 def time_left() -> float:
     """Return seconds until reading must be done."""
-    return max(0.0, _last_moment - time.monotonic())
+    return max(0.0, _last_moment - clock.now())
 
 
 def one_reply(work: Callable[[], Reply], path: str | Path, allowance: Allowance | None = None) -> Reply:
@@ -198,11 +199,11 @@ class _Source:
         data = bytearray(size)
         view, at = memoryview(data), 0
         while at < size:
-            start = time.monotonic()
+            start = clock.now()
             patience = min(self.allowance.seconds - self.waited, time_left())
             if patience <= 0 or not select.select([self.pipe], [], [], patience)[0]:
                 raise _too_long(self.path, self.allowance)
-            self.waited += time.monotonic() - start
+            self.waited += clock.now() - start
             count = os.readv(self.pipe, [view[at:]])
             if count == 0:
                 return bytearray()

@@ -6,11 +6,11 @@ models and checks are those of single objectives.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Ceilings, Result, Stage, meets
 from nmsolve.model.errors import InputError
 
@@ -102,12 +102,12 @@ def lexicographic(
     Objectives that are not proved optimal are held at the best value found, so later stages are optimal only with
     respect to that.
     """
-    end = time.monotonic() + seconds
+    end = clock.now() + seconds
     out: list[tuple[Stage, Result[S]]] = []
     start: S | None = None
     ceilings: Ceilings = ()
     for k, name in enumerate(names):
-        share = max(0.1, (end - time.monotonic()) / (len(names) - k))
+        share = max(0.1, (end - clock.now()) / (len(names) - k))
         tell(name, ceilings, share)
         stage, result = objectives.minimise(name, ceilings, share, start)
         out.append((stage, result))
@@ -157,7 +157,7 @@ class _Search(Generic[S]):
         self, objectives: Objectives[S], names: tuple[str, str], seconds: float, points: int, tell: Tell
     ) -> None:
         self.objectives, self.names, self.tell = objectives, names, tell
-        self.end, self.left = time.monotonic() + seconds, points
+        self.end, self.left = clock.now() + seconds, points
         self.found: list[Point[S]] = []
         self.bounds: list[float | None] = [None, None]
         self.stages: list[Stage] = []
@@ -177,7 +177,7 @@ class _Search(Generic[S]):
 
     def point(self, k: int, ceiling: float | None, start: S | None) -> Point[S] | None:
         """Return the least objective ``k`` under a ceiling on the other, then least other objective at that value."""
-        share = max(0.2, (self.end - time.monotonic()) / max(1, self.left))
+        share = max(0.2, (self.end - clock.now()) / max(1, self.left))
         self.left -= 1
         if ceiling is not None and self._known(ceiling):
             return None

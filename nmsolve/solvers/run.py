@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, TypedDict, TypeVar
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.model.errors import InputError
@@ -26,6 +27,8 @@ S = TypeVar("S")
 RESERVE_PART, RESERVE = 0.03, 0.5
 #: Part of the time after which no more than one of the bounds known before is re-checked.
 KNOWN = 0.3
+#: Least seconds of compiling that are worth a note.
+NOTICED = 1.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Options:
 
     Attributes
     ----------
-    time_limit : wall seconds, from ``started`` (``time.monotonic()``; now if not given) on
+    time_limit : wall seconds, from ``started`` (``clock.now()``; now if not given) on
     gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
     seed : seed of all random choices
     workers : engines that run at the same time
@@ -178,7 +181,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     ------
     InputError : an option is wrong, or the task refuses the engines asked for
     """
-    cpu, limit = time.process_time(), options.time_limit
+    cpu, stood, limit = time.process_time(), clock.stood(), options.time_limit
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
     budget = Budget(limit, started=options.started, reserve=reserve)
@@ -198,6 +201,9 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )  # fmt: skip
         portfolio.run(run.steps)
         placement = task.finish(run)
+        if (compiling := clock.stood() - stood) >= NOTICED:
+            text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
+            incumbent.record("note", "search", text)
         status, reason = _say_ending(incumbent, budget, portfolio)
         found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
         objective = None if found is None else incumbent.objective
@@ -226,9 +232,9 @@ def solve(task: Task[S], options: Options) -> Result[S]:
 
 def _raise_known(task: Task[S], run: Run) -> None:
     """Raise those of the bounds known before that hold, the best first; once time is short only until there is one."""
-    end, taken = time.monotonic() + KNOWN * run.budget.left(), 0
+    end, taken = clock.now() + KNOWN * run.budget.left(), 0
     for bound in sorted(run.options.known, key=lambda b: (b.scope != "full", -b.value)):
-        left = end - time.monotonic()
+        left = end - clock.now()
         if taken and left <= 0:
             break
         if bound.scope == "full" and bound.value > run.incumbent.objective * (1 + 1e-9):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import msgspec
 from nmsolve.cli.bench.store import Events, Key, Outcome
 from nmsolve.cli.bench.suites import Instance
 from nmsolve.cli.bench.worker import Order
-from nmsolve.model.host.processes import end_group, how_it_ended, wait_for
+from nmsolve.model.host.processes import PASSES_FILES, end_group, how_it_ended, wait_for
 
 #: A run may overrun its limit by this fraction plus this many seconds before it is killed and counts as failed.
 SLACK, GRACE = 0.25, 30.0
@@ -60,9 +61,11 @@ class Process:
         self.task = task
         self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
         self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stood: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        handed = [self._stood.fileno()] if PASSES_FILES else []
         one, key = task.instance, task.key
         order = Order(
-            one.kind, dict(one.options), key.problem, task.engines, key.seed, key.limit, os.getpid()
+            one.kind, dict(one.options), key.problem, task.engines, key.seed, key.limit, os.getpid(), *handed
         )
         path = os.pathsep.join(p for p in sys.path if p)
         with tempfile.TemporaryFile() as stdin:
@@ -75,6 +78,7 @@ class Process:
                 stdout=self._out,
                 stderr=self._err,
                 env={**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONPATH": path},
+                pass_fds=handed,
                 process_group=0,
             )
         self._late = False
@@ -90,7 +94,9 @@ class Process:
         wall = time.monotonic() - self._started
         limit = self.task.key.limit
         if ended is None:
-            if wall > limit * (1 + SLACK) + GRACE and not self._late:
+            said = os.pread(self._stood.fileno(), 8, 0) if PASSES_FILES else b""
+            compiling = struct.unpack("<d", said or bytes(8))[0]
+            if wall - compiling > limit * (1 + SLACK) + GRACE and not self._late:
                 self._late = True
                 self._signal()
             return None

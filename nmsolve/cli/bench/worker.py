@@ -10,10 +10,13 @@ from nmsolve.cli import clock  # first: imports and loading are inside the limit
 
 # isort: split
 import os
+import struct
 import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from nmsolve.model.clock import stood, watchers
 
 if TYPE_CHECKING:
     from nmsolve.cli.report import CheckPart
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 class Order(msgspec.Struct):
     """What to run: a problem, by its kind, the options that state it and its hash. ``parent`` is the process that asked; this one
-    ends with it."""
+    ends with it. ``stood_fd``: a file that the seconds of compiling go to, which the limit does not count."""
 
     kind: str
     options: dict[str, Any]
@@ -31,6 +34,7 @@ class Order(msgspec.Struct):
     seed: int
     limit: float
     parent: int
+    stood_fd: int | None = None
 
 
 def run(order: Order) -> dict[str, Any]:
@@ -95,6 +99,8 @@ def main() -> None:
     os.dup2(2, 1)
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
     die_with(order.parent)
+    if (fd := order.stood_fd) is not None:
+        watchers.append(lambda stands: os.pwrite(fd, struct.pack("<d", stood()), 0))
     try:
         outcome = run(order)
     except NmsolveError as error:

@@ -15,6 +15,7 @@ from nmsolve.heuristics.assignment.block_moves import Block, Needs, State, annea
 from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.heuristics.assignment.messages import Network
 from nmsolve.heuristics.rng import new_rng
+from nmsolve.model import clock
 from nmsolve.model.assignment.contract import Contracted, contracted
 from nmsolve.model.assignment.network import CostNetwork, network_complaint
 from nmsolve.model.assignment.problem import AssignProblem
@@ -69,8 +70,8 @@ class _Search:
 
     def __init__(self, whole: Reduced, small: Contracted, tight: Tight, context: Context) -> None:
         self.whole, self.small, self.context = whole, small, context
-        end = time.monotonic() + ASCENT * context.time_left()
-        ascent = MessageAscent(small.network, tight, lambda: context.should_stop() or time.monotonic() > end)
+        end = clock.now() + ASCENT * context.time_left()
+        ascent = MessageAscent(small.network, tight, lambda: context.should_stop() or clock.now() > end)
         self.heat = ascent.hottest(context.incumbent()[1])
         ascent.cool(self.heat, COLD, SWEEPS)
         self.net = _finite(ascent.net)

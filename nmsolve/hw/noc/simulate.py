@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypedDict
@@ -18,6 +17,7 @@ from nmsolve.hw.noc.result import Latency, SimulationResult
 from nmsolve.hw.noc.state import FlitState, initial_state, order_of_flows
 from nmsolve.hw.noc.tables import Tables, tree_tables, turn_tables
 from nmsolve.hw.noc.traffic import Trace, Traffic
+from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, require_links
 from nmsolve.model.machine import Machine
@@ -96,7 +96,7 @@ def simulate(
     """
     if (cycles is not None and cycles < 1) or warmup < 0:
         raise InputError(f"{cycles} cycles, warm-up {warmup}", "simulation", "at least 1, at least 0")
-    begin = time.perf_counter()
+    begin = clock.now()
     trace = isinstance(traffic, Trace)
     length = at.NEVER if trace else cycles or 10_000
     window = (0, length) if trace else (warmup, warmup + length)
@@ -156,7 +156,7 @@ def _run(
                 check_conservation(state)
             if progress is not None:
                 inside = int(tally[at.IN] + tally[at.FORKED] - tally[at.DONE])
-                done, spent = int(tally[at.PACKETS_DONE]), time.perf_counter() - begin
+                done, spent = int(tally[at.PACKETS_DONE]), clock.now() - begin
                 progress(Progress(int(tally[at.NOW]), -1 if trace else window_end, inside, done, spent))
             ring = find_deadlock(state)
             if ring:
@@ -164,7 +164,7 @@ def _run(
             drain[0] = trace or tally[at.NOW] >= window_end
             if drain[0] and tally[at.OPEN] == 0 and tally[at.BEHIND] == 0:
                 return "drained" if trace else "complete", ()
-            if time.perf_counter() > deadline:
+            if clock.now() > deadline:
                 return "time", ()
             if stop is not None and stop():
                 return "stopped", ()
@@ -207,7 +207,7 @@ def _result(
         Latency(count, mean[0], state.histogram[0].copy()), Latency(count, mean[1], state.histogram[1].copy()),
         int(tally[at.OPEN]), packets, latency, longest, state.link_flits.copy(),
         _through(machine, state.link_flits, injected), injected,
-        delivered, int(tally[at.REORDERED]), _drain_times(state, traffic), waiting, time.perf_counter() - begin,
+        delivered, int(tally[at.REORDERED]), _drain_times(state, traffic), waiting, clock.now() - begin,
         np.mean(lags, axis=0) if lags else np.zeros(machine.size),
     )  # fmt: skip
 

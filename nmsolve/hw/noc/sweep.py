@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
@@ -13,6 +12,7 @@ from nmsolve.hw.noc.config import CONFIG_B, RouterConfig
 from nmsolve.hw.noc.result import SimulationResult
 from nmsolve.hw.noc.simulate import Watched, simulate
 from nmsolve.hw.noc.traffic import Trace, Traffic
+from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
@@ -54,12 +54,12 @@ def latency_curve(
 ) -> list[tuple[float, SimulationResult]]:  # fmt: skip
     """Simulate one load after the other, rising, until one is not stable. Arguments as of
     :func:`nmsolve.hw.noc.simulate.simulate`; ``time_limit`` is for all together."""
-    deadline = time.perf_counter() + time_limit
+    deadline = clock.now() + time_limit
     runs: list[tuple[float, SimulationResult]] = []
     for load in sorted(loads):
         result = simulate(
             machine, routing, traffic_at(load), config, cycles=cycles, warmup=warmup,
-            time_limit=deadline - time.perf_counter(), **how,
+            time_limit=deadline - clock.now(), **how,
         )  # fmt: skip
         runs.append((load, result))
         if not result.stable:
@@ -88,7 +88,7 @@ def saturation(
             f"loads {low} to {high}, tolerance {tolerance}, {cycles} cycles", "saturation",
             "0 <= low < high, tolerance > 0, 5,000 cycles or more",
         )  # fmt: skip
-    deadline = time.perf_counter() + time_limit
+    deadline = clock.now() + time_limit
     runs: list[tuple[float, SimulationResult]] = []
     full = traffic_at(high)
     found = tuple(
@@ -102,7 +102,7 @@ def saturation(
         for k in range(TIMES + 1):
             result = simulate(
                 machine, routing, traffic_at(load), config, cycles=cycles * GROW**k, warmup=warmup,
-                time_limit=deadline - time.perf_counter(), **how,
+                time_limit=deadline - clock.now(), **how,
             )  # fmt: skip
             calm = result.ended == "complete" and result.undelivered == 0
             if not calm or load >= least or not tolerance / 4 < result.drift <= 10 * tolerance:

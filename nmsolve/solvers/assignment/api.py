@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
@@ -13,6 +12,7 @@ from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.state import state_assignment
+from nmsolve.model import clock
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -63,7 +63,7 @@ def assign(
     ------
     InputError : an argument is wrong, an operator that no unit can run, or every chosen engine refuses the problem
     """
-    options.setdefault("started", time.monotonic())
+    options.setdefault("started", clock.now())
     if isinstance(model, AssignProblem):
         return solve_assignment(model, warm_start=warm_start, **options)
     if machine is None:
@@ -83,7 +83,7 @@ def solve_assignment(
 
     ``known`` : bounds from before; they count as far as they can be recomputed, else on their solver's word.
     """
-    options.setdefault("started", time.monotonic())
+    options.setdefault("started", clock.now())
     chosen = Options(**options, known=known, words=True)
     chosen.require_gap()
     return solve(AssignTask(problem, warm_start), chosen)
@@ -97,7 +97,7 @@ def solve_network(
     **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
     """Return the cheapest strategies (N,) of a network found in the time given, and a bound; else as :func:`solve_assignment`."""
-    options.setdefault("started", time.monotonic())
+    options.setdefault("started", clock.now())
     chosen = Options(**options, known=known, words=True)
     chosen.require_gap()
     return solve(NetworkTask(network, warm_start), chosen)

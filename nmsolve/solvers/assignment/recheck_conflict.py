@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -50,7 +49,7 @@ def impossible(
         list({memory[j]: j for j in reversed(units)}.values()) for units in choices
     ]  # one of each memory
     try:
-        return not _Search(problem, classes, choices, capacity.tolist(), time.monotonic() + seconds).found()
+        return not _Search(problem, classes, choices, capacity.tolist(), clock.now() + seconds).found()
     except _Late:
         return None
 
@@ -85,7 +84,7 @@ class _Search:
         stack = [iter(self.choices[self.order[0]])]
         while stack:
             self.steps += 1
-            if self.steps % STEPS == 0 and time.monotonic() > self.end:
+            if self.steps % STEPS == 0 and clock.now() > self.end:
                 raise _Late
             own = self.classes[self.order[len(stack) - 1]]
             if self.unit[own[0]] >= 0:

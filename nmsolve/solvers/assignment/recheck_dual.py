@@ -20,7 +20,6 @@ An assignment is checked as the network that :mod:`.recheck_network` states, by 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from copy import copy
 from itertools import pairwise
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, float_below
@@ -52,7 +52,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     ------
     CertificateError : the certificate is damaged, about another problem, or has too many parts for the time
     """
-    end = time.monotonic() + seconds
+    end = clock.now() + seconds
     if isinstance(problem, CostNetwork):
         network = problem
     elif problem.objective in ("latency", "energy"):
@@ -75,7 +75,7 @@ def proved_by(network: CostNetwork, certificate: Any, end: float = math.inf) -> 
 
 def _proved(classes: Classes, part: Any, below: int | None, end: float, depth: int) -> int:
     """Return what one part of a certificate proves, no more than ``below``."""
-    if time.monotonic() > end:
+    if clock.now() > end:
         raise CertificateError("it has more parts than could be recomputed in time")
     value = classes.advance(part, below)
     following = part.get("then")

@@ -12,12 +12,12 @@ are like a unit in some case: the problem is the same with the two exchanged, an
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, float_below
@@ -36,7 +36,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     ------
     CertificateError : the certificate is damaged, about another problem, or takes too large tables
     """
-    end = time.monotonic() + seconds
+    end = clock.now() + seconds
     c = bound.certificate
     parts = c.get("parts")
     if type(parts) is not int and not (isinstance(parts, float) and parts.is_integer()):
@@ -62,7 +62,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     _require_all(stated, paths)
     least = NEVER
     for number, (case, path) in enumerate(zip(cases, paths, strict=True)):
-        if time.monotonic() > end:
+        if clock.now() > end:
             return BoundCheck(
                 False, math.nan, f"only {number} of {len(cases)} cases were recomputed in {seconds:g} s"
             )

@@ -8,13 +8,13 @@ an operator: of places that nothing distinguishes, only the first is a case.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
@@ -130,12 +130,12 @@ class Search:
         self._push(root)
         self._claim(True)
         while not self.context.should_stop():
-            begun = time.monotonic()
+            begun = clock.now()
             if not self._divide():
                 return
             self._claim(False)
             if self.best is not None:
-                self._improve(time.monotonic() + max(0.1, time.monotonic() - begun))
+                self._improve(clock.now() + max(0.1, clock.now() - begun))
 
     # bounds
 
@@ -201,7 +201,7 @@ class Search:
         self._claim(True)
         if not self.open or self.best is None:
             return False
-        self._improve(time.monotonic() + PAUSE)
+        self._improve(clock.now() + PAUSE)
         return True
 
     def _parts(self, case: Case) -> list[tuple[int, tuple[int, ...]]]:
@@ -243,10 +243,10 @@ class Search:
         """Raise the bound that all cases together prove."""
         cases = [*[case for _, _, case in self.open], *self.closed]
         value = min((self._whole(case.ascent.value) for case in cases), default=FORBIDDEN)
-        little = value < self.claimed * (1 + 1e-4) and time.monotonic() < self.said + PAUSE
+        little = value < self.claimed * (1 + 1e-4) and clock.now() < self.said + PAUSE
         if value <= self.claimed or (little and not now and value < self.cost):
             return
-        self.claimed, self.said = value, time.monotonic()
+        self.claimed, self.said = value, clock.now()
         rows = [(case.path, case.ascent.multipliers, case.ascent.prices) for case in cases]
         certificate = certificate_of(self.problem, self.relaxation, rows)
         if value >= FORBIDDEN:
@@ -301,7 +301,7 @@ class Search:
             if root is not None
             else self._guide(np.zeros_like(self.relaxation.rows.memory))
         )
-        while time.monotonic() < until and not self.context.should_stop() and self.best is not None:
+        while clock.now() < until and not self.context.should_stop() and self.best is not None:
             kept = self._window(self.best)
             order = self._order(np.flatnonzero(~kept))
             present = self.filler.needed(self.best)

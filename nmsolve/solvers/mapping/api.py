@@ -64,7 +64,7 @@ def solve(
     """Return the best mapping of a stated problem found in the time given, and a bound that no mapping beats.
 
     ``warm_start`` (n,) is repaired if it breaks a rule; the options are those of :class:`nmsolve.solvers.run.Options`.
-    ``started`` is the ``time.monotonic()`` from which the limit counts. ``known`` are bounds from before: they count as far as
+    ``started`` is the ``clock.now()`` from which the limit counts. ``known`` are bounds from before: they count as far as
     they can be recomputed, else on their solver's word. ``memory_of`` is a store of solved runs (made if there is none): the run
     begins with its nearest relatives, and is kept there.
 

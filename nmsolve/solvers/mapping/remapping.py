@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.repair import within_axons
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.remap.repair import stay_put
+from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
@@ -33,8 +32,8 @@ def repaired_start(problem: MappingProblem, wish: IntArray, seconds: float) -> I
     if core is None:
         core = repair(problem, wish)
     if core is not None and problem.axons is not None:
-        end = time.monotonic() + seconds
-        core = within_axons(problem, core, 0, lambda: time.monotonic() >= end)
+        end = clock.now() + seconds
+        core = within_axons(problem, core, 0, lambda: clock.now() >= end)
     migration = problem.migration
     if migration is None or (core is not None and migration.moved(core) <= migration.budget):
         return core

@@ -12,6 +12,7 @@ import numpy as np
 from nmsolve.hw.scores import score
 from nmsolve.learn.memory.engine import Recall
 from nmsolve.learn.memory.store import Memory
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.axons_fit import idle_limits
@@ -239,7 +240,7 @@ def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArr
         return
     from nmsolve.solvers.mapping.remapping import repaired_start
 
-    repaired = repaired_start(referee.problem, start, REPAIR_PART * (budget.deadline - time.monotonic()))
+    repaired = repaired_start(referee.problem, start, REPAIR_PART * (budget.deadline - clock.now()))
     if repaired is not None and incumbent.offer("warm-start", repaired, "repaired"):
         moved = int((referee.lift(repaired) != core).sum())
         incumbent.record("note", "warm-start", f"repaired, {moved} nodes moved: {complaint}")
@@ -268,7 +269,7 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budg
         return None  # parts cost the same wherever they are
     from nmsolve.solvers.mapping.bounds import placement_bound
 
-    end = max(budget.limit, time.monotonic() + RESERVE) - least_seconds("projection", problem)
-    if problem.graph.on_disk and time.monotonic() + PASS * problem.graph.m > end:
+    end = max(budget.limit, clock.now() + RESERVE) - least_seconds("projection", problem)
+    if problem.graph.on_disk and clock.now() + PASS * problem.graph.m > end:
         return None  # summing up the parts cannot be interrupted
-    return placement_bound(problem, core, incumbent.objective, lambda: time.monotonic() >= end)
+    return placement_bound(problem, core, incumbent.objective, lambda: clock.now() >= end)

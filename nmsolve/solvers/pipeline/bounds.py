@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.features import takes
@@ -85,7 +86,6 @@ def layer_bound(problem: PipelineProblem, at_least: float = 0.0, time_left: floa
     at_least : layers that cannot raise the bound above this are not looked at
     time_left : seconds after which it is left at what was found
     """
-    import time
 
     merged = merge(problem)
     small = merged.problem
@@ -97,9 +97,9 @@ def layer_bound(problem: PipelineProblem, at_least: float = 0.0, time_left: floa
     best, layer, method = float(plain.max()), int(plain.argmax()), "layer"
     if not small.overlap and small.count <= MOST:
         alone = np.minimum(compute + _touching(small), host)
-        end = time.monotonic() + time_left
+        end = clock.now() + time_left
         for k in np.argsort(-alone, kind="stable").tolist():
-            if alone[k] <= max(best, at_least) or time.monotonic() > end:
+            if alone[k] <= max(best, at_least) or clock.now() > end:
                 break
             value = min(float(host[k]), cheapest_company(small, k))
             if value > best:

@@ -7,11 +7,11 @@ other limits for that period: a plan is one limit that does, a bound above the p
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nmsolve.hw.pipeline.stages import objective
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, Ceilings, Result, Stage, gap, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
@@ -69,12 +69,12 @@ class PlanObjectives:
         self, problem: PipelineProblem, name: str, period: float, seconds: float, start: PipelinePlan | None
     ) -> Result[PipelinePlan]:
         """Return the lowest limit called ``name`` with which some plan has no more than ``period``."""
-        begun = time.monotonic()
+        begun = clock.now()
         proof = Bound(float(counted(problem, name)), COUNTING, certificate={"method": COUNTING})
         best = start if start is not None and objective(problem, start) <= period else None
         bounds, result, found = [proof], None, False
         while best is None or used(problem, best, name) > proof.value:
-            left = seconds - (time.monotonic() - begun)
+            left = seconds - (clock.now() - begun)
             if left <= 0 or (best is None and result is not None):
                 break
             most = math.inf if best is None else _asked(proof.value, used(problem, best, name), found)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -24,7 +24,7 @@ def impossible(problem: PipelineProblem, seconds: float) -> bool | None:
     if _too_much(problem):
         return True
     try:
-        return next(_plans(problem, time.monotonic() + seconds), None) is None
+        return next(_plans(problem, clock.now() + seconds), None) is None
     except _Late:
         return None
 
@@ -46,7 +46,7 @@ def _plans(problem: PipelineProblem, end: float) -> Iterator[PipelinePlan]:
         leads[layer] = partner.setdefault(number, layer) if number >= 0 else layer
 
     def divided(stage: list[int]) -> Iterator[list[int]]:
-        if time.monotonic() > end:
+        if clock.now() > end:
             raise _Late
         k = len(stage)
         if k == problem.count:

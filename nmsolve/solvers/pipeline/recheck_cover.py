@@ -11,7 +11,6 @@ for ``y >= 0``, rows ``A z <= b`` and ``l <= z <= u``, ``c z <= y b + sum_j max(
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -107,9 +107,9 @@ def recheck_cover(
     blocks, value = _blocks(problem, worth, int(ceiling), Fraction(factor))
     if blocks.least <= 0:
         return None
-    end = time.monotonic() + OWN * seconds
+    end = clock.now() + OWN * seconds
     none = _none_of_all(blocks) if len(blocks.price) <= FEW else _Search(blocks).none(end)
-    if none is None and asked_of_highs(blocks, max(0.1, end + (1 - OWN) * seconds - time.monotonic())):
+    if none is None and asked_of_highs(blocks, max(0.1, end + (1 - OWN) * seconds - clock.now())):
         return value, "HiGHS"
     return (value, "") if none else None
 
@@ -225,7 +225,7 @@ class _Search:
         """Return True: no such block exists; False: one does; None: not decided in time."""
         stack = [(np.zeros(len(self.gain)), np.ones(len(self.gain)))]
         while stack:
-            if time.monotonic() > end:
+            if clock.now() > end:
                 return None
             low, high = stack.pop()
             if not (low[: self.count] < high[: self.count]).any():

@@ -7,7 +7,6 @@ the loads it would cause now. Routes are chosen again for what comes out, and it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -24,6 +23,7 @@ from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.cost import by_matrix
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import number_of
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, Result, gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
@@ -110,7 +110,7 @@ def alternate(
     Parameters
     ----------
     problem : objective ``max-link``, without ceilings or a migration budget
-    time_limit : wall seconds from ``started`` (``time.monotonic()``) on
+    time_limit : wall seconds from ``started`` (``clock.now()``) on
     observer : called after every round
 
     Raises
@@ -221,23 +221,23 @@ class _Run:
         state.heat[1:3] = max(self.best, 1e-300), NORM
         reset(state)
         best, rng = np.array(start), new_rng(self.seed, len(self.rounds))
-        tries, low, begun = FIRST, norm(state), time.monotonic()
-        while (spent := (time.monotonic() - begun) / self.seconds) < 1.0:
-            now = time.monotonic()
+        tries, low, begun = FIRST, norm(state), clock.now()
+        while (spent := (clock.now() - begun) / self.seconds) < 1.0:
+            now = clock.now()
             low = search(state, self.heat * COLD**spent, tries, best, low, rng)
             reset(state)
-            tries = max(1, min(4 * tries, int(tries * SLICE / max(time.monotonic() - now, 1e-5))))
+            tries = max(1, min(4 * tries, int(tries * SLICE / max(clock.now() - now, 1e-5))))
         out: IntArray = self.reduction.lift(best)
         return out
 
     def full_bound(self) -> Bound | None:
         """Return the best bound on the largest load of any mapping with any routes."""
         reduced = any_route(self.reduction.reduced)
-        end = time.monotonic() + BOUND * self.limit
+        end = clock.now() + BOUND * self.limit
         best: Bound | None = None
 
         def late() -> bool:  # the first bound is a matter of counting: it is always there
-            return best is not None and (time.monotonic() >= end or self.budget.interrupted)
+            return best is not None and (clock.now() >= end or self.budget.interrupted)
 
         for bound in link_load_bounds(reduced, Guide(should_stop=late, seconds=BOUND * self.limit)):
             claim = claimable(reduced, bound)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -12,6 +11,7 @@ import numpy as np
 
 from nmsolve.hw.routing.order import allowed_turns, number_of
 from nmsolve.hw.routing.values import routing_value
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.routing.problem import RoutingProblem
@@ -166,7 +166,7 @@ class _Stages:
         self, problem: RoutingProblem, options: Options, known: Mapping[str, Sequence[Bound]], stays: bool = False
     ) -> None:  # fmt: skip
         self.problem, self.options, self.known, self.stays = problem, options, known, stays
-        self.began = time.monotonic() if options.started is None else options.started
+        self.began = clock.now() if options.started is None else options.started
         self.better: IntArray | None = None
         self.done: dict[str, Result[IntArray]] = {}
         self.all: list[Result[IntArray]] = []
@@ -182,7 +182,7 @@ class _Stages:
                     return start
             self.rounds += 1
             first = next((k for k, name in enumerate(names) if not self.proved(name)), len(names))
-            left = self.options.time_limit - (time.monotonic() - self.began)
+            left = self.options.time_limit - (clock.now() - self.began)
             if left < LEAST_ROUND or (first < len(names) and self.done[names[first]].stop_reason != "time"):
                 break
         return start
@@ -204,7 +204,7 @@ class _Stages:
 
     def run(self, stage: RoutingStage, start: IntArray | None, part: float) -> Result[IntArray]:
         """Run the engines on one stage for ``part`` of the time that is left."""
-        spent = time.monotonic() - self.began
+        spent = clock.now() - self.began
         options = replace(
             self.options,
             time_limit=max(spent + 0.05, spent + part * (self.options.time_limit - spent)),
@@ -251,7 +251,7 @@ class _Stages:
             stages=self.done,
             events=tuple(event for r in self.all for event in r.events),
             engines=tuple(share for r in self.all for share in r.engines),
-            wall_seconds=time.monotonic() - self.began,
+            wall_seconds=clock.now() - self.began,
             cpu_seconds=sum(r.cpu_seconds for r in self.all),
             seed=self.options.seed,
             memory_budget=self.options.memory,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nmsolve.hw.routing.values import routing_value
+from nmsolve.model import clock
 from nmsolve.model.bound import Ceilings, Result, Stage
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
@@ -31,13 +31,13 @@ class RoutingObjectives:
         self, name: str, ceilings: Ceilings, seconds: float, start: IntArray | None
     ) -> tuple[Stage, Result[IntArray]]:
         """Run one stage from ``start`` (slots + channels,); without one, first look for routes within the tables."""
-        end, start = time.monotonic() + seconds, self.first if start is None else start
+        end, start = clock.now() + seconds, self.first if start is None else start
         if start is None and self.problem.table_limit is not None:
             loose = replace(self.problem, table_limit=None)
             stage = RoutingStage(loose, MISSING, entries=self.problem.table_limit)
             found = self._solve(stage, FIRST * seconds, None)
             start = None if found.objective else found.solution
-        result = self._solve(RoutingStage(self.problem, name, ceilings), end - time.monotonic(), start)
+        result = self._solve(RoutingStage(self.problem, name, ceilings), end - clock.now(), start)
         return Stage(name, ceilings, self.problem.hash, result.bounds), result
 
     def value(self, name: str, solution: IntArray) -> float:

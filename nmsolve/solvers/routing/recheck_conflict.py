@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import product
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.routing.order import required_order, route_order
+from nmsolve.model import clock
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.check import routes_complaint
@@ -65,14 +65,14 @@ def _cycle(problem: RoutingProblem, routes: Routes) -> bool:
 
 def impossible(problem: RoutingProblem, ordered: bool, seconds: float) -> bool | None:
     """Return True if no routes keep the rules, False if some do, None if that takes more than about ``seconds``."""
-    flows, end = problem.flows, time.monotonic() + seconds
+    flows, end = problem.flows, clock.now() + seconds
     legs = [(int(flows.source[f]), t) for f in range(flows.count) for t in flows.of(f).tolist()]
     try:
         if any(_cut_off(problem, s, t) for s, t in legs) or _full(problem):
             return True
         trees = [list(_trees(problem, f, end)) for f in range(flows.count)]
         for choice in product(*trees):
-            if time.monotonic() > end:
+            if clock.now() > end:
                 raise _Late
             if _complaint(problem, ordered, list(choice)) is None:
                 return False
@@ -134,7 +134,7 @@ def _trees(problem: RoutingProblem, flow: int, end: float) -> Iterator[list[int]
     ends, _ = _ways(problem)
     seen: set[frozenset[int]] = set()
     for paths in product(*(list(_paths(problem, source, t, end)) for t in targets)):
-        if time.monotonic() > end:
+        if clock.now() > end:
             raise _Late
         depth = {c: k for path in paths for k, c in enumerate(path)}
         into = [ends[c // problem.channels] for c in depth]
@@ -148,7 +148,7 @@ def _paths(problem: RoutingProblem, source: int, target: int, end: float) -> Ite
     ends, works = _ways(problem)
     most, todo = _most(problem, source, target), [([source], list[int]())]
     while todo:
-        if time.monotonic() > end:
+        if clock.now() > end:
             raise _Late
         cores, channels = todo.pop()
         if cores[-1] == target:

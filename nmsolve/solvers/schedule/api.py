@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from nmsolve.hw.schedule.evaluate import all_objectives
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.files import load_schedule
@@ -54,7 +54,7 @@ def schedule(
     ------
     InputError : an argument or a file is wrong
     """
-    options.setdefault("started", time.monotonic())
+    options.setdefault("started", clock.now())
     stated = load_schedule(tasks) if isinstance(tasks, str | Path) else tasks
     problem = stated.problem if isinstance(stated, Stated) else stated
     return solve_schedule(asked(problem, objective, weights, at_most), warm_start=warm_start, **options)
@@ -108,7 +108,7 @@ def solve_schedule(
     ------
     InputError : an option is wrong, the warm start breaks a rule, or every chosen engine refuses the problem
     """
-    options.setdefault("started", time.monotonic())
+    options.setdefault("started", clock.now())
     chosen = Options(**options, known=known, words=True)
     chosen.require_gap()
     return solve(ScheduleTask(problem, warm_start), chosen)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.search.stop import Stop, stopping
 
@@ -17,7 +18,7 @@ MOST_RESERVED = 0.2
 
 def _pace(started: float) -> float:
     """Wall seconds per CPU second of this process since ``started``, at least 1; 1 where it had not begun then."""
-    spent, worked = time.monotonic() - started, time.process_time()
+    spent, worked = clock.now() - started, time.process_time()
     return max(1.0, spent / worked) if worked > 0 else 1.0
 
 
@@ -27,7 +28,7 @@ class Budget:
     Parameters
     ----------
     seconds : time limit, > 0
-    started : ``time.monotonic()`` at the moment the limit counts from; now if not given
+    started : ``clock.now()`` at the moment the limit counts from; now if not given
     reserve : seconds kept back at the end for stopping children and for the last figures; more where other processes slow this
         one down, as its first moments since ``started`` tell
 
@@ -39,7 +40,7 @@ class Budget:
     def __init__(self, seconds: float, *, started: float | None = None, reserve: float = 0.0) -> None:
         if not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"the time limit is {seconds} seconds", "", "a finite number > 0")
-        self.started = time.monotonic() if started is None else started
+        self.started = clock.now() if started is None else started
         self.limit = self.started + seconds
         slowed = min(reserve * _pace(self.started), max(reserve, MOST_RESERVED * seconds))
         self.deadline = self.limit - min(slowed, seconds)
@@ -49,11 +50,11 @@ class Budget:
 
     def elapsed(self) -> float:
         """Wall seconds since the start."""
-        return time.monotonic() - self.started
+        return clock.now() - self.started
 
     def left(self) -> float:
         """Wall seconds until the search must end; never below 0."""
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, self.deadline - clock.now())
 
     def interrupt(self) -> None:
         """Ask the run to end with its best answer."""
@@ -75,7 +76,7 @@ class Budget:
 
     def over(self) -> bool:
         """Return True once time or memory is up or the run was interrupted."""
-        return self.interrupted or self._starved.is_set() or time.monotonic() >= self.deadline
+        return self.interrupted or self._starved.is_set() or clock.now() >= self.deadline
 
     @contextmanager
     def ctrl_c(self) -> Iterator[None]:

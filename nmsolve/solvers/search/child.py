@@ -8,9 +8,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Any
 
+from nmsolve.model import clock
 from nmsolve.model.engine import Engine
 from nmsolve.model.host.pipes import Inbox
 from nmsolve.model.host.processes import KILL, PASSES_FILES, end_group, how_it_ended, wait_for
@@ -58,6 +58,7 @@ class Child:
         self._memory_limit = memory_limit
         self._stop_at = last
         self._asked = self._killed = False
+        self._compiling = self._hurried = False
         self._ending: Ending | None = None
         self._buffer = bytearray()
         self._messages: list[Any] = []
@@ -65,7 +66,7 @@ class Child:
         near, out_fd = os.pipe()
         handed = [fd for fd in (shared.fd, board.fd, out_fd) if PASSES_FILES and isinstance(fd, int)]
         order = Order(
-            engine, seed, workers, span, last, memory_limit, shared.fd, board.fd, size,
+            engine, seed, workers, span, last, clock.stood(), memory_limit, shared.fd, board.fd, size,
             out_fd if PASSES_FILES else STDOUT, os.getpid(),
         )  # fmt: skip
         try:
@@ -96,8 +97,14 @@ class Child:
         return self._process.pid
 
     def stop_by(self, moment: float) -> None:
-        """End the run early: count the grace period from ``moment`` (``time.monotonic()``) at the latest."""
+        """End the run early: count the grace period from ``moment`` (``clock.now()``) at the latest."""
         self._stop_at = min(self._stop_at, moment)
+
+    def stop_now(self, hurry: float) -> None:
+        """End the run now, even if the child compiles, with ``hurry`` seconds less of grace than usual."""
+        self._hurried = True
+        self._hold(False)
+        self.stop_by(clock.now() - hurry)
 
     def messages(self) -> list[Any]:
         """Whole messages that have arrived since the last call.
@@ -121,6 +128,8 @@ class Child:
                 self._ending = message[1]
             elif message[0] == "ready":
                 self.stop_by(message[1] + SHARE_GRACE - GRACE)
+            elif message[0] == "compiling":
+                self._hold(message[1])
             else:
                 self._messages.append(message)
 
@@ -145,14 +154,22 @@ class Child:
         self.inbox.close()
         self._errors.close()
 
+    def _hold(self, compiling: bool) -> None:
+        """Let the clock stand still here, too, while the child compiles; not once it has ended, or has to at once."""
+        compiling &= self._process.returncode is None and not self._hurried
+        if compiling != self._compiling:
+            self._compiling = compiling
+            (clock.hold if compiling else clock.go_on)()
+
     def _book(self, ended: tuple[int, float] | None) -> None:
         """Keep CPU seconds of the process, which is gone, and end what it started."""
         self.cpu = 0.0 if ended is None else ended[1]
+        self._hold(False)
         end_group(self._process)
 
     def _press(self) -> None:
         """Soft stop is the child's own business until the grace period is over."""
-        late = time.monotonic() - self._stop_at
+        late = clock.now() - self._stop_at
         if late > GRACE + LAST_GRACE and not self._killed:
             self._end(hard=True)
         elif late > GRACE and not self._asked:

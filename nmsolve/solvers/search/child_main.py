@@ -12,12 +12,12 @@ import signal
 import struct
 import sys
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.model.host.memory import limit_data
@@ -38,7 +38,7 @@ class Order:
     """What a child is asked to do.
 
     It has ``span`` seconds from the moment it is ready (loading does not count), but never more than up to
-    ``last`` (``time.monotonic()``, a clock both processes share).
+    ``last`` (``clock.now()``, a clock both processes share: in the parent's process it has stood still for ``stood`` seconds).
     """
 
     engine: Engine
@@ -46,6 +46,7 @@ class Order:
     workers: int
     span: float
     last: float
+    stood: float
     memory_limit: int | None
     referee_fd: Handle
     board_fd: Handle
@@ -60,10 +61,10 @@ class ChildContext:
     def __init__(self, order: Order, referee: Referee, board: Blackboard) -> None:
         self._order, self._referee, self._board = order, referee, board
         self._lock = threading.Lock()
-        self._deadline = min(time.monotonic() + order.span, order.last)
+        self._deadline = min(clock.now() + order.span, order.last)
         self._best = math.inf
         self._bound = -math.inf
-        self._since = time.monotonic()
+        self._since = clock.now()
 
     @property
     def seed(self) -> int:
@@ -97,7 +98,7 @@ class ChildContext:
 
     def time_left(self) -> float:
         """Wall seconds this engine may still use."""
-        return max(0.0, self._deadline - time.monotonic())
+        return max(0.0, self._deadline - clock.now())
 
     @property
     def pace(self) -> float:
@@ -106,11 +107,11 @@ class ChildContext:
 
     def worked(self) -> float:
         """Wall seconds since this engine began."""
-        return time.monotonic() - self._since
+        return clock.now() - self._since
 
     def should_stop(self) -> bool:
         """Return True once time is up, the parent asks for the end, or the parent is gone."""
-        late = time.monotonic() >= self._deadline
+        late = clock.now() >= self._deadline
         return late or self._board.stopped or os.getppid() != self._order.parent
 
     def offer(self, core: IntArray, move: str = "") -> bool:
@@ -153,6 +154,7 @@ class ChildContext:
 def main() -> None:
     """Read the order from stdin, run it, report the end, and leave without waiting for native threads."""
     order: Order = pickle.load(sys.stdin.buffer)
+    clock.skip(order.stood)
     die_with(order.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if order.out_fd == STDOUT:
@@ -161,6 +163,7 @@ def main() -> None:
         limit_data(order.memory_limit)
     referee: Referee = SharedPickle.load(order.referee_fd)
     context = ChildContext(order, referee, Blackboard(order.size, order.board_fd))
+    clock.watchers.append(lambda stands: context.send(("compiling", stands)))
     context.say_ready()
     ending = run_guarded(order.engine, referee.problem, context)
     with suppress(BrokenPipeError):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context, Engine, ScratchPlace
 from nmsolve.model.errors import NmsolveError
@@ -23,7 +23,7 @@ class LocalContext:
     Parameters
     ----------
     engine : name under which offers and bounds are booked
-    deadline : ``time.monotonic()`` at which this engine's share of time ends
+    deadline : ``clock.now()`` at which this engine's share of time ends
     memory : the run's memory budget, or None
     scratch : where files may be put
     """
@@ -43,7 +43,7 @@ class LocalContext:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
-        self._since = time.monotonic()
+        self._since = clock.now()
 
     @property
     def seed(self) -> int:
@@ -78,7 +78,7 @@ class LocalContext:
 
         Rounded, because engines derive their work from it, and equal runs should do equal work.
         """
-        left = max(0.0, self._deadline - time.monotonic())
+        left = max(0.0, self._deadline - clock.now())
         return math.ceil(100 * left) / 100 if left > 1 else left
 
     @property
@@ -88,11 +88,11 @@ class LocalContext:
 
     def worked(self) -> float:
         """Wall seconds since this run began."""
-        return time.monotonic() - self._since
+        return clock.now() - self._since
 
     def should_stop(self) -> bool:
         """Return True once this engine's time or all memory is up, the gap is reached or the user interrupted."""
-        return self._budget.over() or time.monotonic() >= self._deadline or self._incumbent.reached
+        return self._budget.over() or clock.now() >= self._deadline or self._incumbent.reached
 
     def offer(self, core: IntArray, move: str = "") -> bool:
         """Offer a solution (size,). Return True if it became the incumbent."""

@@ -7,11 +7,11 @@ that is left inside :meth:`PausingContext.should_stop` and entered there again. 
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from nmsolve.model import clock
 from nmsolve.model.engine import Engine
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 
@@ -30,14 +30,14 @@ class PausingContext(LocalContext):
 
     def begin_turn(self, span: float, left: float) -> None:
         """From now on it may work for ``span`` of ``left`` seconds; it has to end in these if they are all."""
-        self._since = time.monotonic()
+        self._since = clock.now()
         self._until = self._since + span if span < left else math.inf
         self._deadline = self._since + left
 
     def end_turn(self) -> None:
         """What it has worked in this turn counts."""
         self._earlier = self.worked()
-        self._since = time.monotonic()
+        self._since = clock.now()
 
     @property
     def pace(self) -> float:
@@ -46,12 +46,12 @@ class PausingContext(LocalContext):
 
     def worked(self) -> float:
         """Seconds of all turns up to now."""
-        return self._earlier + time.monotonic() - self._since
+        return self._earlier + clock.now() - self._since
 
     def should_stop(self) -> bool:
         """True once the run is to end; false, maybe after a long pause, as long as it may go on."""
         while not super().should_stop():
-            if time.monotonic() < self._until:
+            if clock.now() < self._until:
                 return False
             getcurrent().parent.switch()
         return True

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from nmsolve.model import clock
 from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.solvers.search.budget import Budget
@@ -245,14 +246,14 @@ class Portfolio:
             self._start_child(step, number, span)
             return
         self._memory.settle()
-        before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
+        before, cpu, begun = self._incumbent.changes, time.process_time(), clock.now()
         ending: Ending | None
         if proves and step.first < math.inf:
             ending = self._go_on(step, span, left)
         else:
-            context = self._context(LocalContext, step, number, time.monotonic() + span)
+            context = self._context(LocalContext, step, number, clock.now() + span)
             ending = run_guarded(step.engine, self._referee.problem, context)
-        past.end(time.monotonic() - begun, self._level(step), paused=ending is None)
+        past.end(clock.now() - begun, self._level(step), paused=ending is None)
         if ending is None:
             self._incumbent.finish(name, "stopped", time.process_time() - cpu)
         else:
@@ -297,7 +298,7 @@ class Portfolio:
             board=self._pool.board,
             size=self._referee.size,
         )
-        self._pool.running.append(_Running(step, child, number, threads, time.monotonic()))
+        self._pool.running.append(_Running(step, child, number, threads, clock.now()))
 
     def _share_of_memory(self) -> int | None:
         """Return bytes for the next child: what is left, divided among the workers that have nothing to do."""
@@ -314,7 +315,7 @@ class Portfolio:
                 pool.running.remove(one)
                 one.child.kill()
                 self.child_cpu += one.child.cpu
-                self._past[one.step.engine.name].end(time.monotonic() - one.begun, self._level(one.step))
+                self._past[one.step.engine.name].end(clock.now() - one.begun, self._level(one.step))
                 self._ended(one.step.engine.name, gone, one.child.cpu, one.changed, one.number)
         self._publish(pool)
         if self._stopping() and not pool.board.stopped:
@@ -322,7 +323,7 @@ class Portfolio:
             hurry = GRACE if self._incumbent.reached else 0.0  # nothing more to hope for: no grace
             hurry = max(hurry, HURRY if self._budget.interrupted else 0.0)
             for one in pool.running:
-                one.child.stop_by(time.monotonic() - hurry)
+                one.child.stop_now(hurry)
 
     def _take(self, one: _Running) -> None:
         """Pass on what a child has sent."""

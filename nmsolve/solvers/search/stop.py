@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from nmsolve.model import clock
 from nmsolve.model.host.processes import ASKING, HANGUP
 
 
 class Stop:
-    """Whether, and when (``time.monotonic()``), somebody asked for the end."""
+    """Whether, and when (``clock.now()``), somebody asked for the end."""
 
     def __init__(self) -> None:
         self.asked_at: float | None = None
@@ -29,7 +29,7 @@ class Stop:
         """Note the first signal, and cut off what may be; raise KeyboardInterrupt at the second."""
         if self.asked:
             raise KeyboardInterrupt
-        self.asked_at = time.monotonic()
+        self.asked_at = clock.now()
         if self.at_once is not None:
             self.at_once(number, frame)
 

@@ -5,7 +5,6 @@ at them, and the search whose connections are on disk.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +22,7 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import hottest_links
 from nmsolve.hw.scores import score
 from nmsolve.hw.verify import verify
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
@@ -149,7 +149,7 @@ class _Tight:
     memory: int | None
     seed: int = 1
     workers: int = 1
-    end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    end: float = field(default_factory=lambda: clock.now() + SECONDS)
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Nothing is known."""
@@ -161,7 +161,7 @@ class _Tight:
 
     def time_left(self) -> float:
         """Return seconds until the end."""
-        return self.end - time.monotonic()
+        return self.end - clock.now()
 
     @property
     def pace(self) -> float:
@@ -170,7 +170,7 @@ class _Tight:
 
     def worked(self) -> float:
         """Seconds, from any moment on."""
-        return time.monotonic()
+        return clock.now()
 
     def should_stop(self) -> bool:
         """Return True at the end."""

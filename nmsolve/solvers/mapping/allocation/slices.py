@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ import numpy as np
 
 from nmsolve.learn.allocation.features import features_of
 from nmsolve.learn.allocation.log import Slice, read_slices, thinned
+from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.host.processes import require_fork
@@ -152,15 +152,6 @@ def alone(
     return found
 
 
-def count_cpu() -> None:
-    """From now on the clock of this process counts its CPU seconds, so that other work on the machine costs nothing."""
-    wall = time.monotonic
-    for module in list(sys.modules.values()):
-        own = module is time or module.__name__.startswith("nmsolve")
-        if own and vars(module).get("monotonic") is wall:
-            vars(module)["monotonic"] = time.process_time
-
-
 def _run(
     problem: MappingProblem, engine: str | None, seconds: float, start: IntArray | None, options: dict[str, Any],
     pipe: Connection,
@@ -168,7 +159,7 @@ def _run(
     """One run, in a process of its own."""
     from nmsolve.solvers.mapping.api import solve
 
-    count_cpu()
+    clock.count_cpu()
     began = time.process_time()
     engines = None if engine is None else [engine]
     result = solve(

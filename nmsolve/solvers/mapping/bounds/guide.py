@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from nmsolve.model.clock import now
 from nmsolve.model.engine import Context
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
@@ -46,7 +46,7 @@ class Guide(NamedTuple):
     seed: int = 0
     core: IntArray | None = None
     left: Callable[[], float] | None = None
-    clock: Callable[[], float] = monotonic
+    clock: Callable[[], float] = now
     duals: Duals | None = None
 
     @classmethod

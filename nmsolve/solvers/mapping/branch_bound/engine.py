@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from math import gcd
 
 import numpy as np
 
 from nmsolve.hw.scores import objective_value
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
@@ -95,8 +95,8 @@ class BranchBound:
                 context.offer(_mapping(data, tree), "search")
             if done:
                 return True
-            if time.monotonic() - said >= PAUSE:
-                said = time.monotonic()
+            if clock.now() - said >= PAUSE:
+                said = clock.now()
                 low = open_bound(tree) if frontier is None else -(-frontier.low() // 2)
                 value = max(0.0, data.claim.bound(low))
                 context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, "running")))

@@ -8,13 +8,13 @@ With axon tables every node is a class.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_mapping
+from nmsolve.model import clock
 from nmsolve.model.mapping.axons import AXONS_IN
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.problem import MappingProblem
@@ -47,15 +47,15 @@ def has_mapping(
     hopeless = bool(explain_misfit(alone))  # by counting; CP-SAT then says which limits it takes
     if not hopeless:
         merged = merge_together(alone)
-        end = time.monotonic() + REPAIR_PART * seconds
-        found = first_mapping(merged.reduced, seed, lambda: time.monotonic() >= end or should_stop())
+        end = clock.now() + REPAIR_PART * seconds
+        found = first_mapping(merged.reduced, seed, lambda: clock.now() >= end or should_stop())
         if found is not None and not check_mapping(alone, merged.lift(found)):
             return Answer("feasible", merged.lift(found))
     classes = classes_of(alone, alone.sizes, np.arange(alone.n)) if states_axons(alone) else None
     classes = classes or classes_of(alone, alone.sizes)
     answer: Answer[IntArray] = Answer("unknown")
     if classes is not None and seconds > 0:
-        answer = _solve(alone, limits, classes, time.monotonic() + seconds, seed, should_stop)
+        answer = _solve(alone, limits, classes, clock.now() + seconds, seed, should_stop)
     return Answer("infeasible", None, tuple(limits)) if hopeless and not answer.needed else answer
 
 
@@ -71,7 +71,7 @@ def _solve(
     for x, on in zip(limits, switch, strict=True):
         add_limit(model, problem, classes, y, x, on)
     model.add_assumptions(switch)
-    solver = new_solver(end - time.monotonic(), seed=seed)
+    solver = new_solver(end - clock.now(), seed=seed)
     status = decide(solver, model, should_stop)
     if status == "INFEASIBLE":
         named = set(solver.sufficient_assumptions_for_infeasibility())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
 
 from nmsolve.hw.scores import score
+from nmsolve.model import clock
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
@@ -68,7 +68,7 @@ def solve_joint(
     """
     whole = Options(**options)
     if whole.started is None:
-        whole = replace(whole, started=time.monotonic())
+        whole = replace(whole, started=clock.now())
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
