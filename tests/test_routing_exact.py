@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,6 +17,7 @@ from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import allowed_turns, number_of, required_order, route_order
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.hw.turns import turn_set
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
@@ -46,7 +46,7 @@ def solved(stage: RoutingStage, engine, start: Routes | None = None) -> Incumben
     incumbent = Incumbent(RoutingReferee(stage), budget)
     if start is not None:
         incumbent.offer("start", stage.pack(start, number_of(stage.problem, start)))
-    context = LocalContext("it", incumbent, budget, seed=0, workers=1, deadline=time.monotonic() + 60)
+    context = LocalContext("it", incumbent, budget, seed=0, workers=1, deadline=clock.now() + 60)
     engine.run(stage, context)
     assert not [e for e in incumbent.events if e.kind == "error"], incumbent.events
     return incumbent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -98,6 +99,8 @@ class ProgressTable:
             elif event.kind == "bound":
                 self._state = (objective, event.bound, event.engine)
                 self._news("+", event.seconds)
+            elif event.kind == "end":
+                self._tell_at = math.inf  # how much was compiled has been told
             elif event.kind in ("note", "error"):
                 self._print_header()
                 print(f"{event.seconds:8.1f}s  ! {event.engine}: {event.text}", file=self._stream, flush=True)
