@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nmsolve.api.fronts import ParetoFront, pareto
     from nmsolve.api.gap import gap
     from nmsolve.api.mapping import MappingAnswer, map
+    from nmsolve.api.routing import RoutingAnswer, route
+    from nmsolve.api.simulation import Simulation, simulate
     from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
     from nmsolve.model.bound import Bound, Event, Result
@@ -48,7 +50,9 @@ _HOME = {
     "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
     "ParetoFront": ("nmsolve.api.fronts", "ParetoFront"),
     "Result": ("nmsolve.model.bound", "Result"),
+    "RoutingAnswer": ("nmsolve.api.routing", "RoutingAnswer"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
+    "Simulation": ("nmsolve.api.simulation", "Simulation"),
     "Verification": ("nmsolve.api.checks", "Verification"),
     "assign": ("nmsolve.solvers.assignment.api", "assign"),
     "explain": ("nmsolve.api.explain", "explain"),
@@ -60,9 +64,11 @@ _HOME = {
     "map": ("nmsolve.api.mapping", "map"),
     "pareto": ("nmsolve.api.fronts", "pareto"),
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
+    "route": ("nmsolve.api.routing", "route"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
     "schedule": ("nmsolve.solvers.schedule.api", "schedule"),
     "score": ("nmsolve.api.checks", "score"),
+    "simulate": ("nmsolve.api.simulation", "simulate"),
     "verify": ("nmsolve.api.checks", "verify"),
 }
 
@@ -79,7 +85,9 @@ __all__ = [
     "NmsolveError",
     "ParetoFront",
     "Result",
+    "RoutingAnswer",
     "SideConstraint",
+    "Simulation",
     "Verification",
     "assign",
     "explain",
@@ -91,9 +99,11 @@ __all__ = [
     "map",
     "pareto",
     "processors",
+    "route",
     "save_graph",
     "schedule",
     "score",
+    "simulate",
     "verify",
 ]
 

@@ -93,9 +93,9 @@ def test_a_front_is_the_one_that_the_command_draws(tmp_path: Path) -> None:
     ring = nx.cycle_graph(4, nx.DiGraph)
     ring.graph |= {"mesh": [2, 2], "capacity": {"neurons": 1}}
     graph.write_text(json.dumps(nx.node_link_data(ring, edges="edges")))
-    front = nmsolve.pareto(graph, objectives="hops,max-link", points=3, time_limit=30)
+    front = nmsolve.pareto(graph, objectives="hops,max-link", points=3, time_limit=10)
     folder = front.save(tmp_path / "mine")
-    command("map", graph, "--pareto", "hops,max-link", "--points", 3, "-t", 30, "--out", tmp_path / "its")
+    command("map", graph, "--pareto", "hops,max-link", "--points", 3, "-t", 10, "--out", tmp_path / "its")
     mine, its = (json.loads((tmp_path / k / "pareto.json").read_text()) for k in ("mine", "its"))
     assert [p["values"] for p in mine["points"]] == [p["values"] for p in its["points"]]
     assert all(p.proven for p in front.points)

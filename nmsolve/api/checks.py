@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.api.answers import Answer, table
-from nmsolve.api.inputs import MachineLike, MappingLike, core_of, source_of
+from nmsolve.api.inputs import MachineLike, MappingLike, core_of, grid_text, source_of
 from nmsolve.cli.check import checked, scored
 from nmsolve.cli.commands import ScoreOptions, VerifyOptions
 from nmsolve.cli.report import CheckPart
@@ -75,7 +75,7 @@ def score(
     if isinstance(mapping, Answer) and not isinstance(mapping, MappingAnswer):
         return dict(mapping.scores)
     if isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
-        grid = "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
+        grid = grid_text(chips)
         given: Any = ScoreOptions(
             Path(mapping), None if graph is None else Path(str(graph)), None if machine is None else str(machine), grid,
             None if placement is None else Path(placement),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Unpack
 
 from nmsolve.api.answers import values_of
 from nmsolve.api.how import How, run_options
-from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
+from nmsolve.api.inputs import (
+    ConstraintsLike,
+    MachineLike,
+    MappingLike,
+    Source,
+    core_of,
+    grid_text,
+    source_of,
+)
 from nmsolve.api.mapping import MappingAnswer, map_options
 from nmsolve.cli.commands import GapOptions
 from nmsolve.cli.gap import ROUTED, gap_problem, known_in
@@ -69,7 +77,7 @@ def gap(
             raise InputError("what an answer states already", "gap", "the answer, and at most an objective")
         source, problem, core, known = _of_answer(mapping, objective)
     elif isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
-        grid = "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
+        grid = grid_text(chips)
         o = GapOptions(
             Path(mapping), None if graph is None else Path(str(graph)), None if machine is None else str(machine), grid,
             None if placement is None else Path(placement), objective=objective, balance=balance,

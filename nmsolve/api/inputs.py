@@ -125,28 +125,34 @@ def source_of(
     InputError : anything wrong with one of them, or no machine: neither given nor stated by the graph
     """
     named = graph if isinstance(graph, Named) else _loaded(graph, memory)
-    grid = "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
-    spec = None if machine is None or isinstance(machine, Machine) else str(machine)
-    if isinstance(machine, Machine):
-        if grid is not None:
-            raise InputError(
-                "chips beside a machine as an object", machine.name, "machine.with_chips(rows, columns)"
-            )
-        board = machine
-    elif spec is not None:
-        board = load_machine(spec, chips=chip_grid(grid))
-    else:
-        found = implied_machine(named.graph, str(named.path or named.graph.name))
-        if found is None:
-            raise InputError(
-                "no machine given", named.graph.name, "a preset, mesh:RxC, a machine.toml or a Machine"
-            )
-        board = found
+    grid, spec = grid_text(chips), None if machine is None or isinstance(machine, Machine) else str(machine)
+    board = implied_machine(named.graph, str(named.path or named.graph.name)) if machine is None else None
+    if machine is not None:
+        board = source_machine(machine, chips)
+    if board is None:
+        what = "a preset, mesh:RxC, a machine.toml or a Machine"
+        raise InputError("no machine given", named.graph.name, what)
     path = Path(constraints) if isinstance(constraints, str | Path) else None
     return Source(
         named, board, spec, grid, machine is None, _constraints(constraints, named.graph, board), path,
         tuple(Path(run) for run in occupied),
     )  # fmt: skip
+
+
+def source_machine(machine: MachineLike, chips: str | tuple[int, int] | None = None) -> Machine:
+    """Return the machine that a name, a file or an object is."""
+    if isinstance(machine, Machine):
+        if chips is not None:
+            raise InputError(
+                "chips beside a machine as an object", machine.name, "machine.with_chips(rows, columns)"
+            )
+        return machine
+    return load_machine(str(machine), chips=chip_grid(grid_text(chips)))
+
+
+def grid_text(chips: str | tuple[int, int] | None) -> str | None:
+    """Return chips as options have them: ``3x4``."""
+    return "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
 
 
 def _loaded(graph: GraphLike, memory: int | None) -> Named:

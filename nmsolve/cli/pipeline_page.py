@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -11,11 +11,14 @@ from nmsolve.cli.page import fill
 from nmsolve.cli.pipeline_report import pipeline_words
 
 if TYPE_CHECKING:
+    from nmsolve.cli.drawing import Picture
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
 
+#: A picture, and what it is drawn from.
+Drawing: TypeAlias = "tuple[Picture[Any], tuple[Any, ...]]"
 #: Above this storage is drawn in MiB.
 _MIB = 2**20
 
@@ -37,7 +40,12 @@ def render_pipeline_html(
 
 
 def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, str]:
-    """Return ``stages``, ``layers``, ``use`` and, where stages are in no circle and there are several, ``timetable``."""
+    """Return the pictures of :func:`plan_drawings` as SVG text."""
+    return {name: draw(*what) for name, (draw, what) in plan_drawings(given, plan, report).items()}
+
+
+def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, Drawing]:
+    """Return what is drawn: ``stages``, ``layers``, ``use`` and, where stages are several and in no circle, ``timetable``."""
     from nmsolve.hw.pipeline.batches import start_times
     from nmsolve.hw.pipeline.stages import stage_loads
 
@@ -54,17 +62,17 @@ def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
     work, label = (
         (problem.time[:, 0], "time on one core") if given.layers is None else (given.layers.macs, "MACs")
     )
-    drawn = {
-        "stages": pictures_pipeline.stage_bars(
-            parts, loads.cores, each / scale, memory, problem.overlap, report.bound, report.unit, store
-        ),
-        "layers": pictures_pipeline.layers_picture(work.astype(float), plan.stage, loads.cores, label),
-        "use": pictures_pipeline.use_picture(loads.load / most, loads.compute / most),
+    stages = (parts, loads.cores, each / scale, memory, problem.overlap, report.bound, report.unit, store)
+    layers = (work.astype(float), plan.stage, loads.cores, label)
+    drawn: dict[str, Drawing] = {
+        "stages": (pictures_pipeline.stage_bars, stages),
+        "layers": (pictures_pipeline.layers_picture, layers),
+        "use": (pictures_pipeline.use_picture, (loads.load / most, loads.compute / most)),
     }
     batches = report.batch.batches if report.batch is not None else 0
     start = (
         start_times(problem, plan, loads.load, min(batches, pictures_pipeline.ROUNDS)) if batches else None
     )
     if start is not None and len(plan.cores) > 1:
-        drawn["timetable"] = pictures_pipeline.timetable(start, loads.load, report.unit)
+        drawn["timetable"] = pictures_pipeline.timetable, (start, loads.load, report.unit)
     return drawn

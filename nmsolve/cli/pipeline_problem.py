@@ -67,20 +67,19 @@ class Given:
     assumed: bool = False
 
 
-def state_problem(inputs: PipelineInputs) -> Given:
-    """Load the model and the machine and state the problem.
+def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:
+    """Load the model, and the machine unless it is given, and state the problem.
 
     Raises
     ------
     InputError : a wrong file, a symbol without a number, no or too few cores, options that do not belong together
     """
-    machine = None
-    if inputs.machine is not None:
+    if machine is None and inputs.machine is not None:
         from nmsolve.cli.options import chip_grid
         from nmsolve.hw.machines import load_machine
 
         machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
-    elif inputs.chips is not None:
+    elif machine is None and inputs.chips is not None:
         raise InputError("chips without a machine", "--chips", "--machine as well")
     cores = _cores(inputs, machine)
     suffix = Path(inputs.model).suffix.lower()

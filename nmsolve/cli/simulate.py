@@ -17,7 +17,8 @@ from nmsolve.cli.simulate_setting import Setting, setting_of
 from nmsolve.model.clock import now
 
 if TYPE_CHECKING:
-    from nmsolve.hw.noc import Saturation
+    from nmsolve.cli.simulate_report import SimulationReport
+    from nmsolve.hw.noc import Progress, Saturation
 
 FILES = ("simulation.html", "simulation.json")
 #: Loads of a latency curve, as parts of the saturation load.
@@ -31,28 +32,38 @@ def run_simulate(o: SimulateOptions) -> int:
     ------
     InputError : anything wrong with the input
     """
-    from nmsolve.cli.simulation_page import render_simulation_html
-    from nmsolve.model.files import write_atomic
-
     limit = opt.seconds(o.time_limit)
     setting = setting_of(o)
     prepare_folder(o.out)
-    say = Says()
     with Patience(clock.end(limit)) as patience:
-        edge, runs = _runs(o, setting, clock.end(limit), say, lambda: patience.asked)
+        edge, runs = simulated(o, setting, clock.end(limit), Says().progress, lambda: patience.asked)
         report = build(setting, runs, edge, o.seed)
-        answer = Answer(o.out, FILES)
-        command = as_command("simulate", o, ("config", "warmup", "seed"), ("time_limit", "out", "json"))
-        with answer.found() as folder:
-            write_atomic(folder / "simulation.json", as_json(report))
-        with answer.added() as files, patience.optional():
-            files["simulation.html"] = render_simulation_html(setting, runs, report, command)
+        write_simulation(o, setting, runs, report, patience)
     last_words(o.out, report, o.json, simulated_words(report), FILES)
     return INTERNAL if report.deadlock else OK
 
 
-def _runs(
-    o: SimulateOptions, setting: Setting, end: float, say: Says, stop: Callable[[], bool]
+def write_simulation(
+    o: SimulateOptions, setting: Setting, runs: Runs, report: SimulationReport, patience: Patience
+) -> None:
+    """Write simulation.json and, unless ``patience`` is lost, the page."""
+    from nmsolve.cli.simulation_page import render_simulation_html
+    from nmsolve.model.files import write_atomic
+
+    answer = Answer(o.out, FILES)
+    command = as_command("simulate", o, ("config", "warmup", "seed"), ("time_limit", "out", "json"))
+    with answer.found() as folder:
+        write_atomic(folder / "simulation.json", as_json(report))
+    with answer.added() as files, patience.optional():
+        files["simulation.html"] = render_simulation_html(setting, runs, report, command)
+
+
+#: Told how far a simulation is.
+Tell = Callable[["Progress"], None]
+
+
+def simulated(
+    o: SimulateOptions, setting: Setting, end: float, tell: Tell, stop: Callable[[], bool]
 ) -> tuple[Saturation | None, Runs]:
     """Return what is simulated until ``end`` (``now()``); the edge of saturation for a sweep."""
     from nmsolve.hw.noc import saturation, simulate
@@ -62,19 +73,19 @@ def _runs(
         assert setting.traffic_at is not None
         edge = saturation(
             setting.machine, setting.routing, setting.traffic_at, setting.config, cycles=max(o.cycles or 20_000, 5_000),
-            warmup=o.warmup, seed=o.seed, time_limit=0.6 * left, stop=stop, progress=say.progress,
+            warmup=o.warmup, seed=o.seed, time_limit=0.6 * left, stop=stop, progress=tell,
         )  # fmt: skip
-        runs = [*edge.runs, *([] if stop() else _curve(o, setting, edge.stable, end, say, stop))]
+        runs = [*edge.runs, *([] if stop() else _curve(o, setting, edge.stable, end, tell, stop))]
         return edge, sorted(runs, key=lambda run: run[0] or 0.0)
     result = simulate(
         setting.machine, setting.routing, setting.traffic(o.load), setting.config, cycles=o.cycles, warmup=o.warmup,
-        seed=o.seed, time_limit=left, stop=stop, progress=say.progress,
+        seed=o.seed, time_limit=left, stop=stop, progress=tell,
     )  # fmt: skip
     return None, [(o.load, result)]
 
 
 def _curve(
-    o: SimulateOptions, setting: Setting, stable: float, deadline: float, say: Says, stop: Callable[[], bool]
+    o: SimulateOptions, setting: Setting, stable: float, deadline: float, tell: Tell, stop: Callable[[], bool]
 ) -> Runs:
     """Return runs at loads below saturation."""
     from nmsolve.hw.noc import latency_curve
@@ -84,6 +95,6 @@ def _curve(
         return []
     found = latency_curve(
         setting.machine, setting.routing, setting.traffic_at, [part * stable for part in CURVE], setting.config,
-        cycles=o.cycles or 10_000, warmup=o.warmup, seed=o.seed, time_limit=left, stop=stop, progress=say.progress,
+        cycles=o.cycles or 10_000, warmup=o.warmup, seed=o.seed, time_limit=left, stop=stop, progress=tell,
     )  # fmt: skip
     return [(load, result) for load, result in found if result.ended not in ("time", "stopped")]

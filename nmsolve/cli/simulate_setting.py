@@ -61,8 +61,21 @@ class Setting:
         return float(np.bincount(self.flows.source, self.flows.rate).max()) * self.config.packet_flits / load
 
 
-def setting_of(o: SimulateOptions) -> Setting:
-    """Return everything the options name, loaded.
+@dataclass(frozen=True)
+class InMemory:
+    """What options would name by files: the mapping, the machine of a pattern or a trace, routes of the mapping's flows."""
+
+    loaded: Loaded | None = None
+    machine: Machine | None = None
+    routes: Routes | None = None
+
+
+#: Everything is in the files that options name.
+FILES_ONLY = InMemory()
+
+
+def setting_of(o: SimulateOptions, given: InMemory = FILES_ONLY) -> Setting:
+    """Return everything the options name, loaded; what is ``given`` goes before files of that name.
 
     Raises
     ------
@@ -73,8 +86,8 @@ def setting_of(o: SimulateOptions) -> Setting:
     _require_one_kind(o)
     config = router(o.config)
     if o.pattern is not None:
-        return _of_pattern(o, o.pattern, config)
-    setting = _of_mapping(o, config) if o.trace is None else _of_trace(o, o.trace, config)
+        return _of_pattern(o, o.pattern, config, given)
+    setting = _of_mapping(o, config, given) if o.trace is None else _of_trace(o, o.trace, config, given)
     if isinstance(setting.routing, Routes) and config.virtual_channels % setting.routing.channels:
         raise InputError(
             f"the routes use {setting.routing.channels} virtual channels per link, the router has {config.virtual_channels}",
@@ -113,17 +126,17 @@ def _require_one_kind(o: SimulateOptions) -> None:
         )
 
 
-def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
+def _of_mapping(o: SimulateOptions, config: RouterConfig, given: InMemory) -> Setting:
     """Return the flows of a mapping: whole steps, or a load."""
     from nmsolve.cli.loading import load_answer
     from nmsolve.hw.noc import of_flows, steps_of_flows
     from nmsolve.model.routing.flows import flows_of
 
-    loaded = load_answer(o)
+    loaded = given.loaded or load_answer(o)
     flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
     if not flows.count:
         raise InputError("no message leaves its core", str(o.mapping), "a mapping with traffic")
-    routing = _routing(o, loaded.machine, flows, loaded.folder)
+    routing = given.routes or _routing(o, loaded.machine, flows, loaded.folder)
 
     def traffic_at(load: float) -> Traffic:
         traffic: Traffic = _split(of_flows(flows, setting.cycles_per_step(load)), routing)
@@ -136,7 +149,7 @@ def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
     return setting
 
 
-def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
+def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig, given: InMemory) -> Setting:
     """Packets as a file lists them, on the machine given or that of the mapping."""
     from nmsolve.cli.loading import load_answer
     from nmsolve.hw.machines import load_machine
@@ -144,11 +157,13 @@ def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
     from nmsolve.model.routing.flows import Flows
 
     folder = None
-    if o.mapping is None:
+    if given.machine is not None:
+        machine = given.machine
+    elif o.mapping is None:
         assert o.machine is not None
         machine = load_machine(o.machine, chips=opt.chip_grid(o.chips))
     else:
-        loaded = load_answer(o)
+        loaded = given.loaded or load_answer(o)
         machine, folder = loaded.machine, loaded.folder
     trace = read_trace(path, machine, o.period)
     count = np.bincount(trace.flow, trace.count, trace.flows)
@@ -157,14 +172,14 @@ def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
     return Setting(machine, config, routing, None, _split(trace, routing), flows, None)
 
 
-def _of_pattern(o: SimulateOptions, name: str, config: RouterConfig) -> Setting:
+def _of_pattern(o: SimulateOptions, name: str, config: RouterConfig, given: InMemory) -> Setting:
     """Return traffic of a pattern on a machine."""
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import pattern
     from nmsolve.hw.turns import turn_set
 
     assert o.machine is not None
-    machine = load_machine(o.machine, chips=opt.chip_grid(o.chips))
+    machine = given.machine or load_machine(o.machine, chips=opt.chip_grid(o.chips))
 
     def traffic_at(load: float) -> Traffic:
         return pattern(machine, name, load, config, hotspots=[_middle(machine)])
@@ -198,12 +213,12 @@ def _routing(o: SimulateOptions, machine: Machine, flows: Flows, folder: Path | 
     )
     path = o.routes or (beside if beside is not None and beside.exists() else None)
     if path is not None:
-        return _of_file(path, machine, flows)
+        return routes_of_file(path, machine, flows)
     rule = o.route or "xy"
     return turn_set(rule, machine) if o.adaptive else named_routes(machine, flows, rule)
 
 
-def _of_file(path: Path, machine: Machine, flows: Flows) -> Routes:
+def routes_of_file(path: Path, machine: Machine, flows: Flows) -> Routes:
     """Return the routes of ``flows`` in flow-routes.json, which may hold more; rates may differ, as those of a trace do."""
     from nmsolve.model.routing.check import routes_complaint
     from nmsolve.model.routing.files import read_flow_routes

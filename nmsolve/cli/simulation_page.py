@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from nmsolve.cli.simulate_report import SimulationReport
     from nmsolve.cli.simulate_setting import Setting
 
+Floats = list[float]
+#: Loads, mean and p99 latencies, which are stable, the edge of saturation, the estimate, the unit of loads.
+Curve = tuple[
+    Floats,
+    list[float | None],
+    Floats,
+    list[bool],
+    tuple[float | None, float | None],
+    tuple[Floats, Floats],
+    str,
+]
 #: What the colours of links mean.
 UNIT = "flits per cycle"
 
@@ -63,12 +74,18 @@ def render_simulation_html(setting: Setting, runs: Runs, report: SimulationRepor
 
 def _curve(setting: Setting, report: SimulationReport) -> str:
     """Draw latency over load; "" unless several loads were simulated."""
+    drawn = curve_of(setting, report)
+    return "" if drawn is None else pictures_routing.latency_curve(*drawn)
+
+
+def curve_of(setting: Setting, report: SimulationReport) -> Curve | None:
+    """Return what :func:`nmsolve.cli.pictures_routing.latency_curve` draws; None unless several loads were simulated."""
     runs = [run for run in report.runs if run.load is not None]
     if len(runs) < 2:
-        return ""
+        return None
     sure = [(e.load, e.mean) for e in report.estimates if e.trusted and e.mean is not None]
     edge = report.saturation or {}
-    return pictures_routing.latency_curve(
+    return (
         [run.load or 0.0 for run in runs],
         [run.latency.mean for run in runs],
         [run.latency.p99 for run in runs],
