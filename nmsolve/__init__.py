@@ -15,11 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nmsolve.api.bench import Benchmark, bench
     from nmsolve.api.checks import Verification, score, verify
     from nmsolve.api.explain import Explained, explain
     from nmsolve.api.fronts import ParetoFront, pareto
     from nmsolve.api.gap import gap
     from nmsolve.api.mapping import MappingAnswer, map
+    from nmsolve.api.pipeline import PipelineAnswer, pipeline
     from nmsolve.api.routing import RoutingAnswer, route
     from nmsolve.api.simulation import Simulation, simulate
     from nmsolve.hw.assignment.machine_file import load_processors as processors
@@ -39,6 +41,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BackendError": ("nmsolve.model.errors", "BackendError"),
+    "Benchmark": ("nmsolve.api.bench", "Benchmark"),
     "Bound": ("nmsolve.model.bound", "Bound"),
     "DoesNotFitError": ("nmsolve.model.errors", "DoesNotFitError"),
     "Event": ("nmsolve.model.bound", "Event"),
@@ -49,12 +52,14 @@ _HOME = {
     "MappingAnswer": ("nmsolve.api.mapping", "MappingAnswer"),
     "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
     "ParetoFront": ("nmsolve.api.fronts", "ParetoFront"),
+    "PipelineAnswer": ("nmsolve.api.pipeline", "PipelineAnswer"),
     "Result": ("nmsolve.model.bound", "Result"),
     "RoutingAnswer": ("nmsolve.api.routing", "RoutingAnswer"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
     "Simulation": ("nmsolve.api.simulation", "Simulation"),
     "Verification": ("nmsolve.api.checks", "Verification"),
     "assign": ("nmsolve.solvers.assignment.api", "assign"),
+    "bench": ("nmsolve.api.bench", "bench"),
     "explain": ("nmsolve.api.explain", "explain"),
     "gap": ("nmsolve.api.gap", "gap"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
@@ -63,6 +68,7 @@ _HOME = {
     "machine": ("nmsolve.hw.machines", "load_machine"),
     "map": ("nmsolve.api.mapping", "map"),
     "pareto": ("nmsolve.api.fronts", "pareto"),
+    "pipeline": ("nmsolve.api.pipeline", "pipeline"),
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
     "route": ("nmsolve.api.routing", "route"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
@@ -74,6 +80,7 @@ _HOME = {
 
 __all__ = [
     "BackendError",
+    "Benchmark",
     "Bound",
     "DoesNotFitError",
     "Event",
@@ -84,12 +91,14 @@ __all__ = [
     "MappingAnswer",
     "NmsolveError",
     "ParetoFront",
+    "PipelineAnswer",
     "Result",
     "RoutingAnswer",
     "SideConstraint",
     "Simulation",
     "Verification",
     "assign",
+    "bench",
     "explain",
     "gap",
     "load_graph",
@@ -98,6 +107,7 @@ __all__ = [
     "machine",
     "map",
     "pareto",
+    "pipeline",
     "processors",
     "route",
     "save_graph",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
 from nmsolve.cli.bench.suites import Instance, Source, find_suite, load_suite
-from nmsolve.cli.bench.summary import Table, summarise
+from nmsolve.cli.bench.summary import Summary, Table, summarise
 from nmsolve.cli.command_line import as_command
 from nmsolve.cli.commands import BenchOptions
 from nmsolve.cli.progress import number
@@ -30,9 +30,52 @@ from nmsolve.model.host.locks import lock_folder, unlock
 from nmsolve.model.lookup import named
 from nmsolve.solvers.search.entries import look_up
 
+#: Told a sentence.
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a benchmark came to.
+
+    Attributes
+    ----------
+    runs : every run that is done, those of earlier times too
+    others : runs in the store that belong to other versions, machines or settings
+    interrupted : somebody asked for the end
+    """
+
+    head: Head
+    summaries: Sequence[Summary]
+    runs: Mapping[Key, Outcome]
+    others: int
+    interrupted: bool
+
 
 def run_bench(o: BenchOptions) -> int:
     """Run the command; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input, before any run; or another benchmark uses the folder
+    """
+
+    def heard(task: Task, outcome: Outcome) -> None:
+        if o.json:
+            print(json.dumps(as_json(task, outcome)), flush=True)
+
+    found = measure(o, _say, heard)
+    _print_all(o, found)
+    return INTERRUPTED if found.interrupted else OK
+
+
+def measure(o: BenchOptions, say: Say, heard: Callable[[Task, Outcome], None]) -> Measured:
+    """Plan the runs, carry out those that are missing, write the tables.
+
+    Parameters
+    ----------
+    say : told sentences about the progress
+    heard : told every run that is done now
 
     Raises
     ------
@@ -53,11 +96,21 @@ def run_bench(o: BenchOptions) -> int:
     with _alone(o.out):
         store = Store(o.out / "results.sqlite")
         try:
-            interrupted = not _carry_out(o, store, tasks)
-            _write(o, store, head, tasks, methods, instances)
+            interrupted = not _carry_out(o, store, tasks, say, heard)
+            found = store.find(t.key for t in tasks)
+            head = replace(head, missing=len(tasks) - len(found))
+            suites = list(dict.fromkeys(one.suite for one in instances))
+            summaries = [
+                summarise(s, [one for one in instances if one.suite == s], methods, found, head.limit)
+                for s in suites
+            ]
+            measured = Measured(head, summaries, found, store.count() - len(found), interrupted)
         finally:
             store.close()
-    return INTERRUPTED if interrupted else OK
+        write_tables(o.out, measured)
+        if o.page is not None and not measured.head.missing:
+            write_atomic(o.page, markdown(measured.head, measured.summaries))
+    return measured
 
 
 def _stated(o: BenchOptions) -> dict[str, Any]:
@@ -134,14 +187,16 @@ def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> 
     ]
 
 
-def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
+def _carry_out(
+    o: BenchOptions, store: Store, tasks: Sequence[Task], say: Say, heard: Callable[[Task, Outcome], None]
+) -> bool:
     """Do what is missing; False if it was interrupted."""
     done = store.find(t.key for t in tasks)
     missing = [t for t in tasks if t.key not in done]
     if done:
-        _say(f"{len(done)} of {len(tasks)} runs are in {o.out / 'results.sqlite'} already")
+        say(f"{len(done)} of {len(tasks)} runs are in {o.out / 'results.sqlite'} already")
     if missing and uncompiled():
-        _say(
+        say(
             "kernels are not compiled yet, so the first runs would be slower: run `nmsolve doctor --warm` first"
         )
     started, count = time.monotonic(), 0
@@ -157,9 +212,11 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
             store.add(task.key, outcome)
             count += 1
             rest = (time.monotonic() - started) / count * (len(willing) - count)
-            _report(o, task, outcome, len(tasks) - len(willing) + count, len(tasks), rest)
+            heard(task, outcome)
+            place = f"[{len(tasks) - len(willing) + count}/{len(tasks)}]"
+            say(f"{place} {_told(task, outcome)}; {_duration(rest)} left")
     except KeyboardInterrupt:
-        _say(
+        say(
             f"stopped; {count} more runs are in {o.out / 'results.sqlite'}, the same command continues from there"
         )
         return False
@@ -178,10 +235,8 @@ def _refusal(task: Task) -> Outcome | None:
     )
 
 
-def _report(o: BenchOptions, task: Task, outcome: Outcome, position: int, total: int, rest: float) -> None:
-    """Print a line per finished run."""
-    if o.json:
-        print(json.dumps(as_json(task, outcome)), flush=True)
+def _told(task: Task, outcome: Outcome) -> str:
+    """Return a line about a finished run."""
     key, known = task.key, task.instance.best_known
     beside = "" if known is None else f" (best known {number(known)})"
     what = (
@@ -190,32 +245,25 @@ def _report(o: BenchOptions, task: Task, outcome: Outcome, position: int, total:
         if outcome.solved
         else outcome.text
     )
-    _say(
-        f"[{position}/{total}] {key.instance} {key.method} seed {key.seed}: {outcome.status}, {what}; "
-        f"{outcome.wall:.1f} s, {outcome.cpu:.1f} s CPU; {_duration(rest)} left"
+    return (
+        f"{key.instance} {key.method} seed {key.seed}: {outcome.status}, {what}; "
+        f"{outcome.wall:.1f} s, {outcome.cpu:.1f} s CPU"
     )
 
 
-def _write(
-    o: BenchOptions, store: Store, head: Head, tasks: Sequence[Task], methods: Sequence[str],
-    instances: Sequence[Instance],
-) -> None:  # fmt: skip
-    """Write tables and pages from what the store holds. ``--page`` is for the whole benchmark only."""
-    found = store.find(t.key for t in tasks)
-    head = replace(head, missing=len(tasks) - len(found))
-    suites = list(dict.fromkeys(one.suite for one in instances))
-    summaries = [
-        summarise(s, [one for one in instances if one.suite == s], methods, found, head.limit) for s in suites
-    ]
-    text = markdown(head, summaries)
-    write_atomic(o.out / "table.md", text)
-    if o.page is not None and not head.missing:
-        write_atomic(o.page, text)
-    write_atomic(o.out / "report.html", html(head, summaries))
-    others = store.count() - len(found)
-    if others:
-        _say(f"{others} runs of other versions, machines or settings in the store are not in the tables")
-    for summary in summaries:
+def write_tables(out: Path, measured: Measured) -> None:
+    """Write table.md and report.html into an existing folder."""
+    write_atomic(out / "table.md", markdown(measured.head, measured.summaries))
+    write_atomic(out / "report.html", html(measured.head, measured.summaries))
+
+
+def _print_all(o: BenchOptions, measured: Measured) -> None:
+    """Print the main table of every suite; all tables as JSON if asked for."""
+    if measured.others:
+        _say(
+            f"{measured.others} runs of other versions, machines or settings in the store are not in the tables"
+        )
+    for summary in measured.summaries:
         _say(f"\nsuite {summary.suite}")
         _print(summary.quality[0])
         if o.json:

@@ -1,0 +1,230 @@
+"""``nmsolve.pipeline``: a network split into stages on groups of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.how import How, MapHow, run_options
+from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, source_machine
+from nmsolve.api.mapping import MappingAnswer
+from nmsolve.api.mapping import map as map_graph
+from nmsolve.cli import pictures
+from nmsolve.cli.answer import explained, prepare_file
+from nmsolve.cli.check_pipeline import PLAN
+from nmsolve.cli.commands import PipelineOptions
+from nmsolve.cli.patience import Patience
+from nmsolve.cli.pipeline import stated_inputs, write_pipeline
+from nmsolve.cli.pipeline_page import plan_drawings
+from nmsolve.cli.pipeline_problem import Given, state_problem
+from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report
+from nmsolve.hw.machine_write import save_machine
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
+from nmsolve.model.machine import Machine
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class PipelineHow(How, total=False):
+    """``chips``: of the machine, (rows, columns) or "3x4"; ``strict``: refuse unknown operators of ONNX models."""
+
+    chips: str | tuple[int, int] | None
+    strict: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PipelineAnswer(Answer[PipelinePlan]):
+    """A plan, ``solution``: the stage of every layer and the cores of every stage, with a bound on the slowest stage.
+
+    Attributes
+    ----------
+    given : the stated problem, and the model, the layers and the machine that it was made from
+    options : those of the command that gives the same answer
+    """
+
+    given: Given
+    options: PipelineOptions
+
+    @property
+    def problem(self) -> PipelineProblem:
+        """The problem that objective and bound are about."""
+        return self.given.problem
+
+    @property
+    def stage(self) -> dict[str, int]:
+        """Layer -> stage; empty if no plan was found."""
+        plan = self.solution
+        return {} if plan is None else dict(zip(self.problem.labels, plan.stage.tolist(), strict=True))
+
+    @property
+    def report(self) -> PipelineReport:
+        """The object in pipeline-report.json (docs/files.md): loads of stages, plans to compare with, micro-batches."""
+        return build_pipeline_report(self.given, self, [], self.options.batches, {})
+
+    def _write(self, folder: Path) -> None:
+        """Write what ``nmsolve pipeline`` writes."""
+        o = replace(self.options, out=folder)
+        if self.given.machine is not None and o.machine is None:
+            path = folder / FOLDER / "machine.toml"
+            path.parent.mkdir(exist_ok=True)
+            save_machine(self.given.machine, path)
+            o = replace(o, machine=str(path))
+        with Patience() as patience:
+            write_pipeline(o, self.given, self, patience, new_run())
+
+    def place(self, **options: Unpack[MapHow]) -> MappingAnswer:
+        """Place every tile of the plan on a core of the machine of its own; options as for :func:`nmsolve.map`.
+
+        Raises
+        ------
+        InputError : no plan, or no machine
+        DoesNotFitError : a tile needs more than a core holds
+        """
+        from nmsolve.hw.pipeline.to_graph import tile_graph
+
+        if self.solution is None or self.given.machine is None:
+            what = "no plan was found" if self.solution is None else "no machine to place on"
+            raise InputError(what, "place", "a plan that was made for a machine")
+        graph = tile_graph(self.problem, self.solution, self.given.whole)
+        objective = "multicast-hops" if graph.multicast.any() else "hops"
+        return map_graph(graph, self.given.machine, objective=objective, balance=0.0, **options)
+
+    def write_onnx(self, path: str | Path) -> Path:
+        """Write a copy of the model that states the stage of every operator. Return its path. InputError without any."""
+        from nmsolve.model.formats.onnx_plan import write_onnx_plan
+
+        out, graph, layers = Path(path), self.given.graph, self.given.layers
+        if graph is None or layers is None or self.solution is None:
+            raise InputError("no plan of an ONNX model", str(out), "an answer with a plan, of a .onnx input")
+        if out.resolve() == self.options.model.resolve():
+            raise InputError("the copy would overwrite the model", str(out), "another file")
+        prepare_file(out)
+        write_onnx_plan(self.options.model, out, graph, layers.operators, self.solution)
+        return out
+
+    def to_dataframe(self) -> Any:
+        """Return a row per stage: cores, layers, first and last layer, times, storage per core. BackendError without pandas."""
+        stages = self.report.stages
+        names = (
+            "cores",
+            "layers",
+            "first",
+            "last",
+            "compute",
+            "transfer_in",
+            "transfer_out",
+            "storage",
+            "load",
+            "use",
+        )
+        return table(
+            {"stage": range(len(stages))} | {name: [getattr(s, name) for s in stages] for name in names}
+        )
+
+    def plot(self, kind: str = "stages") -> Figure:
+        """Return a picture.
+
+        Parameters
+        ----------
+        kind : ``stages`` (loads and storage), ``layers`` (work of every layer, and the cuts), ``use`` (how busy cores are),
+            ``timetable`` (micro-batches through the stages), ``convergence``
+
+        Raises
+        ------
+        InputError : another kind, or nothing to draw
+        """
+        kinds: dict[str, Any] = {
+            "convergence": partial(
+                pictures.convergence.figure, self.events, self.wall_seconds, "slowest stage"
+            )
+        }
+        if self.solution is not None:
+            found = plan_drawings(self.given, self.solution, self.report)
+            kinds |= {name: partial(draw.figure, *what) for name, (draw, what) in found.items()}
+        return drawn(kind, kinds)
+
+
+def pipeline(
+    model: str | Path,
+    cores: int | None = None,
+    machine: MachineLike | None = None,
+    *,
+    stages: int | None = None,
+    exact_stages: bool = False,
+    use_all: bool = False,
+    core_memory: int | str | None = None,
+    overlap: bool = False,
+    split: str | None = None,
+    bind: Mapping[str, int] | str | None = None,
+    warm_start: PipelineAnswer | PipelinePlan | str | Path | None = None,
+    batches: int = 8,
+    **options: Unpack[PipelineHow],
+) -> PipelineAnswer:
+    """Split a network into stages on groups of cores so that the slowest stage is as fast as possible, with a bound.
+
+    Parameters
+    ----------
+    model : .onnx, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
+    cores : number of cores
+    machine : a preset, ``mesh:RxC``, a machine.toml or a Machine: cores and figures
+    stages : most stages allowed; as many as fit if not given
+    exact_stages : exactly ``stages`` stages
+    use_all : no core without a stage
+    core_memory : bytes per core, or text such as 2MiB; the machine's if not given
+    overlap : cores compute and transfer at the same time
+    split : chain, contiguous or any (docs/pipeline.md)
+    bind : values of the symbols in input shapes
+    warm_start : a plan to start from
+    batches : micro-batches whose total time is reported
+    options : as for :func:`nmsolve.map`, and those of :class:`PipelineHow`
+
+    Raises
+    ------
+    InputError : an argument is wrong, or counting shows that nothing fits
+    """
+    from nmsolve.solvers.pipeline.api import plan
+
+    given: Any = dict(options)
+    chips, strict = given.pop("chips", None), given.pop("strict", False)
+    how = run_options(given)
+    board = None if machine is None else source_machine(machine, chips)
+    o = PipelineOptions(
+        model=Path(model), cores=cores, machine=None if isinstance(machine, Machine) or machine is None else str(machine),
+        chips=grid_text(chips), stages=stages, exact_stages=exact_stages, use_all=use_all,
+        core_memory=None if core_memory is None else str(core_memory), overlap=overlap, split=split, bind=_bound(bind),
+        strict=strict, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
+        time_limit=repr(float(how["time_limit"])),
+    )  # fmt: skip
+    with explained("pipeline"):
+        stated = state_problem(stated_inputs(o), board)
+        first = _start(warm_start, stated.problem)
+        with Patience():
+            found = plan(stated.problem, warm_start=first, **how)
+    return PipelineAnswer(**values_of(found), given=stated, options=o)
+
+
+def _bound(bind: Mapping[str, int] | str | None) -> str | None:
+    """Return bindings as options have them: ``batch=8,seq=128``."""
+    return ",".join(f"{k}={v}" for k, v in bind.items()) if isinstance(bind, Mapping) else bind
+
+
+def _start(
+    given: PipelineAnswer | PipelinePlan | str | Path | None, problem: PipelineProblem
+) -> PipelinePlan | None:
+    """Return the plan to start from."""
+    from nmsolve.model.pipeline.files import read_plan
+
+    if isinstance(given, PipelineAnswer):
+        return given.solution
+    if given is None or isinstance(given, PipelinePlan):
+        return given
+    path = Path(given)
+    return read_plan(path / PLAN if path.is_dir() else path, problem, other_rules=True)

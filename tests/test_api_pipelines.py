@@ -1,0 +1,70 @@
+"""``nmsolve.pipeline``: what the command plans, for objects."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_api_answers import command
+from test_cli_pipeline import cost_graph, network
+
+import nmsolve
+
+
+def test_a_plan_is_that_of_the_command(tmp_path: Path) -> None:
+    model = cost_graph(tmp_path / "diamond.json")
+    mine = nmsolve.pipeline(model, time_limit=60, batches=5)
+    assert (mine.status, mine.objective) == ("optimal", 8.0) and set(mine.stage.values()) == {0, 1}
+    folder = mine.save(tmp_path / "mine")
+    command("pipeline", model, "-t", 60, "--batches", 5, "--out", tmp_path / "its")
+    its, own = (json.loads((tmp_path / k / "pipeline-report.json").read_text()) for k in ("its", "mine"))
+    for key in ("status", "problem", "objective", "bound", "baselines", "inputs", "work"):
+        assert its[key] == own[key], key
+    assert its["batch"]["batches"] == own["batch"]["batches"] == mine.report.batch.batches == 5  # type: ignore[union-attr]
+    command("verify", folder, "--bound", "--trust-solver")
+    assert mine.verify() and nmsolve.verify(folder)
+    again = nmsolve.pipeline(model, time_limit=10, warm_start=folder, engines=["chain"])
+    assert again.objective == 8.0
+    with pytest.raises(nmsolve.InputError, match="no machine to place on"):
+        mine.place()
+    with pytest.raises(nmsolve.InputError, match="no plan of an ONNX model"):
+        mine.write_onnx(tmp_path / "copy.onnx")
+
+
+def test_a_model_on_a_machine_as_an_object_is_planned_placed_and_drawn(tmp_path: Path) -> None:
+    model = network(tmp_path / "chain.onnx")
+    machine = nmsolve.Machine("small", (1, 1), (2, 3))
+    found = nmsolve.pipeline(
+        model, machine=machine, bind={"batch": 4}, stages=3, exact_stages=True, time_limit=20
+    )
+    assert found.solution is not None and len(found.solution.cores) == 3
+    rows = found.to_dataframe()
+    assert (
+        list(rows.stage) == [0, 1, 2]
+        and rows.load.max() == pytest.approx(found.objective)
+        and rows.cores.sum() <= 6
+    )
+    for kind in ("stages", "layers", "use", "timetable", "convergence"):
+        found.plot(kind).savefig(tmp_path / f"{kind}.png")
+        assert (tmp_path / f"{kind}.png").stat().st_size > 2000
+    assert found.verify()
+    tiles = found.place(time_limit=10)
+    assert len(set(tiles.mapping.values())) == len(tiles.mapping) == rows.cores.sum() and tiles.verify()
+    copy = found.write_onnx(tmp_path / "copy.onnx")
+    assert copy.stat().st_size > 0
+    with pytest.raises(nmsolve.InputError, match="overwrite the model"):
+        found.write_onnx(model)
+
+
+def test_wrong_models_and_numbers_are_named(tmp_path: Path) -> None:
+    with pytest.raises(nmsolve.InputError, match=r"cannot read '\.txt' files"):
+        nmsolve.pipeline(tmp_path / "model.txt", cores=2)
+    with pytest.raises(nmsolve.InputError, match="--stages K as well"):
+        nmsolve.pipeline(cost_graph(tmp_path / "d.json"), exact_stages=True)
+    with pytest.raises(nmsolve.InputError, match="9 cores of a machine with 4"):
+        nmsolve.pipeline(tmp_path / "d.json", cores=9, machine="mesh:2x2")
+    with pytest.raises(nmsolve.DoesNotFitError, match="nmsolve explain pipeline"):
+        nmsolve.pipeline(tmp_path / "d.json", core_memory=1)
+    with pytest.raises(TypeError, match="tim_limit"):
+        nmsolve.pipeline(tmp_path / "d.json", tim_limit=1)  # type: ignore[call-arg]
