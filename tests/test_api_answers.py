@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import threading
@@ -126,6 +127,56 @@ def test_a_machine_as_an_object_is_written_beside_the_answer(tmp_path: Path) -> 
     result.save(tmp_path)
     assert (tmp_path / "inputs" / "machine.toml").exists() and (tmp_path / "inputs" / "graph.json").exists()
     command("verify", tmp_path, "--bound")
+
+
+@pytest.mark.parametrize("route", ["joint", "chosen", "xy"])
+def test_routes_go_with_the_answer_and_its_files(route: str, tmp_path: Path) -> None:
+    """Whether they were decided with the mapping, after it, or by a rule; all of them are checked from the files."""
+    found = nmsolve.map(nx.cycle_graph(4, nx.DiGraph), "mesh:2x2", route=route, time_limit=6, seed=1)
+    assert found.objective == 4.0 and len(set(found.mapping.values())) == 4
+    assert (found.routing is None) == (route == "joint")
+    folder = found.save(tmp_path / "run")
+    assert (folder / ("routes.json" if route == "joint" else "flow-routes.json")).exists()
+    command("verify", folder, "--bound", "--trust-solver")
+    again = pickle.loads(pickle.dumps(found))
+    assert again.mapping == found.mapping and again.verify()
+
+
+def test_what_another_network_holds_is_left_alone(tmp_path: Path) -> None:
+    """Two networks of three nodes on four cores for two nodes each; the second one is verified beside the first."""
+    chip = nmsolve.Machine("chip", (1, 1), (2, 2), capacity={"neurons": 2})
+    first = nmsolve.map(nx.path_graph(3), chip, time_limit=5).save(tmp_path / "first")
+    second = nmsolve.map(nx.path_graph(5), chip, occupied=[first], time_limit=5)
+    assert second.problem.machine.limits("neurons").sum() == 5
+    command("verify", second.save(tmp_path / "second"), "--bound", "--trust-solver")
+    assert nmsolve.route(second, time_limit=5).verify()
+    with pytest.raises(nmsolve.DoesNotFitError, match="neurons"):
+        nmsolve.map(nx.path_graph(6), chip, occupied=[first])
+
+
+class Mine:
+    """An engine of one's own: everything on the first cores, in order."""
+
+    name = "mine"
+    finds = "mappings"
+
+    def refuses(self, problem: Any) -> str | None:
+        return None
+
+    def run(self, problem: Any, context: Any) -> None:
+        context.offer(np.arange(problem.n), "in order")
+
+
+def test_engines_as_objects_and_stores_of_runs(tmp_path: Path) -> None:
+    """What an object offers counts; the report names it, and a store begins where an earlier run ended."""
+    found = nmsolve.map(nx.path_graph(4), "mesh:1x4", engines=[Mine()], time_limit=5)
+    assert found.core is not None and found.core.tolist() == [0, 1, 2, 3]
+    folder = found.save(tmp_path / "run")
+    assert json.loads((folder / "report.json").read_text())["inputs"]["engines"] == "mine"
+    store = tmp_path / "runs.sqlite"
+    for _ in range(2):
+        known = nmsolve.map(nx.path_graph(4), "mesh:1x4", memory_of=store, time_limit=5, seed=1)
+    assert store.exists() and known.objective == 3.0
 
 
 def test_a_migration_budget_survives_in_files(grid: nmsolve.MappingAnswer, tmp_path: Path) -> None:

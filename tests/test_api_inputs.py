@@ -44,7 +44,7 @@ def edges(graph: nmsolve.LogicGraph) -> set[tuple[int, int, float]]:
 def test_rows_send_to_columns(given: Any) -> None:
     graph, nodes, path = named_graph(given)
     assert edges(graph) == {(0, 2, 2.0), (1, 0, 1.0), (1, 2, 3.0)} and graph.directed
-    assert nodes == (0, 1, 2) and graph.ids is None and path is None
+    assert tuple(nodes) == (0, 1, 2) and graph.ids is None and path is None
 
 
 def test_a_networkx_graph_means_what_its_file_means(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Explained:
         """``feasible``, ``infeasible`` (proved) or ``unknown``."""
         return self.found.status
 
-    @property
+    @cached_property
     def mapping(self) -> dict[Hashable, int]:
         """Some mapping that keeps every limit, node -> core; empty if none was found."""
         core = self.found.solution

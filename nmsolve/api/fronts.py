@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -73,7 +73,7 @@ class ParetoFront:
         """The two objectives."""
         return self.front.names
 
-    @property
+    @cached_property
     def points(self) -> tuple[FrontPoint, ...]:
         """The points of the front."""
         nodes = self.source.named.nodes
@@ -163,7 +163,7 @@ def pareto(
         how, objective="hops", balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
         pareto=both, points=points, **own,
     )  # fmt: skip
-    names = objectives_of(replace(o, gap=None))[1]
+    names = objectives_of(o)[1]
     assert names is not None  # as it was asked for
     core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))

@@ -193,7 +193,8 @@ def core_of(given: MappingLike, named: Named, machine: Machine, where: str = "ma
         return read_any_mapping(path, named.graph, machine, other_faults=True)
     if isinstance(given, Mapping):
         core = [_place(given, node, machine, where) for node in named.nodes]
-        strange = next((v for v in given if v not in set(named.nodes)), None)
+        known = set(named.nodes)
+        strange = next((v for v in given if v not in known), None)
         if strange is not None:
             raise InputError(f"no node is called {strange!r}", where, f"nodes of {named.graph.name}")
     elif core is None:

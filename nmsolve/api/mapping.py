@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -61,12 +61,12 @@ class MappingAnswer(Answer[IntArray]):
         """The problem that objective and bound are about."""
         return self.found.problem
 
-    @property
+    @cached_property
     def mapping(self) -> dict[Hashable, int]:
         """Node, as it is called in the graph that was given -> core number; empty if no mapping was found."""
         return self._named(self.core)
 
-    @property
+    @cached_property
     def better(self) -> dict[Hashable, int]:
         """A better mapping that :func:`nmsolve.gap` met on its way, else empty."""
         return self._named(self.found.beside.better)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -58,13 +58,13 @@ class PipelineAnswer(Answer[PipelinePlan]):
         """The problem that objective and bound are about."""
         return self.given.problem
 
-    @property
+    @cached_property
     def stage(self) -> dict[str, int]:
         """Layer -> stage; empty if no plan was found."""
         plan = self.solution
         return {} if plan is None else dict(zip(self.problem.labels, plan.stage.tolist(), strict=True))
 
-    @property
+    @cached_property
     def report(self) -> PipelineReport:
         """The object in pipeline-report.json (docs/files.md): loads of stages, plans to compare with, micro-batches."""
         return build_pipeline_report(self.given, self, [], self.options.batches, {})

@@ -6,7 +6,7 @@ None of these packages is imported here: an object of a package that nobody has 
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -37,7 +37,7 @@ class Named(NamedTuple):
     """A graph; ``nodes`` (n) are what its nodes are called where it comes from, ``path`` is its file, None if it has none."""
 
     graph: LogicGraph
-    nodes: tuple[Hashable, ...]
+    nodes: Sequence[Hashable]
     path: Path | None = None
 
 
@@ -74,8 +74,8 @@ def named_graph(given: GraphLike) -> Named:
     raise InputError(f"a {type(given).__name__} is no graph", "", ACCEPTED)
 
 
-def _ids(graph: LogicGraph) -> tuple[Hashable, ...]:
-    return tuple(range(graph.n)) if graph.ids is None else graph.ids
+def _ids(graph: LogicGraph) -> Sequence[Hashable]:
+    return range(graph.n) if graph.ids is None else graph.ids
 
 
 def _of_networkx(given: Any) -> Named:
@@ -164,4 +164,4 @@ def _of_entries(shape: tuple[int, ...], row: AnyArray, col: AnyArray, value: Any
     graph = LogicGraph.from_edges(
         n, row.astype(np.int64), col.astype(np.int64), value.astype(float), name=what
     )
-    return Named(graph, tuple(range(n)))
+    return Named(graph, range(n))

@@ -1,0 +1,86 @@
+"""docs/api.md is one script that does what it says, with types that hold under ``mypy --strict``; so are other examples."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nmsolve
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def blocks(page: str) -> str:
+    """The Python blocks of a page as one script."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.S))
+
+
+@pytest.mark.parametrize("page", ["docs/api.md", "README.md"])
+def test_the_script_of_a_page_runs(page: str, tmp_path: Path) -> None:
+    """In a folder with nothing but the examples; it prints nothing unless it says so."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "script.py").write_text(blocks(page))
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
+    assert page == "README.md" or (tmp_path / "links.png").stat().st_size > 2000
+
+
+def test_the_scripts_are_typed(tmp_path: Path) -> None:
+    """Strict mypy finds nothing in them, and knows what the functions return."""
+    files = {
+        "api.py": blocks("docs/api.md"),
+        "readme.py": blocks("README.md"),
+        "example.py": (ROOT / "examples/api.py").read_text(),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "api.py").write_text(
+        files["api.py"]
+        + "\nreveal_type(result)\nreveal_type(front.points)\nreveal_type(nmsolve.score(result))\n"
+    )
+    words = [
+        "--config-file",
+        ROOT / "pyproject.toml",
+        "--cache-dir",
+        ROOT / ".mypy_cache",
+        *(tmp_path / name for name in files),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=500,
+        env=os.environ | {"MYPYPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert (
+        "MappingAnswer" in revealed[0]
+        and "FrontPoint" in revealed[1]
+        and "str" in revealed[2]
+        and "float" in revealed[2]
+    )
+
+
+def test_every_function_of_the_page_is_there_and_described() -> None:
+    names = set(
+        re.findall(r"`(\w+)\(", (ROOT / "docs/api.md").read_text("utf-8").partition("## A mapping")[0])
+    )
+    assert names >= {
+        "map",
+        "route",
+        "pipeline",
+        "score",
+        "verify",
+        "gap",
+        "explain",
+        "simulate",
+        "pareto",
+        "bench",
+    }
+    for name in names - {"help"}:
+        assert name in nmsolve.__all__ and "Raises" in getattr(nmsolve, name).__doc__
