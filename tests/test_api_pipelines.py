@@ -57,6 +57,22 @@ def test_a_model_on_a_machine_as_an_object_is_planned_placed_and_drawn(tmp_path:
         found.write_onnx(model)
 
 
+def test_the_gap_and_the_front_of_plans(tmp_path: Path) -> None:
+    """Two cores take 8, one takes 14, the sum of all layers: both points are proved."""
+    quick = nmsolve.pipeline(cost_graph(tmp_path / "diamond.json"), time_limit=20)
+    found = nmsolve.gap(quick, time_limit=10)
+    assert (found.objective, found.bound, found.status) == (8.0, 8.0, "optimal") and found.verify()
+    front = nmsolve.pareto(quick, points=3, time_limit=10)
+    assert front.names == ("period", "cores") and [p.values for p in front.points] == [
+        (8.0, 2.0),
+        (14.0, 1.0),
+    ]
+    assert all(p.proven for p in front.points) and front.points[1].solution.cores.tolist() == [1]
+    command("verify", front.save(tmp_path / "front") / "pareto.json", "--bound", "--trust-solver")
+    with pytest.raises(nmsolve.InputError, match="unknown objective 'hops'"):
+        nmsolve.pareto(quick, objectives="hops,cores")
+
+
 def test_wrong_models_and_numbers_are_named(tmp_path: Path) -> None:
     with pytest.raises(nmsolve.InputError, match=r"cannot read '\.txt' files"):
         nmsolve.pipeline(tmp_path / "model.txt", cores=2)

@@ -65,6 +65,26 @@ def test_routes_as_a_table_and_as_pictures(tmp_path: Path) -> None:
         found.plot("cores")
 
 
+def test_the_gap_and_the_front_of_routes(tmp_path: Path) -> None:
+    """XY routes of the crossed ring are as good as any; the front of two objectives that agree is one proved point."""
+    quick = nmsolve.route(
+        CROSSED, RING, "mesh:2x2", engines=["named"], objective=["max-link"], time_limit=5
+    )
+    found = nmsolve.gap(quick, time_limit=10)
+    assert found.solution is not None and quick.solution is not None
+    assert (found.objective, found.bound) == (quick.objective, 1.0) and found.verify()
+    with pytest.raises(nmsolve.InputError, match="states already"):
+        nmsolve.gap(quick, objective="turns")  # type: ignore[call-overload]
+    front = nmsolve.pareto(quick, points=2, time_limit=8)
+    assert front.names == ("max-link", "total-link") and front.points[0].values == (1.0, 6.0)
+    assert front.points[0].solution.routes.count == 4 and front.points[0].mapping == {}
+    folder = front.save(tmp_path / "front")
+    command("verify", folder / "pareto.json", "--bound", "--trust-solver")
+    assert front.verify()
+    with pytest.raises(nmsolve.InputError, match="states already"):
+        nmsolve.pareto(quick, "mesh:2x2")
+
+
 def test_wrong_routes_are_named() -> None:
     with pytest.raises(nmsolve.InputError, match="without its graph"):
         nmsolve.route(CROSSED)

@@ -1,4 +1,4 @@
-"""``nmsolve.pareto``: the front of two objectives of mappings."""
+"""``nmsolve.pareto``: the front of two objectives of mappings, routes or plans."""
 
 from __future__ import annotations
 
@@ -7,66 +7,155 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
+
+import msgspec
 
 from nmsolve.api.answers import drawn, table
-from nmsolve.api.how import MapHow, run_options, split
+from nmsolve.api.how import TIME_LIMIT, MapHow, run_options, split
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
 from nmsolve.api.mapping import map_options, run_of
+from nmsolve.api.pipeline import PipelineAnswer
+from nmsolve.api.routing import RoutingAnswer
 from nmsolve.cli.answer import prepare_folder
-from nmsolve.cli.commands import MapOptions
-from nmsolve.cli.front_kinds import PLAIN, MapFront
+from nmsolve.cli.clock import Clock
+from nmsolve.cli.commands import MapOptions, PipelineOptions, RouteOptions
+from nmsolve.cli.front_kinds import PLAIN, FrontKind, MapFront, PlanFront, RouteFront
 from nmsolve.cli.map import map_inputs
 from nmsolve.cli.map_problem import objectives_of, state_map
-from nmsolve.cli.pareto import picture_of, write_front
+from nmsolve.cli.pareto import picture_of, require_front, write_front
 from nmsolve.cli.patience import Patience
+from nmsolve.cli.pipeline import stated_inputs
+from nmsolve.cli.route import route_inputs
+from nmsolve.model.clock import now
+from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.routing.problem import ROUTING_OBJECTIVES, RoutingProblem
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives
-from nmsolve.solvers.multi_objective import Front, pareto_front
+from nmsolve.solvers.multi_objective import Front, objective_names, pareto_front
+from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.api.checks import Verification
+    from nmsolve.solvers.run import RunOptions
 
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A mapping of a front.
+    """An answer of a front.
 
     Attributes
     ----------
     values : of the two objectives
-    mapping : node -> core
-    proven : no mapping is as good in both and better in one
-    bound : no mapping with the second value (or less) has less of the first; None if unknown
+    solution : (n,) the core of every node; routes (:class:`.ChosenRoutes`); a plan (:class:`.PipelinePlan`)
+    proven : nothing is as good in both and better in one
+    bound : nothing with the second value (or less) has less of the first; None if unknown
     word : the solvers on whose word that rests, "" where it can be recomputed
+    mapping : node -> core, of a front of mappings; else empty
     """
 
     values: tuple[float, float]
-    mapping: dict[Hashable, int]
+    solution: Any
     proven: bool
     bound: float | None
     word: str
+    mapping: dict[Hashable, int]
+
+
+class Stated(Protocol):
+    """The problem of a front: how it is written, and what its points are to people."""
+
+    def kind(self) -> FrontKind:
+        """Return how the points become files."""
+
+    def inputs(self, folder: Path) -> dict[str, Any]:
+        """Return what ``verify`` needs to state the problem again; what has no file gets one in ``folder``."""
+
+    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
+        """Return a solution as :class:`FrontPoint` has it, and node -> core of a mapping."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfMappings:
+    """Mappings of a graph onto a machine; ``options`` are those of ``nmsolve map``, but for files."""
+
+    problem: MappingProblem
+    source: Source
+    options: MapOptions
+
+    def kind(self) -> FrontKind:
+        """Return mapping.json per point."""
+        return MapFront(self.problem)
+
+    def inputs(self, folder: Path) -> dict[str, Any]:
+        """Return those of ``nmsolve map``."""
+        o = replace(self.options, **self.source.files(folder), out=folder)
+        return map_inputs(o, self.problem)
+
+    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
+        """Return the cores."""
+        return solution, dict(zip(self.source.named.nodes, solution.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class OfRoutes:
+    """Routes of the mapping of an answer; ``options`` are those of ``nmsolve route``, but for files."""
+
+    problem: RoutingProblem
+    answer: RoutingAnswer
+    options: RouteOptions
+
+    def kind(self) -> FrontKind:
+        """Return flow-routes.json per point."""
+        return RouteFront(self.problem, self.answer.mapped.loaded)
+
+    def inputs(self, folder: Path) -> dict[str, Any]:
+        """Return those of ``nmsolve route``."""
+        o = replace(self.options, **self.answer.mapped.files(folder), out=folder)
+        return route_inputs(o, self.answer.mapped.loaded)
+
+    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
+        """Return the routes."""
+        from nmsolve.solvers.routing.api import chosen_routes
+
+        return chosen_routes(self.problem, solution), {}
+
+
+@dataclass(frozen=True, eq=False)
+class OfPlans:
+    """Plans of the model of an answer."""
+
+    answer: PipelineAnswer
+
+    def kind(self) -> FrontKind:
+        """Return plan.json per point."""
+        return PlanFront(self.answer.problem)
+
+    def inputs(self, folder: Path) -> dict[str, Any]:
+        """Return those of ``nmsolve pipeline``."""
+        found: dict[str, Any] = msgspec.to_builtins(stated_inputs(self.answer.files(folder)))
+        return found
+
+    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
+        """Return the plan."""
+        return solution, {}
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoFront:
-    """Mappings of which none is as good as another in both objectives, by rising first value.
+    """Answers of which none is as good as another in both objectives, by rising first value.
 
     Attributes
     ----------
     front : the points, those that they dominate, the ideal point, and bounds of both objectives
-    problem : without its objective
-    source, options : as in :class:`nmsolve.MappingAnswer`
+    stated : the problem
     """
 
-    front: Front[IntArray]
-    problem: MappingProblem
-    source: Source
-    options: MapOptions
+    front: Front[Any]
+    stated: Stated
 
     @property
     def names(self) -> tuple[str, str]:
@@ -76,16 +165,14 @@ class ParetoFront:
     @cached_property
     def points(self) -> tuple[FrontPoint, ...]:
         """The points of the front."""
-        nodes = self.source.named.nodes
         return tuple(
-            FrontPoint(
-                p.values, dict(zip(nodes, p.solution.tolist(), strict=True)), p.proven, p.bound, p.word
-            )
+            FrontPoint(p.values, solution, p.proven, p.bound, p.word, mapping)
             for p in self.front.points
+            for solution, mapping in [self.stated.shown(p.solution)]
         )
 
     def save(self, folder: str | Path) -> Path:
-        """Write what ``nmsolve map --pareto`` writes: pareto.json, a mapping per point, certificates, picture. Return the folder.
+        """Write what ``--pareto`` writes: pareto.json, a file per point, certificates, picture. Return the folder.
 
         Raises
         ------
@@ -93,11 +180,9 @@ class ParetoFront:
         """
         out = Path(folder)
         prepare_folder(out)
-        o = replace(self.options, **self.source.files(out.resolve()), out=out.resolve())
+        inputs = self.stated.inputs(out.resolve())
         with Patience() as patience:
-            write_front(
-                out.resolve(), MapFront(self.problem), self.front, map_inputs(o, self.problem), patience
-            )
+            write_front(out.resolve(), self.stated.kind(), self.front, inputs, patience)
         return out
 
     def verify(self, *, bound: bool = True) -> Verification:
@@ -119,10 +204,10 @@ class ParetoFront:
 
 
 def pareto(
-    graph: GraphLike,
+    graph: GraphLike | RoutingAnswer | PipelineAnswer,
     machine: MachineLike | None = None,
     *,
-    objectives: str | Sequence[str] = ("hops", "max-link"),
+    objectives: str | Sequence[str] | None = None,
     points: int = 8,
     constraints: ConstraintsLike = (),
     balance: float | None = None,
@@ -133,13 +218,14 @@ def pareto(
     occupied: Sequence[str | Path] = (),
     **options: Unpack[MapHow],
 ) -> ParetoFront:
-    """Compute the front of two objectives of mappings, as ``nmsolve map --pareto`` does.
+    """Compute the front of two objectives, as ``--pareto`` does.
 
     Parameters
     ----------
-    objectives : two of :data:`nmsolve.model.mapping.objectives.OBJECTIVES`
+    graph : as for :func:`nmsolve.map`; or an answer of :func:`nmsolve.route` or :func:`nmsolve.pipeline`: its problem is meant
+    objectives : two of mappings (hops and max-link if not given), of routes (max-link, total-link) or of plans (period, cores)
     points : most points of the front
-    graph, machine, constraints, balance, warm_start, migration_budget, prohibit_turns, chips, occupied, options : as for
+    machine, constraints, balance, warm_start, migration_budget, prohibit_turns, chips, occupied, options : as for
         :func:`nmsolve.map`; the time limit is that of the whole front
 
     Raises
@@ -157,11 +243,24 @@ def pareto(
     """
     given, own = split(options)
     how = run_options(given)
+    both = objectives if isinstance(objectives, str | None) else ",".join(objectives)
+    if isinstance(graph, RoutingAnswer | PipelineAnswer):
+        if (
+            own
+            or constraints
+            or occupied
+            or any(
+                v is not None for v in (machine, balance, warm_start, migration_budget, prohibit_turns, chips)
+            )
+        ):
+            raise InputError("what the answer states already", "pareto", "the answer, objectives and points")
+        if isinstance(graph, RoutingAnswer):
+            return _of_routes(graph, both or "max-link,total-link", points, how)
+        return _of_plans(graph, both or "period,cores", points, how)
     source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
-    both = objectives if isinstance(objectives, str) else ",".join(objectives)
     o = map_options(
         how, objective="hops", balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
-        pareto=both, points=points, **own,
+        pareto=both or "hops,max-link", points=points, **own,
     )  # fmt: skip
     names = objectives_of(o)[1]
     assert names is not None  # as it was asked for
@@ -170,4 +269,39 @@ def pareto(
     with Patience() as patience:
         run = run_of(o, problem, core, how, patience)
         front = pareto_front(MappingObjectives(problem, run.stage), names, points, run.clock.left(run.limit))
-    return ParetoFront(front, problem, source, o)
+    return ParetoFront(front, OfMappings(problem, source, o))
+
+
+def _of_routes(answer: RoutingAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
+    """Return the front of the routes of a mapping, from those of the answer."""
+    from nmsolve.solvers.routing.api import first_solution
+    from nmsolve.solvers.routing.multi_objective import RoutingObjectives
+
+    asked = replace(answer.options, objective=RouteOptions.objective, pareto=both, points=points)
+    names = require_front(asked, objective_names(both, ROUTING_OBJECTIVES, "--pareto"))
+    problem, found = replace(answer.problem, objective=names), answer.solution
+    first = None if found is None else first_solution(problem, found.routes, found.numbering)
+    with Patience():
+        objectives = RoutingObjectives(problem, Options(**how), first)
+        front = pareto_front(objectives, names, points, _left(how))
+    return ParetoFront(front, OfRoutes(problem, answer, replace(asked, objective=both)))
+
+
+def _of_plans(answer: PipelineAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
+    """Return the front of the plans of a model, from that of the answer."""
+    from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES, require_free
+    from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
+
+    asked = replace(answer.options, batches=PipelineOptions.batches, pareto=both, points=points)
+    names = require_front(asked, objective_names(both, PIPELINE_OBJECTIVES, "--pareto"))
+    require_free(answer.problem, names)
+    with Patience():
+        objectives = PlanObjectives(answer.problem, Options(**how), answer.solution)
+        front = pareto_front(objectives, names, points, _left(how))
+    return ParetoFront(front, OfPlans(answer))
+
+
+def _left(how: RunOptions) -> float:
+    """Return the seconds that are left of a run's limit."""
+    started = how.get("started")
+    return Clock(now() if started is None else started).left(how.get("time_limit", TIME_LIMIT))

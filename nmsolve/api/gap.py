@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from nmsolve.api.answers import values_of
 from nmsolve.api.how import How, run_options
@@ -19,6 +19,8 @@ from nmsolve.api.inputs import (
     source_of,
 )
 from nmsolve.api.mapping import MappingAnswer, map_options
+from nmsolve.api.pipeline import PipelineAnswer
+from nmsolve.api.routing import RoutingAnswer
 from nmsolve.cli.commands import GapOptions
 from nmsolve.cli.gap import ROUTED, gap_problem, known_in
 from nmsolve.cli.loading import load_answer
@@ -38,6 +40,14 @@ if TYPE_CHECKING:
 TIME_LIMIT = 300.0
 
 
+Other = TypeVar("Other", RoutingAnswer, PipelineAnswer)
+
+
+@overload
+def gap(mapping: Other, **options: Unpack[How]) -> Other: ...
+
+
+@overload
 def gap(
     mapping: MappingLike,
     graph: GraphLike | None = None,
@@ -49,13 +59,27 @@ def gap(
     chips: str | tuple[int, int] | None = None,
     placement: str | Path | None = None,
     **options: Unpack[How],
-) -> MappingAnswer:
-    """Prove how far an existing mapping is from the best one; it stays as it is, and only bounds are computed.
+) -> MappingAnswer: ...
+
+
+def gap(
+    mapping: MappingLike | RoutingAnswer | PipelineAnswer,
+    graph: GraphLike | None = None,
+    machine: MachineLike | None = None,
+    *,
+    objective: str | None = None,
+    constraints: ConstraintsLike | None = None,
+    balance: float | None = None,
+    chips: str | tuple[int, int] | None = None,
+    placement: str | Path | None = None,
+    **options: Unpack[How],
+) -> MappingAnswer | RoutingAnswer | PipelineAnswer:
+    """Prove how far an existing answer is from the best one; it stays as it is, and only bounds are computed.
 
     Parameters
     ----------
-    mapping : an answer of :func:`nmsolve.map`; a file or folder of any tool (``mapping.json``, QAPLIB ``.sln``, METIS parts,
-        core numbers); node -> core; the core of every node
+    mapping : an answer of :func:`nmsolve.map`, :func:`nmsolve.route` or :func:`nmsolve.pipeline`; a mapping's file or folder, of
+        any tool (``mapping.json``, QAPLIB ``.sln``, METIS parts, core numbers); node -> core; the core of every node
     graph, machine : of a mapping that is no answer and has no report beside it
     objective : by default that of the answer or of the report beside the mapping, else ``hops``
     constraints, balance, chips : as for :func:`nmsolve.map`; by default those of the answer or of the report
@@ -64,17 +88,24 @@ def gap(
 
     Returns
     -------
-    MappingAnswer
-        about the given mapping; ``better`` is a better one that was met on the way, else empty
+    MappingAnswer, RoutingAnswer or PipelineAnswer
+        about the given answer; ``better`` is a better one that was met on the way, else empty or None
 
     Raises
     ------
     InputError : anything wrong with these, or the mapping breaks a rule
     """
     how = run_options(options, TIME_LIMIT)
+    if isinstance(mapping, MappingAnswer | RoutingAnswer | PipelineAnswer):
+        stated = [v is not None for v in (graph, machine, constraints, balance, chips, placement)]
+        if any(stated) or (objective is not None and not isinstance(mapping, MappingAnswer)):
+            raise InputError(
+                "what an answer states already", "gap", "the answer, and of a mapping an objective"
+            )
+    if isinstance(mapping, RoutingAnswer | PipelineAnswer):
+        with Patience():
+            return mapping.bounded(how)
     if isinstance(mapping, MappingAnswer):
-        if (graph, machine, constraints, balance, chips, placement) != (None,) * 6:
-            raise InputError("what an answer states already", "gap", "the answer, and at most an objective")
         source, problem, core, known = _of_answer(mapping, objective)
     elif isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
         grid = grid_text(chips)

@@ -28,9 +28,12 @@ from nmsolve.model.file_set import new_run
 from nmsolve.model.machine import Machine
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from nmsolve.solvers.run import RunOptions
 
 
 class PipelineHow(How, total=False):
@@ -48,10 +51,31 @@ class PipelineAnswer(Answer[PipelinePlan]):
     ----------
     given : the stated problem, and the model, the layers and the machine that it was made from
     options : those of the command that gives the same answer
+    better : a better plan that :func:`nmsolve.gap` met on its way, else None
     """
 
     given: Given
     options: PipelineOptions
+    better: PipelinePlan | None = None
+
+    def bounded(self, how: RunOptions) -> PipelineAnswer:
+        """Return this plan with the bounds that a run finds; it stays as it is."""
+        from nmsolve.solvers.pipeline.api import bound_plan
+
+        if self.solution is None:
+            raise InputError("no plan was found", "gap", "an answer with a plan")
+        found = bound_plan(self.problem, self.solution, Options(**how, known=self.bounds))
+        return replace(self, **values_of(found.result), better=found.better)
+
+    def files(self, folder: Path) -> PipelineOptions:
+        """Return the options with the file of a machine that came as an object, in ``folder``."""
+        o = replace(self.options, out=folder)
+        if self.given.machine is not None and o.machine is None:
+            path = folder / FOLDER / "machine.toml"
+            path.parent.mkdir(exist_ok=True)
+            save_machine(self.given.machine, path)
+            o = replace(o, machine=str(path))
+        return o
 
     @property
     def problem(self) -> PipelineProblem:
@@ -71,14 +95,8 @@ class PipelineAnswer(Answer[PipelinePlan]):
 
     def _write(self, folder: Path) -> None:
         """Write what ``nmsolve pipeline`` writes."""
-        o = replace(self.options, out=folder)
-        if self.given.machine is not None and o.machine is None:
-            path = folder / FOLDER / "machine.toml"
-            path.parent.mkdir(exist_ok=True)
-            save_machine(self.given.machine, path)
-            o = replace(o, machine=str(path))
         with Patience() as patience:
-            write_pipeline(o, self.given, self, patience, new_run())
+            write_pipeline(self.files(folder), self.given, self, patience, new_run(), self.better)
 
     def place(self, **options: Unpack[MapHow]) -> MappingAnswer:
         """Place every tile of the plan on a core of the machine of its own; options as for :func:`nmsolve.map`.

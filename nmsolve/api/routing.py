@@ -22,15 +22,18 @@ from nmsolve.cli.patience import Patience
 from nmsolve.cli.route import FLOWS, routing_problem, write_routing
 from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.routing.files import routes_again
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes
+from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.api.checks import Verification
+    from nmsolve.solvers.run import RunOptions
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,22 +45,36 @@ class RoutingAnswer(Answer[ChosenRoutes]):
     problem : flows, machine and rules
     mapped : the mapping that the flows are of
     options : those of the command that gives the same answer, but for files
+    better : better routes that :func:`nmsolve.gap` met on its way, else None
     """
 
     problem: RoutingProblem
     mapped: Placed
     options: RouteOptions
+    better: ChosenRoutes | None = None
 
-    def _options(self, folder: Path) -> RouteOptions:
-        """Return the options with the files that name the mapping."""
+    def files(self, folder: Path) -> RouteOptions:
+        """Return the options with the files that name the mapping, in ``folder`` where it has none."""
         return replace(self.options, **self.mapped.files(folder), out=folder)
+
+    def bounded(self, how: RunOptions) -> RoutingAnswer:
+        """Return these routes with the bounds that a run finds; they stay as they are."""
+        from nmsolve.solvers.routing.api import bound_routes
+
+        if self.solution is None:
+            raise InputError("no routes were found", "gap", "an answer with routes")
+        known = {name: stage.bounds for name, stage in self.stages.items()}
+        found = bound_routes(
+            self.problem, self.solution.routes, Options(**how), self.solution.numbering, known
+        )
+        return replace(self, **values_of(found.result), better=found.better)
 
     def _write(self, folder: Path) -> None:
         """Write what ``nmsolve route`` writes."""
-        o = self._options(folder)
+        o = self.files(folder)
         loaded = self.mapped.loaded
         with Patience() as patience:
-            write_routing(o, loaded, self.problem, self, patience)
+            write_routing(o, loaded, self.problem, self, patience, self.better)
 
     def verify(self, *, bound: bool = True) -> Verification:
         """Write mapping and routes to a temporary folder, and check both from their files alone (:func:`nmsolve.verify`)."""
@@ -65,7 +82,7 @@ class RoutingAnswer(Answer[ChosenRoutes]):
 
         with tempfile.TemporaryDirectory() as folder:
             out = self.save(folder).resolve()
-            o = self._options(out)
+            o = self.files(out)
             return verify(o.mapping, graph=o.graph, machine=o.machine, routes=out / FLOWS, bound=bound)
 
     def to_dataframe(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from nmsolve.cli.simulate_report import Runs, SimulationReport, build, shown
 from nmsolve.cli.simulate_setting import InMemory, Setting, setting_of
 from nmsolve.cli.simulation_page import UNIT, curve_of
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.machine import Machine
 
@@ -181,7 +181,7 @@ def simulate(
     setting = setting_of(o, InMemory(None if mapped is None else mapped.loaded, board, own))
     path = Path(routes) if isinstance(routes, str | Path) else None
     o = replace(o, machine=named if mapped is None else None, routes=path)
-    started = time.monotonic()
+    started = now()
     with Patience() as patience:
         edge, runs = simulated(o, setting, started + limit, tell or (lambda _: None), lambda: patience.asked)
     return Simulation(build(setting, runs, edge, o.seed), setting, runs, o, mapped)

@@ -123,7 +123,7 @@ def _route_front(o: RouteOptions, names: tuple[str, str], loaded: Loaded, proble
     with Patience(clock.end(limit)) as patience:
         objectives = RoutingObjectives(problem, Options(**opt.search(o)), first)
         kind = RouteFront(problem, loaded)
-        return run_front(o, kind, objectives, names, limit, patience, _inputs(o, loaded))
+        return run_front(o, kind, objectives, names, limit, patience, route_inputs(o, loaded))
 
 
 def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Callable[..., Searched]:
@@ -235,7 +235,7 @@ def _report(
         not_checked=[*(["routes"] if result.solution is not None else []), TURN_MODELS],
         long_messages=uncovered,
         memory_peak=result.memory_peak,
-        inputs=_inputs(o, loaded),
+        inputs=route_inputs(o, loaded),
     )
 
 
@@ -258,7 +258,7 @@ def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
     return out
 
 
-def _inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:
+def route_inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:
     """Return what it takes to run this again."""
     own = ("objective", "turns", "form", "table_limit", "detour", "channels", "engines")
     return (
