@@ -67,9 +67,7 @@ def test_routes_as_a_table_and_as_pictures(tmp_path: Path) -> None:
 
 def test_the_gap_and_the_front_of_routes(tmp_path: Path) -> None:
     """XY routes of the crossed ring are as good as any; the front of two objectives that agree is one proved point."""
-    quick = nmsolve.route(
-        CROSSED, RING, "mesh:2x2", engines=["named"], objective=["max-link"], time_limit=5
-    )
+    quick = nmsolve.route(CROSSED, RING, "mesh:2x2", engines=["named"], objective=["max-link"], time_limit=5)
     found = nmsolve.gap(quick, time_limit=10)
     assert found.solution is not None and quick.solution is not None
     assert (found.objective, found.bound) == (quick.objective, 1.0) and found.verify()
