@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmsolve.api.bench import Benchmark, bench
     from nmsolve.api.checks import Verification, score, verify
-    from nmsolve.api.explain import Explained, explain
+    from nmsolve.api.explain import Explained, explain, explain_pipeline, explain_route
     from nmsolve.api.fronts import ParetoFront, pareto
     from nmsolve.api.gap import gap
     from nmsolve.api.mapping import MappingAnswer, map
@@ -61,6 +61,8 @@ _HOME = {
     "assign": ("nmsolve.solvers.assignment.api", "assign"),
     "bench": ("nmsolve.api.bench", "bench"),
     "explain": ("nmsolve.api.explain", "explain"),
+    "explain_pipeline": ("nmsolve.api.explain", "explain_pipeline"),
+    "explain_route": ("nmsolve.api.explain", "explain_route"),
     "gap": ("nmsolve.api.gap", "gap"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
     "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
@@ -100,6 +102,8 @@ __all__ = [
     "assign",
     "bench",
     "explain",
+    "explain_pipeline",
+    "explain_route",
     "gap",
     "load_graph",
     "load_model",

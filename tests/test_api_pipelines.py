@@ -73,6 +73,19 @@ def test_the_gap_and_the_front_of_plans(tmp_path: Path) -> None:
         nmsolve.pareto(quick, objectives="hops,cores")
 
 
+def test_why_there_is_no_plan(tmp_path: Path) -> None:
+    """Memory of one byte per core conflicts with a layer of four; the command says the same."""
+    model = cost_graph(tmp_path / "diamond.json")
+    why = nmsolve.explain_pipeline(model, core_memory=1, time_limit=20)
+    assert why.status == "infeasible" and why.minimal and why.confirmed
+    told = command("explain", "pipeline", model, "--core-memory", 1, "-t", 20, "--json", code=4)
+    assert [limit["name"] for limit in json.loads(told)["conflict"]] == [limit.name for limit in why.limits]
+    fits = nmsolve.explain_pipeline(model, stages=1, time_limit=20)
+    assert fits.solution is not None and len(fits.solution.cores) == 1
+    again = nmsolve.pipeline(model, stages=1, warm_start=fits.save(tmp_path / "plan.json"), time_limit=10)
+    assert again.objective is not None
+
+
 def test_wrong_models_and_numbers_are_named(tmp_path: Path) -> None:
     with pytest.raises(nmsolve.InputError, match=r"cannot read '\.txt' files"):
         nmsolve.pipeline(tmp_path / "model.txt", cores=2)

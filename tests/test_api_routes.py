@@ -83,6 +83,23 @@ def test_the_gap_and_the_front_of_routes(tmp_path: Path) -> None:
         nmsolve.pareto(quick, "mesh:2x2")
 
 
+def test_why_there_are_no_routes_and_some_where_there_are(tmp_path: Path) -> None:
+    """Tables without entries forbid everything; the command names the same limits."""
+    why = nmsolve.explain_route(CROSSED, RING, "mesh:2x2", table_limit=0, form="source", time_limit=20)
+    assert (why.status, why.solution, why.mapping) == ("infeasible", None, {}) and why.limits and why.minimal
+    proof = json.loads(why.save(tmp_path / "proof.json").read_text())
+    inputs = nmsolve.route(CROSSED, RING, "mesh:2x2", time_limit=3).save(tmp_path / "routes") / "inputs"
+    words = ("-g", inputs / "graph.json", "-m", "mesh:2x2", "--table-limit", 0, "--form", "source", "-t", 20)
+    command("explain", "route", inputs / "mapping.json", *words, "--out", tmp_path / "its.json", code=4)
+    assert json.loads((tmp_path / "its.json").read_text()) == proof
+    some = nmsolve.explain_route(CROSSED, RING, "mesh:2x2", time_limit=20)
+    assert some.status == "feasible" and some.solution is not None and some.solution.count == 4
+    path = some.save(tmp_path / "flow-routes.json")
+    assert nmsolve.verify(
+        inputs / "mapping.json", graph=inputs / "graph.json", machine="mesh:2x2", routes=path, bound=False
+    )
+
+
 def test_wrong_routes_are_named() -> None:
     with pytest.raises(nmsolve.InputError, match="without its graph"):
         nmsolve.route(CROSSED)

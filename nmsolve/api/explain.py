@@ -1,61 +1,81 @@
-"""``nmsolve.explain``: is there any mapping, and if not, which limits conflict."""
+"""``nmsolve.explain`` and its kin: is there any mapping, any choice of routes, any plan; if not, which limits conflict."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from nmsolve.api.how import TIME_LIMIT
-from nmsolve.api.inputs import ConstraintsLike, MachineLike, Source, source_of
+from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, source_of
+from nmsolve.api.pipeline import stated_plan
+from nmsolve.api.placed import placed
 from nmsolve.cli.answer import prepare_file
-from nmsolve.cli.explain import find_conflict, problem_to_explain
+from nmsolve.cli.commands import RouteProblemOptions
+from nmsolve.cli.explain import find_conflict, problem_to_explain, write_routes_of
 from nmsolve.cli.options import seconds as require_seconds
+from nmsolve.cli.route import routing_problem
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.files import write_mapping
+from nmsolve.model.pipeline.files import write_plan
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain import MappingLimits
+from nmsolve.solvers.pipeline.limits import PipelineLimits
+from nmsolve.solvers.routing.limits import RoutingLimits
 from nmsolve.solvers.search.conflict import Explanation, Limit
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, eq=False)
-class Explained:
+class Explained(Generic[S]):
     """Whether anything fits, and why not.
 
     Attributes
     ----------
-    found : a checked mapping, or limits that conflict, with a certificate
+    found : a checked solution, or limits that conflict, with a certificate
     confirmed : a second program confirms the conflict; None: it could not tell, or there is none
+    nodes : what the nodes are called, where mappings are looked for
+    write : writes a solution to a file
     """
 
-    found: Explanation[IntArray]
+    found: Explanation[S]
     confirmed: bool | None
-    source: Source
+    write: Callable[[Path, S], None]
+    nodes: Sequence[Hashable] = ()
 
     @property
     def status(self) -> str:
         """``feasible``, ``infeasible`` (proved) or ``unknown``."""
         return self.found.status
 
+    @property
+    def solution(self) -> S | None:
+        """Some solution that keeps every limit: the core of every node, routes or a plan; None if none was found."""
+        return self.found.solution
+
     @cached_property
     def mapping(self) -> dict[Hashable, int]:
-        """Some mapping that keeps every limit, node -> core; empty if none was found."""
-        core = self.found.solution
-        return {} if core is None else dict(zip(self.source.named.nodes, core.tolist(), strict=True))
+        """The same as node -> core, where mappings are looked for; else empty."""
+        core: Any = self.found.solution
+        return dict(zip(self.nodes, core.tolist(), strict=True)) if self.nodes and core is not None else {}
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """Limits (``kind``, ``name``, ``words``) that no mapping keeps together; empty if there is no conflict."""
+        """Limits (``kind``, ``name``, ``words``) that nothing keeps together; empty if there is no conflict."""
         return () if self.found.conflict is None else self.found.conflict.limits
 
     @property
     def minimal(self) -> bool:
-        """True if without any one of ``limits`` the others can be kept, each case with a checked mapping."""
+        """True if without any one of ``limits`` the others can be kept, each case with a checked solution."""
         return self.found.conflict is not None and self.found.conflict.minimal
 
     @property
@@ -64,7 +84,7 @@ class Explained:
         return "" if self.found.conflict is None else self.found.conflict.text
 
     def save(self, path: str | Path) -> Path:
-        """Write the mapping, or the proof of the conflict, as ``nmsolve explain --out`` does. Return the path.
+        """Write the solution, or the proof of the conflict, as ``nmsolve explain --out`` does. Return the path.
 
         Raises
         ------
@@ -73,7 +93,7 @@ class Explained:
         out = Path(path)
         prepare_file(out)
         if self.found.solution is not None:
-            write_mapping(out, self.source.named.graph, self.source.board, self.found.solution)
+            self.write(out, self.found.solution)
         elif self.found.conflict is not None:
             write_atomic(out, json.dumps(self.found.conflict.certificate) + "\n")
         else:
@@ -91,7 +111,7 @@ def explain(
     occupied: Sequence[str | Path] = (),
     time_limit: float = TIME_LIMIT,
     seed: int = 0,
-) -> Explained:
+) -> Explained[IntArray]:
     """Find out whether any mapping exists; if not, a smallest set of limits that conflict.
 
     Parameters
@@ -118,4 +138,90 @@ def explain(
     source = source_of(graph, machine, chips, constraints, occupied)
     problem: Any = problem_to_explain(source.named.graph, source.board, source.constraints, balance)
     found, confirmed = find_conflict(MappingLimits(problem), time_limit, seed)
-    return Explained(found, confirmed, source)
+    return Explained(found, confirmed, partial(_write_mapping, source), source.named.nodes)
+
+
+def _write_mapping(source: Source, path: Path, core: IntArray) -> None:
+    """Write mapping.json."""
+    write_mapping(path, source.named.graph, source.board, core)
+
+
+def explain_route(
+    mapping: MappingLike,
+    graph: GraphLike | None = None,
+    machine: MachineLike | None = None,
+    *,
+    turns: str = "chosen",
+    form: str = "flow",
+    table_limit: int | None = None,
+    detour: int = 0,
+    channels: int = 1,
+    chips: str | tuple[int, int] | None = None,
+    placement: str | Path | None = None,
+    time_limit: float = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[Routes]:
+    """Find out whether a mapping has any routes; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    mapping, graph, machine, turns, form, table_limit, detour, channels, chips, placement : as for :func:`nmsolve.route`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument is wrong
+    """
+    require_seconds(str(time_limit))
+    loaded = placed(mapping, graph, machine, chips, placement).loaded
+    o = RouteProblemOptions(
+        Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels
+    )
+    problem = routing_problem(o, loaded, "max-link")
+    found, confirmed = find_conflict(RoutingLimits(problem), time_limit, seed)
+    return Explained(found, confirmed, partial(write_routes_of, problem))
+
+
+class PlanLimits(TypedDict, total=False):
+    """What is required of a plan; as for :func:`nmsolve.pipeline`."""
+
+    stages: int | None
+    exact_stages: bool
+    use_all: bool
+    core_memory: int | str | None
+    overlap: bool
+    split: str | None
+    bind: Mapping[str, int] | str | None
+    chips: str | tuple[int, int] | None
+    strict: bool
+
+
+def explain_pipeline(
+    model: str | Path,
+    cores: int | None = None,
+    machine: MachineLike | None = None,
+    *,
+    time_limit: float = TIME_LIMIT,
+    seed: int = 0,
+    **limits: Unpack[PlanLimits],
+) -> Explained[PipelinePlan]:
+    """Find out whether a network can be split into stages; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    model, cores, machine, limits : as for :func:`nmsolve.pipeline`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument is wrong
+    """
+    require_seconds(str(time_limit))
+    _, problem = stated_plan(model, cores, machine, **limits)
+    found, confirmed = find_conflict(PipelineLimits(problem.problem), time_limit, seed)
+    return Explained(found, confirmed, partial(_write_plan, problem.problem))
+
+
+def _write_plan(problem: PipelineProblem, path: Path, plan: PipelinePlan) -> None:
+    """Write plan.json."""
+    write_plan(path, problem, plan)

@@ -213,20 +213,38 @@ def pipeline(
     given: Any = dict(options)
     chips, strict = given.pop("chips", None), given.pop("strict", False)
     how = run_options(given)
-    board = None if machine is None else source_machine(machine, chips)
-    o = PipelineOptions(
-        model=Path(model), cores=cores, machine=None if isinstance(machine, Machine) or machine is None else str(machine),
-        chips=grid_text(chips), stages=stages, exact_stages=exact_stages, use_all=use_all,
-        core_memory=None if core_memory is None else str(core_memory), overlap=overlap, split=split, bind=_bound(bind),
-        strict=strict, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
-        time_limit=repr(float(how["time_limit"])),
-    )  # fmt: skip
     with explained("pipeline"):
-        stated = state_problem(stated_inputs(o), board)
+        o, stated = stated_plan(
+            model, cores, machine, stages=stages, exact_stages=exact_stages, use_all=use_all, core_memory=core_memory,
+            overlap=overlap, split=split, bind=bind, chips=chips, strict=strict,
+        )  # fmt: skip
+        o = replace(
+            o, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
+            time_limit=repr(float(how["time_limit"])),
+        )  # fmt: skip
         first = _start(warm_start, stated.problem)
         with Patience():
             found = plan(stated.problem, warm_start=first, **how)
     return PipelineAnswer(**values_of(found), given=stated, options=o)
+
+
+def stated_plan(
+    model: str | Path, cores: int | None, machine: MachineLike | None, *,
+    core_memory: int | str | None = None, bind: Mapping[str, int] | str | None = None,
+    chips: str | tuple[int, int] | None = None, **rules: Any,
+) -> tuple[PipelineOptions, Given]:  # fmt: skip
+    """Return the options that state a problem, and the problem. ``rules`` : the other ones of :func:`pipeline`.
+
+    Raises
+    ------
+    InputError : anything wrong with them
+    """
+    board = None if machine is None else source_machine(machine, chips)
+    o = PipelineOptions(
+        model=Path(model), cores=cores, machine=None if isinstance(machine, Machine) or machine is None else str(machine),
+        chips=grid_text(chips), core_memory=None if core_memory is None else str(core_memory), bind=_bound(bind), **rules,
+    )  # fmt: skip
+    return o, state_problem(stated_inputs(o), board)
 
 
 def _bound(bind: Mapping[str, int] | str | None) -> str | None:

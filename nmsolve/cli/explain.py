@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.routes import Routes
     from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
     from nmsolve.solvers.search.conflict import Explanation, Limits
@@ -77,23 +80,26 @@ def run_explain_route(o: ExplainRouteOptions) -> int:
     InputError : anything wrong with the input
     """
     from nmsolve.cli.route import routing_problem
-    from nmsolve.hw.routing.order import allowed_turns, number_of
-    from nmsolve.model.routing.files import write_flow_routes
-    from nmsolve.model.routing.routes import Routes
     from nmsolve.solvers.routing.limits import RoutingLimits
 
     loaded = load_answer(o, None)
     problem = routing_problem(o, loaded, "max-link")
 
-    def write(path: Path, routes: Routes) -> None:
-        number = number_of(problem, routes)
-        assert number is not None  # they were found free of deadlock
-        write_flow_routes(path, problem, routes, allowed_turns(problem, number), number)
-
     subject = f"{loaded.graph.name} on {problem.machine.name}"
     names = {"graph": loaded.graph.name, "machine": problem.machine.name}
     words = Words(names, subject, "routed", "choice of routes", "program, which tries all routes,")
+    write = partial(write_routes_of, problem)
     return _explained(o, RoutingLimits(problem), words, lambda r: f"routes of {r.count} flows", write)
+
+
+def write_routes_of(problem: RoutingProblem, path: Path, routes: Routes) -> None:
+    """Write routes that were found free of deadlock as flow-routes.json."""
+    from nmsolve.hw.routing.order import allowed_turns, number_of
+    from nmsolve.model.routing.files import write_flow_routes
+
+    number = number_of(problem, routes)
+    assert number is not None  # they were found free of deadlock
+    write_flow_routes(path, problem, routes, allowed_turns(problem, number), number)
 
 
 def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
