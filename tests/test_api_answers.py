@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -118,6 +119,21 @@ def test_a_saved_answer_passes_the_command_and_its_copy_says_the_same(
     (folder / "report.json").write_text(json.dumps(content))
     found = nmsolve.verify(folder)
     assert not found and next(c.name for c in found.checks if not c.ok) == "objective"
+
+
+def test_files_are_named_whole_wherever_the_answer_is_saved_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    found = nmsolve.map(
+        "vision.json", "board.toml", constraints="constraints.json", engines=["first-fit"], time_limit=20
+    )
+    monkeypatch.chdir(tmp_path)
+    inputs = json.loads((found.save("run") / "report.json").read_text())["inputs"]
+    assert [inputs[k] for k in ("graph", "machine", "constraints")] == [
+        str(EXAMPLES / name) for name in ("vision.json", "board.toml", "constraints.json")
+    ]
+    assert nmsolve.verify("run") and nmsolve.route("run", time_limit=3).verify()
 
 
 def test_a_machine_as_an_object_is_written_beside_the_answer(tmp_path: Path) -> None:
@@ -250,6 +266,27 @@ def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
         [sys.executable, tmp_path / "script.py"], capture_output=True, text=True, timeout=120
     )
     assert done.stdout.split() == ["optimal", "6.0", "6", "True"], done.stderr
+
+
+INTERRUPTED = """
+import numpy as np, nmsolve
+traffic = np.random.default_rng(0).random((300, 300)) < 0.02
+hear = lambda event: print(event.kind, flush=True)
+found = nmsolve.map(traffic, "mesh:4x4", objective="hops,max-link", route="chosen", time_limit=120, on_event=hear)
+print("found", found.stop_reason, len(found.mapping), found.routing, found.wall_seconds < 100)
+"""
+
+
+def test_ctrl_c_ends_all_that_a_call_would_still_do() -> None:
+    """Between objectives and routes, too: the best mapping so far comes back, without the routes."""
+    run = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    for line in run.stdout:
+        if line.startswith("incumbent"):
+            break
+    run.send_signal(signal.SIGINT)
+    out, _ = run.communicate(timeout=60)
+    assert "found interrupt 300 None True" in out and run.returncode == 0
 
 
 def test_a_thread_of_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.cli.loading import beside_earlier
-from nmsolve.cli.options import chip_grid, whole
+from nmsolve.cli.options import chip_grid
 from nmsolve.cli.options import machine as whole_machine
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
@@ -87,7 +87,7 @@ class Source:
             entries = [stated(c, self.named.graph, self.machine) for c in self.constraints]
             path.write_bytes(msgspec.json.format(msgspec.json.encode(ConstraintsFile(entries))) + b"\n")
         return {
-            "graph": graph_file(self.named, folder), "machine": whole_machine(spec), "chips": self.chips,
+            "graph": graph_file(self.named, folder), "machine": spec, "chips": self.chips,
             "constraints": path, "occupied": list(self.occupied),
         }  # fmt: skip
 
@@ -95,7 +95,7 @@ class Source:
 def graph_file(named: Named, folder: Path) -> Path:
     """Return the file of a graph; in ``folder`` if it has none."""
     if named.path is not None:
-        return named.path.resolve()
+        return named.path
     graph = named.graph
     if graph.on_disk:
         raise InputError("a graph on disk without its path", graph.name, "the path in place of the object")
@@ -125,17 +125,17 @@ def source_of(
     InputError : anything wrong with one of them, or no machine: neither given nor stated by the graph
     """
     named = graph if isinstance(graph, Named) else _loaded(graph, memory)
-    grid, spec = grid_text(chips), None if machine is None or isinstance(machine, Machine) else str(machine)
+    grid, spec = grid_text(chips), machine_text(machine)
     board = implied_machine(named.graph, str(named.path or named.graph.name)) if machine is None else None
     if machine is not None:
         board = source_machine(machine, chips)
     if board is None:
         what = "a preset, mesh:RxC, a machine.toml or a Machine"
         raise InputError("no machine given", named.graph.name, what)
-    path = Path(constraints) if isinstance(constraints, str | Path) else None
+    path = Path(constraints).resolve() if isinstance(constraints, str | Path) else None
     return Source(
         named, board, spec, grid, machine is None, _constraints(constraints, named.graph, board), path,
-        tuple(Path(run) for run in occupied),
+        tuple(Path(run).resolve() for run in occupied),
     )  # fmt: skip
 
 
@@ -150,6 +150,11 @@ def source_machine(machine: MachineLike, chips: str | tuple[int, int] | None = N
     return load_machine(str(machine), chips=chip_grid(grid_text(chips)))
 
 
+def machine_text(machine: MachineLike | None) -> str | None:
+    """Return the name of a machine, or its file by the whole path; None for an object, which has neither."""
+    return None if isinstance(machine, Machine) or machine is None else whole_machine(str(machine))
+
+
 def grid_text(chips: str | tuple[int, int] | None) -> str | None:
     """Return chips as options have them: ``3x4``."""
     return "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
@@ -160,7 +165,7 @@ def _loaded(graph: GraphLike, memory: int | None) -> Named:
 
     if not isinstance(graph, str | Path):
         return named_graph(graph)
-    return named_graph(load_within(graph, memory))._replace(path=Path(graph))
+    return named_graph(load_within(graph, memory))._replace(path=Path(graph).resolve())
 
 
 def _constraints(given: ConstraintsLike, graph: LogicGraph, machine: Machine) -> tuple[SideConstraint, ...]:
@@ -231,8 +236,3 @@ def _place(given: Mapping[Any, Any], node: Hashable, machine: Machine, where: st
     if not isinstance(place, int | np.integer) or isinstance(place, bool):
         raise InputError(f"node {node!r} is on core {place!r}", where, "a core number, or its row and column")
     return int(place)
-
-
-def named_path(path: Path | None) -> str | None:
-    """Return a path as reports keep it."""
-    return whole(path)

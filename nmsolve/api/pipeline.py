@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from nmsolve.api.answers import Answer, drawn, table, values_of
 from nmsolve.api.how import How, MapHow, run_options
-from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, source_machine
+from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
 from nmsolve.api.mapping import MappingAnswer
 from nmsolve.api.mapping import map as map_graph
 from nmsolve.cli import pictures
@@ -25,7 +25,6 @@ from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
-from nmsolve.model.machine import Machine
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.run import Options
@@ -241,7 +240,7 @@ def stated_plan(
     """
     board = None if machine is None else source_machine(machine, chips)
     o = PipelineOptions(
-        model=Path(model), cores=cores, machine=None if isinstance(machine, Machine) or machine is None else str(machine),
+        model=Path(model).resolve(), cores=cores, machine=machine_text(machine),
         chips=grid_text(chips), core_memory=None if core_memory is None else str(core_memory), bind=_bound(bind), **rules,
     )  # fmt: skip
     return o, state_problem(stated_inputs(o), board)

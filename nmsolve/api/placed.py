@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmsolve.api.inputs import FOLDER, MachineLike, MappingLike, Source, core_of, grid_text, source_of
+from nmsolve.api.inputs import (
+    FOLDER,
+    MachineLike,
+    MappingLike,
+    Source,
+    core_of,
+    grid_text,
+    machine_text,
+    source_of,
+)
 from nmsolve.api.mapping import MappingAnswer
 from nmsolve.cli.commands import AnswerOptions
 from nmsolve.cli.loading import Inputs, Loaded, load_answer
@@ -82,9 +91,9 @@ def placed(
     if isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
         grid = grid_text(chips)
         named: dict[str, Any] = {
-            "mapping": Path(mapping), "graph": None if graph is None else Path(str(graph)),
-            "machine": None if machine is None else str(machine), "chips": grid,
-            "placement": None if placement is None else Path(placement),
+            "mapping": Path(mapping).resolve(), "graph": None if graph is None else Path(str(graph)).resolve(),
+            "machine": machine_text(machine), "chips": grid,
+            "placement": None if placement is None else Path(placement).resolve(),
         }  # fmt: skip
         return Placed(load_answer(AnswerOptions(**named)), named=named)
     if graph is None:

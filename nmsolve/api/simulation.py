@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from nmsolve.api.answers import drawn, table
-from nmsolve.api.inputs import FOLDER, MachineLike, MappingLike, grid_text, source_machine
+from nmsolve.api.inputs import FOLDER, MachineLike, MappingLike, grid_text, machine_text, source_machine
 from nmsolve.api.placed import Placed, placed
 from nmsolve.api.routing import RoutingAnswer
 from nmsolve.cli import pictures, pictures_routing
@@ -24,7 +24,6 @@ from nmsolve.cli.simulation_page import UNIT, curve_of
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
-from nmsolve.model.machine import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +167,6 @@ def simulate(
     elif mapping is not None:
         mapped = placed(mapping, graph, machine, chips)
     board = None if mapped is not None or machine is None else source_machine(machine, chips)
-    named = None if isinstance(machine, Machine) or machine is None else str(machine)
     grid = grid_text(chips)
     o = SimulateOptions(
         None if mapped is None else Path("mapping"), machine="machine" if board is not None else None, chips=grid,
@@ -180,7 +178,7 @@ def simulate(
         own = _beside(mapped)
     setting = setting_of(o, InMemory(None if mapped is None else mapped.loaded, board, own))
     path = Path(routes) if isinstance(routes, str | Path) else None
-    o = replace(o, machine=named if mapped is None else None, routes=path)
+    o = replace(o, machine=machine_text(machine) if mapped is None else None, routes=path)
     started = now()
     with Patience() as patience:
         edge, runs = simulated(o, setting, started + limit, tell or (lambda _: None), lambda: patience.asked)
