@@ -212,6 +212,20 @@ def test_a_migration_budget_survives_in_files(grid: nmsolve.MappingAnswer, tmp_p
         nmsolve.map(nx.grid_2d_graph(4, 4), "mesh:2x2", migration_budget=4)
 
 
+def test_answers_are_shown_in_a_line(grid: nmsolve.MappingAnswer) -> None:
+    """In a notebook or at a prompt; checks are shown as the command prints them."""
+    assert repr(grid) == "MappingAnswer(optimal: hops 8, bound 8, gap 0.00 %; stopped: gap)"
+    shown = repr(grid.verify()).splitlines()
+    assert shown[0].startswith("ok      feasible") and len(shown) > 5
+    ring = nx.cycle_graph(4)
+    assert repr(nmsolve.pareto(ring, "mesh:2x2", points=2, time_limit=5)).startswith(
+        "ParetoFront(hops max-link: 4 "
+    )
+    assert repr(nmsolve.explain(ring, "mesh:2x2", time_limit=5)) == "Explained(feasible)"
+    run = nmsolve.simulate(machine="mesh:2x2", pattern="uniform", load=0.1, cycles=500, warmup=0)
+    assert "\n" not in repr(run) and repr(run).endswith("1 runs)")
+
+
 def test_tables_and_pictures(grid: nmsolve.MappingAnswer, tmp_path: Path) -> None:
     rows = grid.to_dataframe()
     assert list(rows.columns) == ["node", "core", "row", "col", "chip"] and len(rows) == 16

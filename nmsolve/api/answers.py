@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nmsolve.cli.answer import prepare_folder
+from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import BackendError, InputError
 
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Answer(Result[S]):
     """A result of one of the functions, with what it takes to write it down: what the commands leave in their folders."""
+
+    def __repr__(self) -> str:
+        """Return what is claimed, in a line."""
+        claimed = f"{self.objective_name} {number(self.objective)}, bound {number(self.bound)}, gap {percent(self.gap)}"
+        return f"{type(self).__name__}({self.status}: {claimed}; stopped: {self.stop_reason})"
 
     @abstractmethod
     def _write(self, folder: Path) -> None:

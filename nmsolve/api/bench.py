@@ -42,7 +42,7 @@ class BenchHow(TypedDict, total=False):
     on_run: Callable[[Key, Outcome], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Benchmark:
     """What a benchmark came to.
 
@@ -52,6 +52,11 @@ class Benchmark:
     """
 
     measured: Measured
+
+    def __repr__(self) -> str:
+        """Return how many runs there are, in a line."""
+        missing = f", {self.measured.head.missing} missing" if self.measured.head.missing else ""
+        return f"Benchmark({len(self.runs)} runs{missing}; {self.measured.head.command})"
 
     @property
     def runs(self) -> Mapping[Key, Outcome]:

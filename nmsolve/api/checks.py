@@ -12,7 +12,7 @@ from nmsolve.api.inputs import MachineLike, MappingLike, core_of, grid_text, sou
 from nmsolve.cli.check import checked, scored
 from nmsolve.cli.commands import ScoreOptions, VerifyOptions
 from nmsolve.cli.report import CheckPart
-from nmsolve.cli.verdict import words_behind
+from nmsolve.cli.verdict import label, words_behind
 from nmsolve.hw.scores import score as score_mapping
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nmsolve.api.fronts import ParetoFront
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """What independent checks of an answer found. It is true if none of them failed.
 
@@ -41,6 +41,10 @@ class Verification:
     def words(self) -> tuple[str, ...]:
         """The solvers, or the report, on whose word rests what is claimed in the end; empty if all of it was recomputed."""
         return tuple(words_behind(self.checks))
+
+    def __repr__(self) -> str:
+        """Return the checks as ``nmsolve verify`` prints them."""
+        return "\n".join(f"{label(c):7} {c.name:24} {c.text}" for c in self.checks)
 
     def __bool__(self) -> bool:
         return self.ok

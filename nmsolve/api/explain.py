@@ -35,7 +35,7 @@ from nmsolve.solvers.search.conflict import Explanation, Limit
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explained(Generic[S]):
     """Whether anything fits, and why not.
 
@@ -51,6 +51,11 @@ class Explained(Generic[S]):
     confirmed: bool | None
     write: Callable[[Path, S], None]
     nodes: Sequence[Hashable] = ()
+
+    def __repr__(self) -> str:
+        """Return what was found, in a line."""
+        names = ", ".join(f"{x.kind} {x.name}".strip() for x in self.limits)
+        return f"Explained({self.status}{': ' + names if names else ''})"
 
     @property
     def status(self) -> str:

@@ -26,6 +26,7 @@ from nmsolve.cli.map_problem import objectives_of, state_map
 from nmsolve.cli.pareto import picture_of, require_front, write_front
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.pipeline import stated_inputs
+from nmsolve.cli.progress import number
 from nmsolve.cli.route import route_inputs
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
@@ -144,7 +145,7 @@ class OfPlans:
         return solution, {}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ParetoFront:
     """Answers of which none is as good as another in both objectives, by rising first value.
 
@@ -156,6 +157,11 @@ class ParetoFront:
 
     front: Front[Any]
     stated: Stated
+
+    def __repr__(self) -> str:
+        """Return the values of the points, in a line."""
+        points = ", ".join(" ".join(map(number, p.values)) for p in self.front.points)
+        return f"ParetoFront({' '.join(self.names)}: {points})"
 
     @property
     def names(self) -> tuple[str, str]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nmsolve.solvers.run import RunOptions
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MappingAnswer(Answer[IntArray]):
     """A mapping with its bound; everything a :class:`nmsolve.Result` has, and what the mapping is about.
 

@@ -42,7 +42,7 @@ class PipelineHow(How, total=False):
     strict: bool
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PipelineAnswer(Answer[PipelinePlan]):
     """A plan, ``solution``: the stage of every layer and the cores of every stage, with a bound on the slowest stage.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nmsolve.solvers.run import RunOptions
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RoutingAnswer(Answer[ChosenRoutes]):
     """Routes of a mapping that cannot deadlock, with a bound for every objective (``stages``, ``bound_of``, ``proved``).
 

@@ -50,7 +50,7 @@ class SimulateHow(TypedDict, total=False):
     on_progress: Callable[[Progress], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
     """What a simulation found.
 
@@ -64,6 +64,11 @@ class Simulation:
     _runs: Runs
     _options: SimulateOptions
     _mapped: Placed | None
+
+    def __repr__(self) -> str:
+        """Return what was simulated, in a line."""
+        ended = "deadlock" if self.deadlock else f"{len(self.report.runs)} runs"
+        return f"Simulation({self.report.traffic} on {self.report.machine}, {self.report.routing}: {ended})"
 
     @property
     def deadlock(self) -> bool:
