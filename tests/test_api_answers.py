@@ -226,6 +226,27 @@ def test_answers_are_shown_in_a_line(grid: nmsolve.MappingAnswer) -> None:
     assert "\n" not in repr(run) and repr(run).endswith("1 runs)")
 
 
+def test_an_answer_without_a_mapping_can_still_be_kept(tmp_path: Path) -> None:
+    """Sizes 8, 5, 4 and 3 on two cores of 10: proved impossible. There is nothing to draw on cores, and nothing to check."""
+    chip = nmsolve.Machine("two", (1, 1), (1, 2), capacity={"neurons": 10})
+    network = nx.cycle_graph(4)
+    nx.set_node_attributes(network, dict(enumerate((8, 5, 4, 3))), "neurons")
+    found = nmsolve.map(network, chip, engines=["cpsat"], time_limit=60)
+    assert (found.status, found.mapping, found.core, len(found.to_dataframe())) == ("infeasible", {}, None, 0)
+    folder = found.save(tmp_path / "run")
+    assert json.loads((folder / "report.json").read_text())["status"] == "infeasible"
+    assert not (folder / "mapping.json").exists() and (folder / "report.html").exists()
+    found.plot().savefig(tmp_path / "convergence.png")
+    for call in (
+        lambda: found.plot("cores"),
+        lambda: nmsolve.gap(found),
+        lambda: nmsolve.route(found),
+        found.verify,
+    ):
+        with pytest.raises(nmsolve.InputError):
+            call()
+
+
 def test_tables_and_pictures(grid: nmsolve.MappingAnswer, tmp_path: Path) -> None:
     rows = grid.to_dataframe()
     assert list(rows.columns) == ["node", "core", "row", "col", "chip"] and len(rows) == 16

@@ -103,6 +103,8 @@ def test_why_there_are_no_routes_and_some_where_there_are(tmp_path: Path) -> Non
 def test_wrong_routes_are_named() -> None:
     with pytest.raises(nmsolve.InputError, match="without its graph"):
         nmsolve.route(CROSSED)
+    with pytest.raises(nmsolve.InputError, match="states already"):
+        nmsolve.score(nmsolve.route(CROSSED, RING, "mesh:2x2", time_limit=2), machine="mesh:2x2")
     with pytest.raises(nmsolve.InputError, match="unknown routing objective"):
         nmsolve.route(CROSSED, RING, "mesh:2x2", objective="hops")
     with pytest.raises(nmsolve.InputError, match="routes are of another mapping"):

@@ -77,6 +77,8 @@ def score(
     if isinstance(mapping, MappingAnswer) and mapping.core is not None and graph is None and machine is None:
         return score_mapping(mapping.problem.graph, mapping.problem.machine, mapping.core)
     if isinstance(mapping, Answer) and not isinstance(mapping, MappingAnswer):
+        if any(v is not None for v in (graph, machine, chips, placement)):
+            raise InputError("what the answer states already", "score", "the answer alone")
         return dict(mapping.scores)
     if isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
         grid = grid_text(chips)
