@@ -184,7 +184,7 @@ MUTATIONS = [
     Mutation("alternate", "never cools", _TURNS + "alternate", _A,
              "HOT, SHRINK, COLD, NORM = 0.001, 0.9, 0.05,", "HOT, SHRINK, COLD, NORM = 1.0, 1.0, 1.0,"),
     Mutation("alternate", "the first bound only", _TURNS + "alternate_bound", _A,
-             "        return best is not None and (time", "        return best is not None or (time"),
+             "        return best is not None and (clock", "        return best is not None or (clock"),
     Mutation("multilevel", "no annealing", _MANY + "multilevel", _H + "multilevel/cycle.py",
              "    if begin < until:\n        unit", "    if False:\n        unit"),
     Mutation("multilevel", "one start", _MANY + "multilevel", _H + "multilevel/mapper.py",

@@ -60,7 +60,7 @@ def best_rule(asked: RoutingProblem, **options: Any) -> Any:
 def counted_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps in place of seconds."""
     looks = iter(range(10**9))
-    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: TICK * next(looks)))
+    monkeypatch.setattr(turns, "clock", SimpleNamespace(now=lambda: TICK * next(looks)))
     monkeypatch.setattr(turns, "FIRST", TRIES)
     monkeypatch.setattr(turns, "route", best_rule)
 
