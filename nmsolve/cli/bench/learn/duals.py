@@ -62,8 +62,8 @@ def compare(suite: Suite) -> Iterator[Row]:
     """Yield, for every bound and size, how much higher the bound is at T/10 than from the usual start, as a part of B.
 
     Further rivals are other figures of the learned start: how much higher its bound is at T, by how much it is beyond 90 % of B
-    at T/10 (also of the usual start, which often is, too), which part it closes of the way that the usual start has left, and which part of the time to
-    95 and 99 % of B is saved.
+    at T/10 (also of the usual start, which often is, too), which part it closes of the way that the usual start has left, and
+    which part of the time to 95 and 99 % of B is saved.
     """
     warmed: set[str] = set()
     for family, graph in suite.cases():
