@@ -156,10 +156,10 @@ def test_a_model_that_cannot_be_used_is_one_line_and_the_usual_start(
     word = _spoiled(kind, tmp_path / "duals-joint.safetensors")
     monkeypatch.setenv(FOLDER, str(tmp_path))
     problem = several("mesh-layered", 32, 7, 8)
-    result = solve(problem, time_limit=5, engines=["learned-joint"])
-    notes = [e.text for e in result.events if e.kind == "note" and e.engine == "learned-joint"]
+    result = solve(problem, time_limit=5, engines=["joint"])
+    notes = [e.text for e in result.events if e.kind == "note" and e.engine == "joint"]
     assert len(notes) == 1 and word in notes[0] and "\n" not in notes[0]
-    usual = solve(problem, time_limit=5, engines=["joint"])
+    usual = solve(problem, time_limit=5, engines=["usual-joint"])
     assert result.bounds and result.bounds[0].value == usual.bounds[0].value
 
 

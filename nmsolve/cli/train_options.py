@@ -58,7 +58,7 @@ class TrainM5Options(TrainOptions):
 
 @dataclass(frozen=True)
 class TrainDualsOptions(TrainOptions):
-    """Train what a bound's multipliers begin with (engines learned-projection, -joint, -parts, -cover); needs no torch."""
+    """Train what a bound's multipliers begin with (engines projection, joint, parts, cover); needs no torch."""
 
     bound: A[str, Option(help="projection, joint, parts or cover.")] = "joint"
     family: A[str, Option(help="Generators of training graphs, with commas.")] = (

@@ -16,10 +16,6 @@ from nmsolve.solvers.mapping.bounds.engines import (
     CoreTraffic,
     Exchange,
     GilmoreLawler,
-    LearnedCover,
-    LearnedJoint,
-    LearnedParts,
-    LearnedProjection,
     LinkLoad,
     NeighbourCounting,
     PartitionPlacement,
@@ -29,6 +25,10 @@ from nmsolve.solvers.mapping.bounds.engines import (
     Split,
     Subgraphs,
     TreeParts,
+    UsualCover,
+    UsualJoint,
+    UsualParts,
+    UsualProjection,
 )
 from nmsolve.solvers.mapping.branch_bound import BranchBound
 
@@ -61,9 +61,9 @@ def test_gilmore_lawler_prices() -> None:
     at_least(proved(GilmoreLawler(), DENSE), 1378)
 
 
-def test_projection() -> None:
+def test_usual_projection() -> None:
     """Fails if the diagonal is not tuned."""
-    at_least(proved(Projection(), DENSE, stops=60, upper=1913), 1640)
+    at_least(proved(UsualProjection(), DENSE, stops=60, upper=1913), 1640)
 
 
 def test_split() -> None:
@@ -81,14 +81,14 @@ def test_subgraphs() -> None:
     at_least(proved(Subgraphs(), SPARSE, stops=40, upper=612), 560)
 
 
-def test_joint() -> None:
+def test_usual_joint() -> None:
     """Fails if the multipliers are not tuned."""
-    at_least(proved(PartitionPlacement(), MANY, stops=30, upper=248), 65)
+    at_least(proved(UsualJoint(), MANY, stops=30, upper=248), 65)
 
 
-def test_parts() -> None:
+def test_usual_parts() -> None:
     """Fails if the multipliers are not tuned."""
-    at_least(proved(Parts(), MANY, stops=40, upper=248), 92)
+    at_least(proved(UsualParts(), MANY, stops=40, upper=248), 92)
 
 
 def test_tree_parts() -> None:
@@ -116,9 +116,9 @@ def test_exchange_channels() -> None:
     at_least(proved(Exchange(), placement(casts(25, 4), board(5, 5), "reward"), stops=100), 541.8)
 
 
-def test_cover() -> None:
+def test_usual_cover() -> None:
     """Fails if the ascent ends after five rounds."""
-    at_least(proved(CoreTraffic(), FEW, stops=120, upper=217), 98)
+    at_least(proved(UsualCover(), FEW, stops=120, upper=217), 98)
 
 
 def test_cover_pricing() -> None:
@@ -132,24 +132,24 @@ def test_cover_pricing() -> None:
     at_most(tree, 273)
 
 
-def test_learned_joint() -> None:
+def test_joint() -> None:
     """Fails if the multipliers are not predicted."""
-    at_least(proved(LearnedJoint(), MANY, stops=6, upper=248), 63)
+    at_least(proved(PartitionPlacement(), MANY, stops=6, upper=248), 63)
 
 
-def test_learned_cover() -> None:
+def test_cover() -> None:
     """Fails if the prices are not predicted."""
-    at_least(proved(LearnedCover(), THREES, stops=8, upper=400), 260)
+    at_least(proved(CoreTraffic(), THREES, stops=8, upper=400), 260)
 
 
-def test_learned_parts() -> None:
+def test_parts() -> None:
     """Fails if the multipliers are not predicted."""
-    at_least(proved(LearnedParts(), MANY, stops=3, upper=248), 90)
+    at_least(proved(Parts(), MANY, stops=3, upper=248), 90)
 
 
-def test_learned_projection() -> None:
+def test_projection() -> None:
     """Fails if the diagonal is not predicted."""
-    at_least(proved(LearnedProjection(), SPARSE, stops=2, upper=612), 260)
+    at_least(proved(Projection(), SPARSE, stops=2, upper=612), 260)
 
 
 def test_branch_bound() -> None:

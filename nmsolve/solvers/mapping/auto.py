@@ -36,9 +36,6 @@ FIRST_BOUND, FIRST_MAPPINGS = 0.05, 0.5
 ENOUGH, MOST, MOST_OF = 2.0, 0.45, {"star": 0.05, "projection": 0.2}
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
-#: One node per core: from this many nodes on, and with less than this many seconds for each, annealing from nowhere does not
-#: get as far as bisection and refinement (measured on layered networks of 4,096 and 65,536 clusters).
-MANY, PER_NODE = 2000, 0.005
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -248,8 +245,6 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"external": 1.0} if large else {"multilevel": 0.3, "nets": 0.7}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
-        if mesh and problem.n >= MANY and seconds < PER_NODE * problem.n:
-            return {"multilevel": 1.0}
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
     if large or (problem.objective == "cut" and problem.n >= CUT_NODES):
         return {"external": 1.0}

@@ -20,7 +20,6 @@ from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import make_problem
-from nmsolve.solvers.mapping.auto import MANY, PER_NODE
 from nmsolve.solvers.mapping.registry import make_engine
 from nmsolve.solvers.mapping.task import RECALL_PART
 
@@ -181,9 +180,7 @@ def recalled(problem: MappingProblem, path: Path, seconds: float, seed: int, men
 
 def scratch(run: Timed) -> None:
     """Go on with the engine that a run without ``--engines`` gives most of the time."""
-    n = run.problem.n
-    long = n < MANY or run.end >= PER_NODE * n
-    make_engine("anneal" if run.problem.one_per_core and long else "multilevel").run(run.problem, run)
+    make_engine("anneal" if run.problem.one_per_core else "multilevel").run(run.problem, run)
 
 
 class Timed(Context):

@@ -24,6 +24,9 @@ HOT, COLD, WARM = 2.0, 0.01, 0.3
 FROZEN = 2e-4
 #: Temperature of a spectral start: it keeps the overall arrangement and mends what is wrong with it.
 MODERATE = 0.8
+#: On boards of more lines than this a node that a start has put wrong has farther to go, which takes heat: temperatures of
+#: spectral starts and of runs from nowhere are multiplied by (lines / LINES) to these powers (measured on 64 to 255 lines).
+LINES, FARTHER, WIDER = 26, 1.5, 2.0
 #: Spectral starts are turned by these angles.
 TURNS = (0.0, 45.0)
 #: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several quick
@@ -31,6 +34,8 @@ TURNS = (0.0, 45.0)
 FIRST, QUICK, QUICK_RUNS, REFINE, SPECTRAL, LONG, REHEAT = 0.03, 0.022, 6, 0.12, 0.28, 0.33, 0.03
 #: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
 LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
+#: From this many lines on a spectral start beats all others: a short run for an early answer, a long one, then reheating.
+BROAD, EARLY, MAIN = 40, 0.08, 0.85
 #: What engines for one node per core take.
 PLACEMENT = "pairs -several -lone"
 
@@ -82,7 +87,10 @@ class _Plan:
             self._search.moves = Moves(data, arms, True, context.seed)
         self._search.place(start)
         self._scale = temperature_scale(data)
-        self._hot, self._cold = HOT * self._scale, COLD * self._scale
+        self._broad = data.separable and max(data.rows, data.cols) > BROAD
+        far = max(data.rows, data.cols) / LINES if self._broad else 1.0
+        self._moderate, self._hot = MODERATE * self._scale * far**FARTHER, HOT * self._scale * far**WIDER
+        self._cold = COLD * self._scale
         self._until = 0.0
         self._best, self._cost = start, placement_cost(data, start)
 
@@ -90,10 +98,22 @@ class _Plan:
         """Run all stages in order; if ``warm``, the start is a good placement and is loosened and refrozen first."""
         if warm:
             self._stage("reheated", REHEAT, WARM * self._scale / 3)
-        self._search.scramble()
-        cooling = self._stage("quick annealing", FIRST, self._hot)
-        self._cold = max(self._cold, cooling.frozen_below(FROZEN))
         axes = spectral_axes(self._search.data)
+        if axes is not None and self._broad:
+            self._freeze(self._turned("quick spectral annealing", axes, TURNS[0], EARLY))
+            self._turned("spectral annealing", axes, TURNS[0], MAIN)
+        else:
+            self._from_nowhere_too(axes)
+        if not self._context.should_stop():
+            self._adopt()
+            loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
+            Neighbourhoods(self._search, self._best, self._context, loose, self._cold, work).run()
+        if self._search.moves is not None:
+            self._context.note(self._search.moves.summary())
+
+    def _from_nowhere_too(self, axes: FloatArray | None) -> None:
+        """Make runs from both kinds of start, as many as there is time for."""
+        self._freeze(self._scrambled("quick annealing", FIRST))
         if self._seconds < LEAST_PER_NODE * self._search.data.n:
             share = (len(TURNS) + QUICK_RUNS) * QUICK + REFINE + SPECTRAL + LONG
             if axes is not None:
@@ -102,12 +122,6 @@ class _Plan:
                 self._scrambled("long annealing", share)
         else:
             self._several(axes)
-        if not self._context.should_stop():
-            self._adopt()
-            loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
-            Neighbourhoods(self._search, self._best, self._context, loose, self._cold, work).run()
-        if self._search.moves is not None:
-            self._context.note(self._search.moves.summary())
 
     def _several(self, axes: FloatArray | None) -> None:
         """Make quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
@@ -125,15 +139,19 @@ class _Plan:
             self._turned("spectral annealing", axes, TURNS[int(np.argmin(costs))], SPECTRAL)
         self._scrambled("long annealing", LONG if axes is not None else LONG + SPECTRAL)
 
-    def _turned(self, name: str, axes: FloatArray, turn: float, share: float) -> None:
+    def _freeze(self, cooling: Cooling) -> None:
+        """Let later runs end where this one had hardly anything left to gain."""
+        self._cold = max(self._cold, cooling.frozen_below(FROZEN))
+
+    def _turned(self, name: str, axes: FloatArray, turn: float, share: float) -> Cooling:
         """Anneal from a spectral start."""
         self._search.place(spectral_start(self._search.data, axes, turn))
-        self._stage(name, share, MODERATE * self._scale)
+        return self._stage(name, share, self._moderate)
 
-    def _scrambled(self, name: str, share: float) -> None:
+    def _scrambled(self, name: str, share: float) -> Cooling:
         """Anneal from nowhere."""
         self._search.scramble()
-        self._stage(name, share, self._hot)
+        return self._stage(name, share, self._hot)
 
     def _keep(self, name: str) -> None:
         """Offer where the search is if that is the best so far."""

@@ -80,23 +80,21 @@ NeighbourCounting = partial(
     BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide, no_core), _neighbours
 )
 GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
-Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds)
+Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts="projection")
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
-LearnedProjection = partial(
-    BoundEngine, "learned-projection", refuses_projection, projection_bounds, predicts="projection"
+PartitionPlacement = partial(
+    BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds, predicts="joint"
 )
-LearnedJoint = partial(
-    BoundEngine, "learned-joint", refuses_partition_placement, partition_placement_bounds, predicts="joint"
-)
-LearnedCover = partial(
-    BoundEngine, "learned-cover", refuses_core_traffic, core_traffic_bounds, predicts="cover"
-)
-LearnedParts = partial(BoundEngine, "learned-parts", refuses_parts, parts_bounds, predicts="parts")
-PartitionPlacement = partial(BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds)
-Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds)
+Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds, predicts="parts")
 TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, tree_parts_bounds)
 Slots = partial(BoundEngine, "slots", refuses_slots, slots_bounds)
 LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, link_load_bounds)
 Exchange = partial(BoundEngine, "exchange", refuses_exchange, exchange_bounds)
-CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, core_traffic_bounds)
+CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, core_traffic_bounds, predicts="cover")
+
+# The same from where they began before multipliers were predicted, to compare.
+UsualProjection = partial(BoundEngine, "usual-projection", refuses_projection, projection_bounds)
+UsualJoint = partial(BoundEngine, "usual-joint", refuses_partition_placement, partition_placement_bounds)
+UsualParts = partial(BoundEngine, "usual-parts", refuses_parts, parts_bounds)
+UsualCover = partial(BoundEngine, "usual-cover", refuses_core_traffic, core_traffic_bounds)
