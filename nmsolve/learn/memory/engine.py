@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.multilevel.mapper import WORK_PER_SECOND, mend_m
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.engine import COLD, PLACEMENT, nominal_seconds
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search
-from nmsolve.heuristics.mapping.placement.schedule import anneal, temperature_scale
+from nmsolve.heuristics.mapping.placement.schedule import anneal, extra_heat, temperature_scale
 from nmsolve.learn.memory.align import align
 from nmsolve.learn.memory.arcs import Arcs
 from nmsolve.learn.memory.effort import Effort
@@ -104,7 +104,7 @@ def _anneal(problem: MappingProblem, core: IntArray, context: Context, work: flo
     search.descend(context.should_stop)
     best, cost = search.core(), placement_cost(data, search.core())
     context.offer(best, "descent")
-    begun, before = context.time_left(), 0.0
+    begun, before, hot = context.time_left(), 0.0, MENDING * extra_heat(data)[0] * scale
     for until in STAGES:
         if context.should_stop():
             return
@@ -116,7 +116,7 @@ def _anneal(problem: MappingProblem, core: IntArray, context: Context, work: flo
 
         search.place(best)
         stage = (until - before) * work
-        anneal(search, stage, MENDING * scale, COLD * scale, time_used, context.should_stop)
+        anneal(search, stage, hot, COLD * scale, time_used, context.should_stop)
         search.descend(context.should_stop)
         found = placement_cost(data, search.core())
         if found < cost:

@@ -10,7 +10,13 @@ from nmsolve.heuristics.mapping.placement.directed import ARMS
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
 from nmsolve.heuristics.mapping.placement.moves import Moves
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
-from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
+from nmsolve.heuristics.mapping.placement.schedule import (
+    Cooling,
+    anneal,
+    extra_heat,
+    is_broad,
+    temperature_scale,
+)
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
@@ -24,9 +30,6 @@ HOT, COLD, WARM = 2.0, 0.01, 0.3
 FROZEN = 2e-4
 #: Temperature of a spectral start: it keeps the overall arrangement and mends what is wrong with it.
 MODERATE = 0.8
-#: On boards of more lines than this a node that a start has put wrong has farther to go, which takes heat: temperatures of
-#: spectral starts and of runs from nowhere are multiplied by (lines / LINES) to these powers (measured on 64 to 255 lines).
-LINES, FARTHER, WIDER = 26, 1.5, 2.0
 #: Spectral starts are turned by these angles.
 TURNS = (0.0, 45.0)
 #: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several quick
@@ -34,8 +37,8 @@ TURNS = (0.0, 45.0)
 FIRST, QUICK, QUICK_RUNS, REFINE, SPECTRAL, LONG, REHEAT = 0.03, 0.022, 6, 0.12, 0.28, 0.33, 0.03
 #: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
 LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
-#: From this many lines on a spectral start beats all others: a short run for an early answer, a long one, then reheating.
-BROAD, EARLY, MAIN = 40, 0.08, 0.85
+#: The plan of broad boards, where a spectral start beats all others: a short run for an early answer, a long one, then reheating.
+EARLY, MAIN = 0.08, 0.85
 #: What engines for one node per core take.
 PLACEMENT = "pairs -several -lone"
 
@@ -87,10 +90,9 @@ class _Plan:
             self._search.moves = Moves(data, arms, True, context.seed)
         self._search.place(start)
         self._scale = temperature_scale(data)
-        self._broad = data.separable and max(data.rows, data.cols) > BROAD
-        far = max(data.rows, data.cols) / LINES if self._broad else 1.0
-        self._moderate, self._hot = MODERATE * self._scale * far**FARTHER, HOT * self._scale * far**WIDER
-        self._cold = COLD * self._scale
+        farther, wider = extra_heat(data)
+        self._hot, self._cold = HOT * wider * self._scale, COLD * self._scale
+        self._moderate = MODERATE * farther * self._scale
         self._until = 0.0
         self._best, self._cost = start, placement_cost(data, start)
 
@@ -99,7 +101,7 @@ class _Plan:
         if warm:
             self._stage("reheated", REHEAT, WARM * self._scale / 3)
         axes = spectral_axes(self._search.data)
-        if axes is not None and self._broad:
+        if axes is not None and is_broad(self._search.data):
             self._freeze(self._turned("quick spectral annealing", axes, TURNS[0], EARLY))
             self._turned("spectral annealing", axes, TURNS[0], MAIN)
         else:

@@ -17,6 +17,9 @@ FIRST_STEPS, MOST_STEPS = 1000, 200_000
 REACH = 2.5
 #: Share of the latest slice in the running mean of that distance, if it accepted 200 moves or more.
 SMOOTHING = 0.2
+#: A board of more lines is broad. A node that a start has put wrong then has farther to go, which takes heat: temperatures of
+#: starts that are nearly right, and of runs from nowhere, grow as (lines / LINES) to these powers (measured on 64 to 255 lines).
+BROAD, LINES, FARTHER, WIDER = 40, 26, 1.5, 2.0
 
 
 def temperature_scale(data: PlacementData) -> float:
@@ -26,6 +29,17 @@ def temperature_scale(data: PlacementData) -> float:
         far = max(float(data.dx.max()), float(data.dy.max()))
         return traffic * far / max(1, max(data.rows, data.cols) - 1)
     return traffic * float(data.matrix.std()) / 2
+
+
+def is_broad(data: PlacementData) -> bool:
+    """Return True if the board has more lines than :data:`BROAD`."""
+    return data.separable and max(data.rows, data.cols) > BROAD
+
+
+def extra_heat(data: PlacementData) -> tuple[float, float]:
+    """Return what the temperatures of a start that is nearly right, and of a run from nowhere, are multiplied by."""
+    far = max(data.rows, data.cols) / LINES
+    return (far**FARTHER, far**WIDER) if is_broad(data) else (1.0, 1.0)
 
 
 @dataclass(frozen=True)
