@@ -11,7 +11,8 @@ from typing import Any
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
-from nmsolve.solvers.search.plugins import load, package_of, plugged, require_engine
+from nmsolve.model.plugins import package_of
+from nmsolve.solvers.search.plugins import load, plugged, require_engine
 from nmsolve.solvers.search.portfolio import Step
 
 
