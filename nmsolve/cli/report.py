@@ -38,11 +38,12 @@ class MachinePart(msgspec.Struct, frozen=True):
 
 
 class BoundPart(msgspec.Struct, frozen=True):
-    """The best bound of one method; its certificate is in certificates.json."""
+    """The best bound of one method; its certificate is in certificates.json. ``package``: the other one that recomputed it."""
 
     method: str
     scope: str
     value: float
+    package: str = ""
 
 
 class EnginePart(msgspec.Struct, frozen=True):
@@ -163,7 +164,7 @@ def parts_of(result: Any) -> dict[str, Any]:
             )
             for e in result.engines
         ],
-        "bounds": [BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+        "bounds": [BoundPart(b.method, b.scope, b.value, b.package) for b in result.bounds],
     }
 
 
@@ -178,14 +179,22 @@ def rule_parts(result: Any, rules: Sequence[str]) -> list[RulePart]:
 
 
 def by_word(report: Any, recomputed: Collection[str]) -> str:
-    """Return the solver on whose word the bound of a problem in whole numbers rests, in brackets, if none of the bounds that
-    can be ``recomputed`` reaches it."""
+    """Return the solver or package on whose word the bound of a problem in whole numbers rests, in brackets, if none of the
+    bounds that can be ``recomputed`` reaches it."""
     bound = report.bound or 0.0
     proved = [b.value for b in report.bounds if b.method in recomputed]
     if any(meets(value, bound, 1.0, exact=True) for value in proved):
         return ""
     best = max((b for b in report.bounds if b.method not in recomputed), key=lambda b: b.value, default=None)
-    return "" if best is None else f" (on the word of {best.method})"
+    return "" if best is None else f" (on the word of {best.package or best.method})"
+
+
+def by_package(report: Report) -> str:
+    """Return the other package whose re-check alone says the best bound, "" if a bound that needs none is as good."""
+    best = max(
+        (b for b in report.bounds if b.scope == "full"), key=lambda b: (b.value, not b.package), default=None
+    )
+    return "" if best is None else best.package
 
 
 def build_report(
@@ -254,8 +263,17 @@ def in_words(report: Report) -> list[str]:
         return ["Proved: no mapping meets all limits and constraints."]
     if report.objective is None:
         return ["No feasible mapping was found in the time given; one may still exist."]
+    package = by_package(report)
+    rests = (
+        [f"The bound was recomputed by {package} only: it rests on the word of that package."]
+        if package
+        else []
+    )
     if report.status == "optimal":
-        return [f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}."]
+        return [
+            f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}.",
+            *rests,
+        ]
     words = []
     if report.bound is None or report.gap is None or not report.bound > 0:
         words.append(
@@ -266,6 +284,7 @@ def in_words(report: Report) -> list[str]:
             f"{_among(report)}The best possible mapping has {name} of at least {report.bound:,.10g}; "
             f"this one has {report.objective:,.10g}. So at most {percent(report.gap)} of it could still be saved."
         )
+        words += rests
     if report.placement_gap is not None and report.placement_bound:
         words.append(
             f"With the parts kept as they are (the nodes that share a core), no arrangement on the machine goes below "

@@ -83,13 +83,13 @@ def _load(spec: str) -> Machine:
     return machine_from_table(table, where if other is None else spec.lower())
 
 
-def _preset(name: str, where: str) -> dict[str, object]:
+def _preset(name: object, where: str) -> dict[str, object]:
     """Return the table of a preset of ours or of another package."""
     names = list_presets()
-    other = foreign_machine(name, names)
+    other = foreign_machine(name, names) if isinstance(name, str) else None
     if other is not None:
         return other.table
-    if name.lower() not in names:
+    if not isinstance(name, str) or name.lower() not in names:
         raise InputError(f"unknown preset {name!r}", where, "one of " + ", ".join(names))
     file = resources.files("nmsolve.hw") / "presets" / f"{name.lower()}.toml"
     return read_table(file.read_bytes(), name)
@@ -98,8 +98,6 @@ def _preset(name: str, where: str) -> dict[str, object]:
 def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
     """Return the preset's table with the entries of ``table`` put over it (tables entry by entry)."""
     name = table["preset"]
-    if not isinstance(name, str):
-        raise InputError(f"unknown preset {name!r}", f"{where}: $.preset", "a name")
     out = dict(_preset(name, f"{where}: $.preset"))
     if "preset" in out:
         raise InputError(f"{name!r} rests on a preset itself", f"{where}: $.preset", "one that does not")
