@@ -66,7 +66,8 @@ def _own(group: str) -> Collection[str]:
         return [method for path in METHODS[problem] for method in named(path)]
     if kind == plugins.FORMATS:
         return [extension[1:] for extension in named("model.formats:OWN")]
-    return [*named("hw.machines:list_presets")(), *named("hw.assignment.machine_file:processor_presets")()]
+    own: list[str] = named("hw.foreign_machines:own_names")()
+    return own
 
 
 def _machine(name: str) -> None:

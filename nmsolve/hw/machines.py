@@ -54,7 +54,7 @@ def _load(spec: str) -> Machine:
     if spec.lower().startswith("mesh:"):
         return _mesh(spec)
     names = list_presets()
-    other = foreign_machine(spec, names)
+    other = foreign_machine(spec)
     if other is not None and other.unlike:
         raise InputError(
             "it has unlike processors", other.where, "a machine of cores (`nmsolve assign` takes this one)"
@@ -86,7 +86,7 @@ def _load(spec: str) -> Machine:
 def _preset(name: object, where: str) -> dict[str, object]:
     """Return the table of a preset of ours or of another package."""
     names = list_presets()
-    other = foreign_machine(name, names) if isinstance(name, str) else None
+    other = foreign_machine(name) if isinstance(name, str) else None
     if other is not None:
         return other.table
     if not isinstance(name, str) or name.lower() not in names:

@@ -61,7 +61,9 @@ def entry_of(group: str, name: str, own: Collection[str] = ()) -> EntryPoint | N
     if found and (name.lower() in own or len(found) > 1):
         others = " and ".join(package_of(one) for one in found)
         who = f"{others} takes a name of nmsolve" if name.lower() in own else f"{others} offer the same name"
-        raise InputError(f"{who}: {name} in {group}", "", f"{others} not installed, or other names there")
+        raise InputError(
+            f"{who}: {found[0].name} in {group}", "", f"{others} not installed, or other names there"
+        )
     return found[0] if found else None
 
 

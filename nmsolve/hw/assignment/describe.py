@@ -15,11 +15,10 @@ from nmsolve.model.files import read_limited
 def is_processors(spec: str) -> bool:
     """Return whether ``spec`` names unlike processors: a preset of them, or a TOML file with ``[[processor]]`` tables, perhaps of
     another package."""
-    names = processor_presets()
-    if spec.strip().lower() in names:
-        return True
-    if (other := foreign_machine(spec.strip(), names)) is not None:
+    if (other := foreign_machine(spec.strip())) is not None:
         return other.unlike
+    if spec.strip().lower() in processor_presets():
+        return True
     if not spec.lower().endswith(".toml"):
         return False
     try:

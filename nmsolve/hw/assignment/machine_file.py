@@ -97,7 +97,7 @@ def load_processors(spec: str) -> ProcessorMachine:
     InputError : unknown preset (with the nearest name), no such file, or wrong content (with the path of the entry)
     """
     spec, names = spec.strip(), processor_presets()
-    other = foreign_machine(spec, names)
+    other = foreign_machine(spec)
     if other is not None:
         return processors_from_table(other.table, spec.lower())
     if spec.lower() in names:
