@@ -7,20 +7,29 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from plans_support import four_layers
+from routing_support import mesh, trees
 
 import nmsolve
+from nmsolve.model import plugins
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.solvers.mapping.api import bound_mapping, make_problem
+from nmsolve.solvers.mapping.certificates import check_bound
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.registry import plan_of
+from nmsolve.solvers.routing.recheck import check_routing_bound
+from nmsolve.solvers.search.rechecked import recheck
 
 ROOT = Path(__file__).resolve().parent.parent
 RING = nmsolve.LogicGraph.from_edges(12, np.arange(12), (np.arange(12) + 1) % 12)
@@ -487,6 +496,52 @@ def test_a_recheck_never_stands_for_one_of_ours(
     assert done.returncode == 1 and " of a known mapping" in done.stdout
 
 
+@pytest.fixture
+def strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package is installed here whose re-checks of ``liar`` say 3 for every problem."""
+    groups = {
+        f"rechecks{kind}": "liar = strange:check" for kind in ("", *(f".{p}" for p in plugins.PROBLEMS))
+    }
+    monkeypatch.syspath_prepend(package(tmp_path / "site", "def check(*given): return 3", **groups))
+    plugins._installed.cache_clear()
+    yield
+    plugins._installed.cache_clear()
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize(("value", "ok"), [(3.0, True), (3.5, False), (float("inf"), False), (-1.0, False)])
+def test_every_problem_takes_rechecks_of_packages_as_a_word(value: float, ok: bool) -> None:
+    bound, word = Bound(value, "liar", certificate={"x": np.arange(3)}), "package strange 1.0"
+    machine = mesh(2, 2)
+    routes = RoutingProblem(machine, trees([0], [[3]], [9.0]))
+    mapping, plans = make_problem(RING, MESH), four_layers()
+    for found in (
+        check_bound(mapping, bound), check_plan_bound(plans, bound), check_routing_bound(routes, "max-link", bound),
+        recheck(mapping, bound, 9.0, None, checks={}, words=(), kind="assignment", solutions="assignments"),
+        recheck(mapping, bound, 9.0, None, checks={}, words=(), kind="schedule", solutions="schedules"),
+    ):  # fmt: skip
+        assert (found.ok, found.package) == ((True, word) if ok else (False, "")), found
+        assert found.word == found.package and (not ok or found.value == value)
+    assert not check_bound(mapping, bound, free_routes=True).ok, (
+        "nobody knows whether it holds for other routes"
+    )
+    assert not check_bound(mapping, replace(bound, scope="placement"), np.arange(12)).ok
+    assert not check_plan_bound(replace(plans, split="contiguous"), Bound(3.0, "chain")).ok
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize("engine", [Row, RowApart])
+def test_a_run_says_which_package_a_bound_rests_on(engine: type[Row]) -> None:
+    """And no engine says so itself; a certificate that cannot be written is no proof."""
+    result = run(engine(Bound(3.0, "liar", "full", {"x": np.arange(3)})))
+    assert result.bound == 3 and [b.package for b in result.bounds] == ["package strange 1.0"]
+    (star,) = [b for b in run("star").bounds if b.method == "star"]
+    result = run(engine(replace(star, package="package nmsolve 99.0")))
+    assert [b.package for b in result.bounds] == [""]
+    result = run(engine(Bound(3.0, "liar", "full", {"x": {1, 2}})))
+    assert result.bound is None and any("cannot be written" in e.text for e in result.events)
+
+
 @dataclass
 class Written(Row):
     """An engine that is compared by its fields, so that it cannot be a key."""
@@ -505,7 +560,5 @@ def test_an_engine_need_not_be_hashable_and_names_may_repeat() -> None:
 
 
 def test_auto_is_no_engine_where_only_bounds_are_wanted() -> None:
-    from nmsolve.solvers.mapping.api import bound_mapping, make_problem
-
     with pytest.raises(InputError, match="'auto' looks for mappings"):
         bound_mapping(make_problem(RING, MESH), np.arange(12), engines=["auto"], time_limit=1)

@@ -10,7 +10,7 @@ import msgspec
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.magnitude import uncomputable
-from nmsolve.model.bound import Result, gap, meets
+from nmsolve.model.bound import Bound, Result, gap, meets
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -74,13 +74,15 @@ def check_parts(checks: Iterable[Check]) -> list[CheckPart]:
 
 
 class ObjectivePart(msgspec.Struct, frozen=True):
-    """One objective of routes; the bound holds for routes that are as good in all objectives before it."""
+    """One objective of routes; the bound holds for routes that are as good in all objectives before it. ``package``: the other
+    one that alone recomputed it."""
 
     name: str
     value: float | None
     bound: float | None
     gap: float | None
     proved: bool
+    package: str = ""
 
 
 class RoutingPart(msgspec.Struct, frozen=True):
@@ -189,12 +191,16 @@ def by_word(report: Any, recomputed: Collection[str]) -> str:
     return "" if best is None else f" (on the word of {best.package or best.method})"
 
 
-def by_package(report: Report) -> str:
+def package_behind(bounds: Iterable[Bound | BoundPart]) -> str:
     """Return the other package whose re-check alone says the best bound, "" if a bound that needs none is as good."""
-    best = max(
-        (b for b in report.bounds if b.scope == "full"), key=lambda b: (b.value, not b.package), default=None
-    )
+    full = (b for b in bounds if b.scope == "full")
+    best = max(full, key=lambda b: (b.value, not b.package), default=None)
     return "" if best is None else best.package
+
+
+def rests_on(package: str) -> str:
+    """Return the sentence about a bound that only another package recomputed."""
+    return f"The bound was recomputed by {package} only: it rests on the word of that package."
 
 
 def build_report(
@@ -263,12 +269,8 @@ def in_words(report: Report) -> list[str]:
         return ["Proved: no mapping meets all limits and constraints."]
     if report.objective is None:
         return ["No feasible mapping was found in the time given; one may still exist."]
-    package = by_package(report)
-    rests = (
-        [f"The bound was recomputed by {package} only: it rests on the word of that package."]
-        if package
-        else []
-    )
+    package = package_behind(report.bounds)
+    rests = [rests_on(package)] if package else []
     if report.status == "optimal":
         return [
             f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}.",
