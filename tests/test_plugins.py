@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -163,10 +164,12 @@ def test_an_installed_package_is_found_and_used(installed: Path, tmp_path: Path)
     beside = ("--engines", "auto,snake", "--workers", "2", "-t", "20s", "-o", tmp_path / "beside")
     done = call(installed, "map", FIRST, *beside)
     assert done.returncode == 0 and "\nsnake " in done.stderr + done.stdout
-    options = ("-m", "mesh:2x3", "--seeds", "1", "-t", "5s", "-o", tmp_path / "bench")
+    options = ("-m", "mesh:2x3", "--seeds", "1", "-t", "20s", "-o", tmp_path / "bench")
     bench = ("bench", FIRST, "--methods", "snake,auto+snake", *options)
     done = call(installed, *bench)
-    assert "first auto+snake seed 1: optimal" in done.stderr and "[2/2]" in done.stderr
+    assert re.search(r"\[2/2\] first auto\+snake seed 1: (optimal|feasible), \d+, bound \d+", done.stderr), (
+        done.stderr
+    )
     assert "2 of 2 runs are in" in call(installed, *bench).stderr
     for changed in ("__init__.py", "snakeboard.toml"):
         with (installed / "nmsolve_snake" / changed).open("a") as file:
@@ -232,15 +235,13 @@ def test_a_format_of_a_package_is_read_and_written(installed: Path, tmp_path: Pa
         installed, "map", adj, "-m", "mesh:2x3", "--engines", "snake", "-t", "9s", "-o", tmp_path / "out"
     )
     assert done.returncode == 0 and call(installed, "verify", tmp_path / "out").returncode == 0
-    adj.write_text("1 2\n7\n")
+    adj.write_text("1\n7\n")
     done = call(installed, "info", adj)
     assert done.returncode == 2 and done.stderr == f"error: {adj}:2: '7' is no node; expected numbers 0..1\n"
     done = call(installed, "info", tmp_path / "none.adj")
     assert done.returncode == 2 and "no such file" in done.stderr
-    assert (
-        "expected one of .json, " in (done := call(installed, "info", "net.xyz")).stderr
-        and ".adj" in done.stderr
-    )
+    done = call(installed, "info", "net.xyz")
+    assert done.returncode == 2 and ".tsv, .h5, .nir, .adj" in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["net.adj", "out"]
 
 
