@@ -1,23 +1,36 @@
-"""Engines of other packages and engines as objects: found, checked, run like our own, and never believed."""
+"""What other packages offer, and engines as objects: found, checked, used like our own, and never believed."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from plans_support import four_layers
+from routing_support import mesh, trees
 
 import nmsolve
+from nmsolve.model import plugins
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.solvers.mapping.api import bound_mapping, make_problem
+from nmsolve.solvers.mapping.certificates import check_bound
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
+from nmsolve.solvers.pipeline.registry import plan_of
+from nmsolve.solvers.routing.recheck import check_routing_bound
+from nmsolve.solvers.search.rechecked import recheck
 
 ROOT = Path(__file__).resolve().parent.parent
 RING = nmsolve.LogicGraph.from_edges(12, np.arange(12), (np.arange(12) + 1) % 12)
@@ -35,7 +48,8 @@ class Row:
 
     def refuses(self, problem: MappingProblem) -> str | None:
         """Return a reason for boards of one row only."""
-        return "one row" if problem.machine.rows == 1 else None
+        machine = getattr(problem, "machine", None)
+        return "one row" if machine is not None and machine.rows == 1 else None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Offer the mapping, and the bound."""
@@ -138,42 +152,54 @@ def call(path: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
+FIRST = ROOT / "examples" / "first.json"
+
+
 def test_an_installed_package_is_found_and_used(installed: Path, tmp_path: Path) -> None:
     """Alone, beside automatic mode in two processes, and in a benchmark whose kept runs know its code."""
-    graph = ROOT / "examples" / "first.json"
-    done = call(installed, "map", graph, "--engines", "snake", "-t", "20s", "-o", tmp_path / "alone")
+    done = call(installed, "map", FIRST, "--engines", "snake", "-t", "20s", "-o", tmp_path / "alone")
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in (tmp_path / "alone" / "events.jsonl").read_text().splitlines()]
     assert any(e["type"] == "incumbent" and e["engine"] == "snake" for e in events)
     beside = ("--engines", "auto,snake", "--workers", "2", "-t", "20s", "-o", tmp_path / "beside")
-    done = call(installed, "map", graph, *beside)
+    done = call(installed, "map", FIRST, *beside)
     assert done.returncode == 0 and "\nsnake " in done.stderr + done.stdout
-    bench = (
-        "bench",
-        graph,
-        "-m",
-        "mesh:2x3",
-        "--methods",
-        "snake",
-        "--seeds",
-        "1",
-        "-t",
-        "5s",
-        "-o",
-        tmp_path / "bench",
+    options = ("-m", "mesh:2x3", "--seeds", "1", "-t", "20s", "-o", tmp_path / "bench")
+    bench = ("bench", FIRST, "--methods", "snake,auto+snake", *options)
+    done = call(installed, *bench)
+    assert re.search(r"\[2/2\] first auto\+snake seed 1: (optimal|feasible), \d+, bound \d+", done.stderr), (
+        done.stderr
     )
-    assert "[1/1]" in call(installed, *bench).stderr
-    assert "1 of 1 runs are in" in call(installed, *bench).stderr
-    with (installed / "nmsolve_snake" / "__init__.py").open("a") as file:
-        file.write("# another version\n")
-    assert "[1/1]" in call(installed, *bench).stderr
+    assert "2 of 2 runs are in" in call(installed, *bench).stderr
+    for changed in ("__init__.py", "snakeboard.toml"):
+        with (installed / "nmsolve_snake" / changed).open("a") as file:
+            file.write("# another version\n")
+        assert "[2/2]" in call(installed, *bench).stderr
+
+
+def test_automatic_mode_beside_an_engine_where_all_engines_of_a_table_run() -> None:
+    """``auto`` among the names stands for the engines of a run without names."""
+
+    problem = four_layers()
+    alone = [step.engine.name for step in plan_of(problem, None)[0]]
+    both = [step.engine.name for step in plan_of(problem, ["auto", Row()])[0]]
+    assert len(alone) > 2 and both == [*alone, "row"]
 
 
 def test_without_the_package_its_engine_is_unknown(tmp_path: Path) -> None:
-    done = call(
-        tmp_path, "map", ROOT / "examples" / "first.json", "--engines", "snake", "-o", tmp_path / "out"
-    )
+    done = call(tmp_path, "map", FIRST, "--engines", "snake", "-o", tmp_path / "out")
     assert done.returncode == 2 and "unknown engine 'snake'" in done.stderr
+
+
+def package(folder: Path, code: str, **offers: str) -> Path:
+    """A folder on which a package is installed: the module ``strange``, and the lines of every group of entry points."""
+    info = folder / "strange-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "strange.py").write_text(code)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange\nVersion: 1.0\n")
+    groups = (f"[nmsolve.{group}]\n{lines}\n" for group, lines in offers.items())
+    (info / "entry_points.txt").write_text("".join(groups))
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -191,19 +217,330 @@ def test_without_the_package_its_engine_is_unknown(tmp_path: Path) -> None:
 def test_a_package_that_is_broken_costs_one_line_where_it_is_asked_for(
     code: str, message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "broken_one.py").write_text(code)
-    info = tmp_path / "broken_one-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-one\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[nmsolve.engines]\nbroken = broken_one:E\nmultilevel = broken_one:E\n"
-    )
-    graph = ROOT / "examples" / "first.json"
-    done = call(tmp_path, "map", graph, "--engines", "broken", "-o", tmp_path / "out")
+    package(tmp_path, code, engines="broken = strange:E\nmultilevel = strange:E")
+    done = call(tmp_path, "map", FIRST, "--engines", "broken", "-o", tmp_path / "out")
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert "broken of broken-one 1.0" in done.stderr and message in done.stderr
-    done = call(tmp_path, "map", graph, "--engines", "multilevel", "-t", "2s", "-o", tmp_path / "own")
+    assert "broken of strange 1.0" in done.stderr and message in done.stderr
+    done = call(tmp_path, "map", FIRST, "--engines", "multilevel", "-t", "2s", "-o", tmp_path / "own")
     assert done.returncode == 0, "our own names come first"
+
+
+def test_a_format_of_a_package_is_read_and_written(installed: Path, tmp_path: Path) -> None:
+    adj = tmp_path / "net.adj"
+    assert call(installed, "convert", FIRST, adj).returncode == 0
+    assert adj.read_text() == "1 2\n3 4\n4\n5\n\n\n"
+    done = call(installed, "info", adj)
+    assert done.returncode == 0 and done.stdout.startswith("net: 6 nodes, 6 directed edges")
+    done = call(
+        installed, "map", adj, "-m", "mesh:2x3", "--engines", "snake", "-t", "9s", "-o", tmp_path / "out"
+    )
+    assert done.returncode == 0 and call(installed, "verify", tmp_path / "out").returncode == 0
+    adj.write_text("1\n7\n")
+    done = call(installed, "info", adj)
+    assert done.returncode == 2 and done.stderr == f"error: {adj}:2: '7' is no node; expected numbers 0..1\n"
+    done = call(installed, "info", tmp_path / "none.adj")
+    assert done.returncode == 2 and "no such file" in done.stderr
+    done = call(installed, "info", "net.xyz")
+    assert done.returncode == 2 and ".tsv, .h5, .nir, .adj" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.adj", "out"]
+
+
+READ = "def load(path):\n from nmsolve.model.graph import LogicGraph\n return LogicGraph.from_edges(2, [0], [1])\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "import nothing_like_it",
+            "odd of strange 1.0 cannot be loaded (ModuleNotFoundError",
+        ),
+        ("raise SystemExit(0)", "cannot be loaded (SystemExit: 0"),
+        ("x = 1", "the reader of strange 1.0 failed (AttributeError"),
+        ("def load(path): return {}['key']", "the reader of strange 1.0 failed (KeyError: 'key')"),
+        ("def load(path): raise ValueError('two\\nlines')", "failed (ValueError: two lines)"),
+        ("def load(path): return 3", "it gave int, no LogicGraph in memory"),
+        ("def load(path): raise SystemExit(0)", "failed (SystemExit: 0)"),
+        ("import os\ndef load(path): os._exit(0)", "reading it ended without an answer"),
+        ("import os\ndef load(path): os.abort()", "reading it crashed (SIGABRT)"),
+        ("def load(path): return load(path)", "its content is nested too deeply"),
+        ("def load(path): return bytearray(2**40)", "reading it takes more than"),
+        (
+            READ + "def save(graph, path): path.write_text('half'); 1 / 0",
+            "the writer of strange 1.0 failed (ZeroDivisionError",
+        ),
+        (READ, "this format can be read but not written"),
+    ],
+)
+def test_a_reader_or_writer_that_fails_costs_one_line(code: str, message: str, tmp_path: Path) -> None:
+    """Whatever it does, even where it says that all went well; what it prints is not seen, and an old file stays."""
+    site, file = (
+        package(tmp_path / "site", "print('noise')\n" + code, formats="odd = strange"),
+        tmp_path / "a.odd",
+    )
+    file.write_text("old")
+    which = ("convert", FIRST, file) if code.startswith(READ) else ("info", file)
+    done = call(site, *which)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert message in done.stderr and (done.stdout == "" or code.startswith(READ))
+    assert file.read_text() == "old" and sorted(p.name for p in tmp_path.iterdir()) == ["a.odd", "site"]
+
+
+def test_a_graph_from_a_reader_is_checked(tmp_path: Path) -> None:
+    """Not by the package: its arrays are looked at here."""
+    code = (
+        "def load(path):\n from nmsolve.model.graph import LogicGraph\n graph = LogicGraph.from_edges(2, [0], [1])\n"
+        " object.__setattr__(graph, 'indptr', graph.indptr[::-1])\n return graph"
+    )
+    site = package(tmp_path / "site", code, formats="odd = strange")
+    (tmp_path / "a.odd").write_text("")
+    done = call(site, "info", tmp_path / "a.odd")
+    assert done.returncode == 2 and "indptr does not split the edges into rows" in done.stderr
+
+
+def test_no_package_takes_a_name_of_ours_or_of_another(tmp_path: Path) -> None:
+    """One line for a file or a machine of that name, and a line of ``doctor``; nothing of the package is imported for it."""
+    offers = {
+        "formats": "json = strange\nonnx = strange\nodd = strange", "machines": "loihi1 = strange\nboard = strange",
+        "rechecks": "star = strange\nown = strange", "engines": "tabu = strange", "engines.pipeline": "mine = strange",
+    }  # fmt: skip
+    site = package(tmp_path / "site", "raise SystemExit('imported')", **offers)
+    for name, *which in (("json", "info", FIRST), ("loihi1", "hw", "show", "Loihi1"), ("json", "map", FIRST)):
+        done = call(site, *which)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert f"strange 1.0 takes a name of nmsolve: {name} in nmsolve." in done.stderr
+    shutil.copytree(site / "strange-1.0.dist-info", site / "other-2.0.dist-info")
+    (site / "other-2.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: other\nVersion: 2.0\n"
+    )
+    done = call(site, "info", "a.odd")
+    assert (
+        done.returncode == 2
+        and "other 2.0 and strange 1.0 offer the same name: odd in nmsolve.formats" in done.stderr
+    )
+    shutil.rmtree(site / "other-2.0.dist-info")
+    done = call(site, "doctor", "--json")
+    rows = {
+        r["name"]: r for r in map(json.loads, done.stdout.splitlines()) if r["name"].startswith("plug-in")
+    }
+    assert done.returncode == 1 and not any(row["ok"] for row in rows.values())
+    assert set(rows) == {
+        f"plug-in {name}"
+        for name in ["json", "onnx", "odd", "loihi1", "board", "star", "own", "tabu", "mine"]
+    }
+    for name, text in (
+        ("json", "nmsolve.formats, strange: strange 1.0 takes a name of nmsolve"), ("star", "takes a name of nmsolve"),
+        ("tabu", "takes a name"), ("own", "cannot be loaded (SystemExit: imported)"), ("odd", "cannot be loaded"),
+        ("board", "no folder strange"),
+    ):  # fmt: skip
+        assert text in rows[f"plug-in {name}"]["text"]
+
+
+def test_a_machine_of_a_package_is_a_preset(installed: Path, tmp_path: Path) -> None:
+    """Found by name in every command, listed with its package, a base for files; read like any file, so its mistakes are told."""
+    listed = call(installed, "hw", "list").stdout
+    assert (
+        "snakeboard   4x4 mesh       per core: 1,024 neurons  (1 figures unverified)  [nmsolve-snake 1.0]"
+        in listed
+    )
+    shown = call(installed, "hw", "show", "Snakeboard").stdout
+    assert shown.split("\n")[0].split() == ["package", "nmsolve-snake", "1.0"] and "(made up)" in shown
+    (tmp_path / "mine.toml").write_text("preset = 'snakeboard'\nfaulty_cores = [[0, 0]]\n")
+    assert "faulty cores  1" in call(installed, "hw", "show", tmp_path / "mine.toml").stdout
+    done = call(
+        installed, "map", FIRST, "-m", "snakeboard", "--engines", "snake", "-t", "9s", "-o", tmp_path / "out"
+    )
+    assert done.returncode == 0 and call(installed, "verify", tmp_path / "out").returncode == 0
+    done = call(tmp_path, "hw", "show", "snakeboard")
+    assert done.returncode == 2 and "unknown machine 'snakeboard'" in done.stderr
+    site = package(tmp_path / "site", "", machines="bad = boards\nnone = boards\nnpu2 = boards")
+    (site / "boards").mkdir()
+    (site / "boards" / "bad.toml").write_text("cores = [0, 4]")
+    shutil.copy(
+        ROOT / "nmsolve" / "hw" / "presets" / "processors" / "laptop-npu.toml", site / "boards" / "npu2.toml"
+    )
+    done = call(site, "hw", "show", "bad")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "cores" in done.stderr
+    done = call(site, "hw", "show", "none")
+    assert done.returncode == 2 and "none.toml: no such file" in done.stderr
+    listed = call(site, "hw", "list")
+    assert listed.returncode == 0 and "npu" in listed.stdout.split("of other packages:")[1]
+    assert "npu" in call(site, "hw", "show", "npu2").stdout
+    done = call(site, "map", FIRST, "-m", "npu2")
+    assert done.returncode == 2 and "unlike processors" in done.stderr
+
+
+def test_doctor_lists_what_packages_offer(installed: Path) -> None:
+    rows = [json.loads(line) for line in call(installed, "doctor", "--json").stdout.splitlines()]
+    found = [(r["name"], r["version"], r["ok"], r["text"]) for r in rows if r["name"].startswith("plug-in ")]
+    groups = {"misfits": "engines", "snake": "engines", "adj": "formats", "snakeboard": "machines"}
+    assert found == [
+        *((f"plug-in {k}", "1.0", True, f"nmsolve.{v}, nmsolve-snake") for k, v in groups.items()),
+        ("plug-in misfits", "1.0", True, "nmsolve.rechecks, nmsolve-snake"),
+    ]
+
+
+def test_a_bound_that_a_package_rechecks_counts_as_its_word(installed: Path, tmp_path: Path) -> None:
+    """In the run, in the report and on the page; ``verify`` says so, also by its exit code."""
+    out = tmp_path / "out"
+    done = call(installed, "map", FIRST, "--engines", "snake,misfits", "-t", "20s", "-o", out)
+    assert done.returncode == 0 and "bound 107" in done.stdout, done.stdout
+    word = "The bound was recomputed by package nmsolve-snake 1.0 only"
+    report = json.loads((out / "report.json").read_text())
+    (bound,) = (b for b in report["bounds"] if b["scope"] == "full")
+    assert (bound["method"], bound["value"], bound["package"]) == (
+        "misfits",
+        107,
+        "package nmsolve-snake 1.0",
+    )
+    assert word in done.stdout and word in (out / "report.html").read_text()
+    done = call(installed, "verify", out, "--bound")
+    assert done.returncode == 6, done.stdout
+    assert (
+        "word    bound misfits (full)     recomputed by package nmsolve-snake 1.0, whose code" in done.stdout
+    )
+    assert "full bound: not proved here; rests on the word of package nmsolve-snake 1.0\n" in done.stdout
+    assert call(installed, "verify", out, "--bound", "--trust-solver").returncode == 0
+    done = call(tmp_path, "verify", out, "--bound")
+    assert done.returncode == 1 and "no installed package re-checks it" in done.stdout
+    plain = ("map", FIRST, "-m", "mesh:2x3", "--engines", "snake,misfits,star,split", "-t", "20s", "-o", out)
+    done = call(installed, *plain)
+    assert done.returncode == 0 and word not in done.stdout, "another bound is as good"
+    assert call(installed, "verify", out, "--bound").returncode == 0
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An answer with the bound of ``star``, which nmsolve recomputes and which is far below the objective."""
+    out = tmp_path_factory.mktemp("answer") / "out"
+    done = call(ROOT, "map", FIRST, "--engines", "first-fit,star", "-t", "60s", "-o", out)
+    assert done.returncode == 0 and call(ROOT, "verify", out, "--bound").returncode == 0
+    return out
+
+
+def claim(answer: Path, out: Path, method: str, above: float = 0.0) -> Path:
+    """The same answer with a forged bound at the objective, or ``above`` it; its report claims that, too."""
+    shutil.copytree(answer, out)
+    report = json.loads((out / "report.json").read_text())
+    value = report["objective"] + above
+    report |= {
+        "bound": value,
+        "gap": above / report["objective"],
+        "status": "feasible" if above else "optimal",
+    }
+    (out / "report.json").write_text(json.dumps(report))
+    proofs = json.loads((out / "certificates.json").read_text())
+    proofs["bounds"].append({"method": method, "scope": "full", "value": value, "certificate": {}})
+    (out / "certificates.json").write_text(json.dumps(proofs))
+    return out
+
+
+BREAKS_OUT = """
+def check(*given):
+    import os, sys
+    from nmsolve.cli import check_bounds, verdict
+    from nmsolve.solvers.mapping import certificates
+    verdict.verdict = lambda *a: 0
+    certificates.RECHECKS["liar"] = lambda *a: 1e9
+    os.write(1, b"ok      full bound   recomputed\\n")
+    print("ok      bound liar (full)       recomputed from the certificate: 119", flush=True)
+    {end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        ("check = lambda *given: 1e9", 6),
+        ("check = lambda *given: float('inf')", 1),
+        ("check = lambda *given: float('nan')", 1),
+        ("check = lambda *given: '1e9'", 1),
+        ("check = lambda *given: True", 1),
+        ("check = lambda *given: 118", 1),
+        (
+            "from nmsolve.model.bound import BoundCheck\ncheck = lambda p, c: BoundCheck(True, 119.0, 'recomputed')",
+            1,
+        ),
+        (BREAKS_OUT.format(end="return 1e9"), 6),
+        (BREAKS_OUT.format(end="os._exit(0)"), 1),
+        (BREAKS_OUT.format(end="sys.exit(0)"), 1),
+        (BREAKS_OUT.format(end="raise KeyboardInterrupt"), 1),
+        (BREAKS_OUT.format(end="[os.write(fd, b'junk') for fd in range(3, 9)]"), 1),
+        ("import os\nos._exit(0)", 1),
+    ],
+)
+def test_a_recheck_that_lies_proves_nothing(code: str, exit_code: int, answer: Path, tmp_path: Path) -> None:
+    """The forger of re-checks: nothing that its code says or does makes the claim one that nmsolve recomputed."""
+    site = package(tmp_path / "site", code, rechecks="liar = strange:check")
+    out = claim(answer, tmp_path / "out", "liar")
+    done = call(site, "verify", out, "--bound")
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    lines = {line[8:33].strip(): line for line in done.stdout.splitlines()}
+    assert lines["bound liar (full)"].startswith("word" if exit_code == 6 else "FAILED")
+    assert lines["full bound"].startswith("word" if exit_code == 6 else "FAILED")
+    assert done.stdout.count("full bound") == 1 + (exit_code == 6) and "Traceback" not in done.stderr
+    if exit_code == 6:
+        assert "rests on the word of package strange 1.0" in lines["full bound"]
+
+
+@pytest.mark.parametrize(("method", "label", "code"), [("star", "FAILED", 1), ("cpsat", "word", 6)])
+def test_a_recheck_never_stands_for_one_of_ours(
+    method: str, label: str, code: int, answer: Path, tmp_path: Path
+) -> None:
+    """Under our names nobody's code is asked but ours; nor above a known mapping."""
+    offers = f"{method} = strange:check\nliar = strange:check"
+    site = package(tmp_path / "site", "check = lambda *given: 1e9", rechecks=offers)
+    done = call(site, "verify", claim(answer, tmp_path / "out", method), "--bound")
+    assert done.returncode == code and "strange" not in done.stdout, done.stdout
+    assert f"{label:7} bound {method} (full)" in done.stdout
+    done = call(site, "verify", claim(answer, tmp_path / "above", "liar", 1.0), "--bound")
+    assert done.returncode == 1 and " of a known mapping" in done.stdout
+
+
+@pytest.fixture
+def strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package is installed here whose re-checks of ``liar`` say 3 for every problem."""
+    groups = {
+        f"rechecks{kind}": "liar = strange:check" for kind in ("", *(f".{p}" for p in plugins.PROBLEMS))
+    }
+    monkeypatch.syspath_prepend(package(tmp_path / "site", "def check(*given): return 3", **groups))
+    plugins._installed.cache_clear()
+    yield
+    plugins._installed.cache_clear()
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize(("value", "ok"), [(3.0, True), (3.5, False), (float("inf"), False), (-1.0, False)])
+def test_every_problem_takes_rechecks_of_packages_as_a_word(value: float, ok: bool) -> None:
+    bound, word = Bound(value, "liar", certificate={"x": np.arange(3)}), "package strange 1.0"
+    machine = mesh(2, 2)
+    routes = RoutingProblem(machine, trees([0], [[3]], [9.0]))
+    mapping, plans = make_problem(RING, MESH), four_layers()
+    for found in (
+        check_bound(mapping, bound), check_plan_bound(plans, bound), check_routing_bound(routes, "max-link", bound),
+        recheck(mapping, bound, 9.0, None, checks={}, words=(), kind="assignment", solutions="assignments"),
+        recheck(mapping, bound, 9.0, None, checks={}, words=(), kind="schedule", solutions="schedules"),
+    ):  # fmt: skip
+        assert (found.ok, found.package) == ((True, word) if ok else (False, "")), found
+        assert found.word == found.package and (not ok or found.value == value)
+    assert not check_bound(mapping, bound, free_routes=True).ok, (
+        "nobody knows whether it holds for other routes"
+    )
+    assert not check_bound(mapping, replace(bound, scope="placement"), np.arange(12)).ok
+    assert not check_plan_bound(replace(plans, split="contiguous"), Bound(3.0, "chain")).ok
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize("engine", [Row, RowApart])
+def test_a_run_says_which_package_a_bound_rests_on(engine: type[Row]) -> None:
+    """And no engine says so itself; a certificate that cannot be written is no proof."""
+    result = run(engine(Bound(3.0, "liar", "full", {"x": np.arange(3)})))
+    assert result.bound == 3 and [b.package for b in result.bounds] == ["package strange 1.0"]
+    (star,) = [b for b in run("star").bounds if b.method == "star"]
+    result = run(engine(replace(star, package="package nmsolve 99.0")))
+    assert [b.package for b in result.bounds] == [""]
+    result = run(engine(Bound(3.0, "liar", "full", {"x": {1, 2}})))
+    assert result.bound is None and any("cannot be written" in e.text for e in result.events)
 
 
 @dataclass
@@ -224,7 +561,5 @@ def test_an_engine_need_not_be_hashable_and_names_may_repeat() -> None:
 
 
 def test_auto_is_no_engine_where_only_bounds_are_wanted() -> None:
-    from nmsolve.solvers.mapping.api import bound_mapping, make_problem
-
     with pytest.raises(InputError, match="'auto' looks for mappings"):
         bound_mapping(make_problem(RING, MESH), np.arange(12), engines=["auto"], time_limit=1)

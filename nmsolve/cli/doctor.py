@@ -36,7 +36,7 @@ def run_doctor(o: DoctorOptions) -> int:
     rows.append(_row("system", platform.system(), text="; ".join(lacking())))
     rows += [_package(name) for name in BASE]
     rows += [_package(name, f"optional: pip install 'nmsolve[{extra}]'") for name, extra in EXTRA.items()]
-    rows += [_solvers_together(), _cache(), *_models()]
+    rows += [_solvers_together(), _cache(), *_models(), *_plugins()]
     if o.warm:
         rows.append(_warm())
     lines = (f"{'ok' if r['ok'] else 'PROBLEM':8} {r['name']:22} {r['version']:14} {r['text']}" for r in rows)
@@ -80,6 +80,21 @@ def _models() -> list[dict[str, object]]:
             )
             rows.append(_row(f"model {method}", "-", not path.exists(), text))
     return rows
+
+
+def _plugins() -> list[dict[str, object]]:
+    """What other packages offer, one row each: whether it can be used, and if not why. Each is loaded in a process of its own."""
+    from nmsolve.cli.plugins import offers
+
+    return [
+        _row(
+            f"plug-in {one.name}",
+            one.version,
+            not one.wrong,
+            f"{one.group}, {one.package}" + f": {one.wrong}" * bool(one.wrong),
+        )
+        for one in offers()
+    ]
 
 
 def _user(engine: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.magnitude import uncomputable
-from nmsolve.model.bound import Result, gap, meets
+from nmsolve.model.bound import Bound, Result, gap, meets
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -38,11 +38,12 @@ class MachinePart(msgspec.Struct, frozen=True):
 
 
 class BoundPart(msgspec.Struct, frozen=True):
-    """The best bound of one method; its certificate is in certificates.json."""
+    """The best bound of one method; its certificate is in certificates.json. ``package``: the other one that recomputed it."""
 
     method: str
     scope: str
     value: float
+    package: str = ""
 
 
 class EnginePart(msgspec.Struct, frozen=True):
@@ -73,13 +74,15 @@ def check_parts(checks: Iterable[Check]) -> list[CheckPart]:
 
 
 class ObjectivePart(msgspec.Struct, frozen=True):
-    """One objective of routes; the bound holds for routes that are as good in all objectives before it."""
+    """One objective of routes; the bound holds for routes that are as good in all objectives before it. ``package``: the other
+    one that alone recomputed it."""
 
     name: str
     value: float | None
     bound: float | None
     gap: float | None
     proved: bool
+    package: str = ""
 
 
 class RoutingPart(msgspec.Struct, frozen=True):
@@ -163,7 +166,7 @@ def parts_of(result: Any) -> dict[str, Any]:
             )
             for e in result.engines
         ],
-        "bounds": [BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+        "bounds": [BoundPart(b.method, b.scope, b.value, b.package) for b in result.bounds],
     }
 
 
@@ -178,14 +181,26 @@ def rule_parts(result: Any, rules: Sequence[str]) -> list[RulePart]:
 
 
 def by_word(report: Any, recomputed: Collection[str]) -> str:
-    """Return the solver on whose word the bound of a problem in whole numbers rests, in brackets, if none of the bounds that
-    can be ``recomputed`` reaches it."""
+    """Return the solver or package on whose word the bound of a problem in whole numbers rests, in brackets, if none of the
+    bounds that can be ``recomputed`` reaches it."""
     bound = report.bound or 0.0
     proved = [b.value for b in report.bounds if b.method in recomputed]
     if any(meets(value, bound, 1.0, exact=True) for value in proved):
         return ""
     best = max((b for b in report.bounds if b.method not in recomputed), key=lambda b: b.value, default=None)
-    return "" if best is None else f" (on the word of {best.method})"
+    return "" if best is None else f" (on the word of {best.package or best.method})"
+
+
+def package_behind(bounds: Iterable[Bound | BoundPart]) -> str:
+    """Return the other package whose re-check alone says the best bound, "" if a bound that needs none is as good."""
+    full = (b for b in bounds if b.scope == "full")
+    best = max(full, key=lambda b: (b.value, not b.package), default=None)
+    return "" if best is None else best.package
+
+
+def rests_on(package: str) -> str:
+    """Return the sentence about a bound that only another package recomputed."""
+    return f"The bound was recomputed by {package} only: it rests on the word of that package."
 
 
 def build_report(
@@ -254,8 +269,13 @@ def in_words(report: Report) -> list[str]:
         return ["Proved: no mapping meets all limits and constraints."]
     if report.objective is None:
         return ["No feasible mapping was found in the time given; one may still exist."]
+    package = package_behind(report.bounds)
+    rests = [rests_on(package)] if package else []
     if report.status == "optimal":
-        return [f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}."]
+        return [
+            f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}.",
+            *rests,
+        ]
     words = []
     if report.bound is None or report.gap is None or not report.bound > 0:
         words.append(
@@ -266,6 +286,7 @@ def in_words(report: Report) -> list[str]:
             f"{_among(report)}The best possible mapping has {name} of at least {report.bound:,.10g}; "
             f"this one has {report.objective:,.10g}. So at most {percent(report.gap)} of it could still be saved."
         )
+        words += rests
     if report.placement_gap is not None and report.placement_bound:
         words.append(
             f"With the parts kept as they are (the nodes that share a core), no arrangement on the machine goes below "

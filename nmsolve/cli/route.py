@@ -27,7 +27,7 @@ from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.pareto import require_front, run_front
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
-from nmsolve.cli.report import CheckPart, ObjectivePart, check_parts, ended
+from nmsolve.cli.report import CheckPart, ObjectivePart, check_parts, ended, package_behind
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.model.bound import Result, gap
@@ -224,12 +224,7 @@ def _report(
         **ended(result),
         machine=loaded.machine.name,
         flows=problem.flows.count,
-        objectives=[
-            ObjectivePart(
-                k, value := result.scores.get(k), low := result.bound_of(k), gap(value, low), result.proved(k)
-            )
-            for k in problem.objective
-        ],
+        objectives=[_objective(k, result) for k in problem.objective],
         rules={},
         checks=[],
         not_checked=[*(["routes"] if result.solution is not None else []), TURN_MODELS],
@@ -237,6 +232,13 @@ def _report(
         memory_peak=result.memory_peak,
         inputs=route_inputs(o, loaded),
     )
+
+
+def _objective(name: str, result: Result[ChosenRoutes]) -> ObjectivePart:
+    """Return what the search says of one objective."""
+    value, low = result.scores.get(name), result.bound_of(name)
+    package = package_behind(result.stages[name].bounds if name in result.stages else ())
+    return ObjectivePart(name, value, low, gap(value, low), result.proved(name), package)
 
 
 def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
@@ -272,6 +274,7 @@ def _words(report: RouteReport) -> Iterator[str]:
     yield f"\n{report.status}: {report.flows} flows {how}"
     for part in report.objectives:
         words = "proved" if part.proved else f"gap {percent(part.gap)}"
+        words += f"  (on the word of {part.package})" if part.package else ""
         yield f"  {part.name:12} {number(part.value):>16}  bound {number(part.bound):>16}  {words}"
     if report.rules:
         rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())

@@ -9,6 +9,7 @@ import numpy as np
 from nmsolve.cli import pictures, pictures_routing
 from nmsolve.cli.page import fill
 from nmsolve.cli.progress import number, percent
+from nmsolve.cli.report import rests_on
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.bound import Result
 from nmsolve.model.links import link_ends, link_works
@@ -206,6 +207,8 @@ def route_words(report: RouteReport) -> list[str]:
             )
         else:
             words.append(f"{among}{part.name} is {number(part.value)}; no useful bound is proved.")
+        if part.package:
+            words.append(rests_on(part.package))
         before.append(f"{part.name} at most {number(part.value)}")
     if any(c.name == "flow-deadlock" and c.ok for c in report.checks):
         words.append("No deadlock is possible: channels are numbered so that every route climbs.")

@@ -53,6 +53,10 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     notes: str = ""
 
 
+#: No machine file is longer than this (bytes).
+LARGEST_FILE = 2**24
+
+
 def read_table(data: bytes, where: str) -> dict[str, object]:
     """Parse TOML.
 

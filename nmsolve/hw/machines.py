@@ -1,4 +1,4 @@
-"""Machines by name: presets, plain meshes, TOML files."""
+"""Machines by name: presets, those of other packages, plain meshes, TOML files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import os
 import re
 from importlib import resources
 
-from nmsolve.hw.machine_file import machine_from_table, read_table
+from nmsolve.hw.foreign_machines import foreign_machine
+from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.machine import Machine
+from nmsolve.model.plugins import MACHINES, offered
 
 #: More cores than this are taken for a mistake (the largest published mesh, SpiNNaker with a million cores, has 1,036,800).
 MOST_CORES = 2**20
-
-#: No machine file is longer than this (bytes).
-LARGEST_FILE = 2**24
 
 _MESH = re.compile(r"mesh:(\d{1,18})x(\d{1,18})(?:,(\d{1,18})(?:x(\d{1,18}))?)?", re.ASCII)
 
@@ -27,8 +26,8 @@ def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
 
     Parameters
     ----------
-    spec : the name of a preset (:func:`list_presets`); ``mesh:RxC`` (a plain mesh of R rows and C columns),
-        ``mesh:RxC,AxB`` (A rows, B columns of such chips) or ``mesh:RxC,K`` (K chips in the squarest grid);
+    spec : the name of a preset (:func:`list_presets`) or of a machine of another package; ``mesh:RxC`` (a plain mesh of R rows
+        and C columns), ``mesh:RxC,AxB`` (A rows, B columns of such chips) or ``mesh:RxC,K`` (K chips in the squarest grid);
         or the path of a TOML file (``docs/machines.md``)
     chips : rows and columns of chips instead of the machine's own; all of them healthy and free
 
@@ -55,30 +54,43 @@ def _load(spec: str) -> Machine:
     if spec.lower().startswith("mesh:"):
         return _mesh(spec)
     names = list_presets()
-    if spec.lower() in names:
-        return machine_from_table(_preset(spec), spec)
-    if not (spec.lower().endswith(".toml") or "/" in spec or os.path.isfile(spec)):
-        near = difflib.get_close_matches(spec.lower(), names, n=1, cutoff=0.4)
+    other = foreign_machine(spec)
+    if other is not None and other.unlike:
+        raise InputError(
+            "it has unlike processors", other.where, "a machine of cores (`nmsolve assign` takes this one)"
+        )
+    if other is None and spec.lower() in names:
+        return machine_from_table(_preset(spec, spec), spec)
+    if other is None and not (spec.lower().endswith(".toml") or "/" in spec or os.path.isfile(spec)):
+        every = [*names, *(one.name for one in offered(MACHINES))]
+        near = difflib.get_close_matches(spec.lower(), every, n=1, cutoff=0.4)
         hint = f"{near[0]} (the nearest), or " if near else ""
         raise InputError(
             f"unknown machine {spec!r}",
             "",
-            f"{hint}one of {', '.join(names)}, mesh:RxC[,chips] or a TOML file",
+            f"{hint}one of {', '.join(every)}, mesh:RxC[,chips] or a TOML file",
         )
-    table = read_table(read_limited(spec, LARGEST_FILE), spec)
+    table, where = other or (read_table(read_limited(spec, LARGEST_FILE), spec), spec)
     if "preset" in table:
-        table = _on_preset(table, spec)
+        table = _on_preset(table, where)
     cells = 1
     for key in ("chips", "cores"):
         pair = table.get(key, (1, 1))
         if isinstance(pair, list) and all(isinstance(v, int) and v > 0 for v in pair):
             for v in pair:
                 cells *= v
-    _check_size(spec, cells)
-    return machine_from_table(table, spec)
+    _check_size(where, cells)
+    return machine_from_table(table, where if other is None else spec.lower())
 
 
-def _preset(name: str) -> dict[str, object]:
+def _preset(name: object, where: str) -> dict[str, object]:
+    """Return the table of a preset of ours or of another package."""
+    names = list_presets()
+    other = foreign_machine(name) if isinstance(name, str) else None
+    if other is not None:
+        return other.table
+    if not isinstance(name, str) or name.lower() not in names:
+        raise InputError(f"unknown preset {name!r}", where, "one of " + ", ".join(names))
     file = resources.files("nmsolve.hw") / "presets" / f"{name.lower()}.toml"
     return read_table(file.read_bytes(), name)
 
@@ -86,11 +98,9 @@ def _preset(name: str) -> dict[str, object]:
 def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
     """Return the preset's table with the entries of ``table`` put over it (tables entry by entry)."""
     name = table["preset"]
-    if not isinstance(name, str) or name.lower() not in list_presets():
-        raise InputError(
-            f"unknown preset {name!r}", f"{where}: $.preset", "one of " + ", ".join(list_presets())
-        )
-    out = _preset(name)
+    out = dict(_preset(name, f"{where}: $.preset"))
+    if "preset" in out:
+        raise InputError(f"{name!r} rests on a preset itself", f"{where}: $.preset", "one that does not")
     for key, value in table.items():
         old = out.get(key)
         if isinstance(old, dict) and isinstance(value, dict):

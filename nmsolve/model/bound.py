@@ -32,12 +32,14 @@ class Bound:
     scope : ``full`` (every mapping of the problem) or ``placement`` (mappings that keep the parts found)
     certificate : arrays and numbers with which ``nmsolve verify --bound`` recomputes the value without the
         code that found it; a solver's status and seed where nothing better exists
+    package : the other package whose re-check recomputed it in this run, "" for all that needs none; no engine says this itself
     """
 
     value: float
     method: str
     scope: str = "full"
     certificate: Mapping[str, Any] = field(default_factory=dict)
+    package: str = ""
 
 
 #: Values of objectives that may not be exceeded.
@@ -63,13 +65,20 @@ class Stage:
 class BoundCheck(NamedTuple):
     """Outcome of a re-check: whether the claim holds, the recomputed value (nan if there is none), and why.
 
-    ``word``: the solver on whose word the claim rests, "" where all of it was recomputed.
+    ``word``: the solver on whose word the claim rests, "" where all of it was recomputed; ``by_package``: no solver, but another
+    package whose re-check recomputed it.
     """
 
     ok: bool
     value: float
     text: str
     word: str = ""
+    by_package: bool = False
+
+    @property
+    def package(self) -> str:
+        """Return the other package on whose re-check the claim rests, "" for none."""
+        return self.word if self.by_package else ""
 
     @property
     def trusted(self) -> bool:

@@ -50,10 +50,12 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a process may use: bytes beyond what this one holds already, seconds of waiting and of processor time."""
+    """What a process may use: bytes beyond what this one holds already, seconds of waiting and of processor time; and what it is
+    doing, for messages."""
 
     memory: int
     seconds: float
+    doing: str = "reading it"
 
     @classmethod
     def of(cls, path: str | Path, seconds: float = SECONDS) -> Allowance:
@@ -83,7 +85,10 @@ def one_reply(work: Callable[[], Reply], path: str | Path, allowance: Allowance 
         yield work()
 
     with contained(single, path, allowance) as replies:
-        return next(iter(replies))
+        for reply in replies:
+            return reply
+    doing = "reading it" if allowance is None else allowance.doing
+    raise InputError(f"{doing} ended without an answer", str(path))
 
 
 @contextmanager
@@ -136,7 +141,9 @@ def _here(work: Callable[[], Iterator[Reply]], path: str, allowance: Allowance) 
     except (InputError, OSError, KeyboardInterrupt):
         raise
     except Exception as error:
-        raise BackendError(f"{path}: reading it failed: {type(error).__name__}: {error}"[:400]) from error
+        raise BackendError(
+            f"{path}: {allowance.doing} failed: {type(error).__name__}: {error}"[:400]
+        ) from error
 
 
 def _received(
@@ -152,8 +159,7 @@ def _received(
                 break
             if "error" in head:
                 raise InputError(*map(str, head["error"]))
-            arrays = {str(name): source.array(kind, shape) for name, kind, shape in head["arrays"]}
-            yield Reply(head["value"], arrays)
+            yield source.reply(head)
         _, status = os.waitpid(pid, 0)
         alive = False
         code = os.waitstatus_to_exitcode(status)
@@ -179,17 +185,39 @@ class _Source:
         length = self._read(8)
         if not length:
             return None
-        found: dict[str, Any] = json.loads(bytes(self._read(struct.unpack("<Q", length)[0])))
+        try:
+            found: dict[str, Any] = json.loads(bytes(self._read(struct.unpack("<Q", length)[0])))
+        except ValueError:
+            raise self._garbled() from None
         return found
 
-    def array(self, kind: str, shape: list[int]) -> AnyArray:
+    def reply(self, head: dict[str, Any]) -> Reply:
+        """Return the message with this head."""
+        try:
+            listed, value = (
+                [(str(name), kind, list(shape)) for name, kind, shape in head["arrays"]],
+                head["value"],
+            )
+        except (KeyError, TypeError, ValueError):
+            raise self._garbled() from None
+        return Reply(value, {name: self._array(kind, shape) for name, kind, shape in listed})
+
+    def _garbled(self) -> BackendError:
+        return BackendError(f"{self.path}: {self.allowance.doing} failed: its answer is garbled")
+
+    def _array(self, kind: str, shape: list[int]) -> AnyArray:
         """Return the next array."""
         import numpy as np
 
-        dtype = np.dtype(str(kind))
+        try:
+            dtype, size = np.dtype(str(kind)), math.prod(map(int, shape))
+        except (TypeError, ValueError):
+            raise self._garbled() from None
         if dtype.kind not in "biuf" or min(shape, default=0) < 0:
             raise BackendError(f"{self.path}: the reader sent an array of {kind}, {shape}")
-        data = self._read(dtype.itemsize * math.prod(shape))
+        data = self._read(dtype.itemsize * size)
+        if len(data) < dtype.itemsize * size:
+            raise self._garbled()
         return np.frombuffer(data, dtype).reshape(shape)
 
     def _read(self, size: int) -> bytearray:
@@ -216,23 +244,26 @@ def _death(code: int, path: str, allowance: Allowance, errors: IO[bytes]) -> Exc
     if -code == CPU_TIME_UP:
         return _too_long(path, allowance)
     if code < 0:
-        return InputError(f"reading it crashed ({signal.Signals(-code).name})", path, "an undamaged file")
+        return InputError(
+            f"{allowance.doing} crashed ({signal.Signals(-code).name})", path, "an undamaged file"
+        )
     errors.seek(0)
     lines = errors.read().decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
-    return BackendError(f"{path}: reading it failed: {lines[-1][:300]}")
+    return BackendError(f"{path}: {allowance.doing} failed: {lines[-1][:300]}")
 
 
 def _too_long(path: str, allowance: Allowance) -> InputError:
     if time_left() <= 0:
-        return InputError("reading it takes longer than the time limit", path, "a longer --time-limit")
-    return InputError(
-        f"reading it takes more than {allowance.seconds:.0f} s", path, "a file that can be read faster"
-    )
+        return InputError(
+            f"{allowance.doing} takes longer than the time limit", path, "a longer --time-limit"
+        )
+    faster = "a file that can be read faster"
+    return InputError(f"{allowance.doing} takes more than {allowance.seconds:.0f} s", path, faster)
 
 
 def _too_much(path: str, allowance: Allowance) -> InputError:
     return InputError(
-        f"reading it takes more than {allowance.memory / 2**20:.0f} MiB of memory",
+        f"{allowance.doing} takes more than {allowance.memory / 2**20:.0f} MiB of memory",
         path,
         "a file that does not unpack to far more than its size",
     )

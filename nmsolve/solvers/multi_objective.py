@@ -75,11 +75,12 @@ class Front(Generic[S]):
 
 
 def word_of(result: Result[S], recomputed: Collection[str]) -> str:
-    """Return the solver on whose word an optimum rests, "" where a bound that meets it can be ``recomputed``."""
+    """Return the solver or package on whose word an optimum rests, "" where a bound that meets it can be ``recomputed``."""
     full = [b for b in result.bounds if b.scope == "full"]
     best = max((b.value for b in full), default=0.0)
-    methods = [b.method for b in full if meets(b.value, best)] if best > 0 else []
-    return "" if any(m in recomputed for m in methods) else " or ".join(methods)
+    good = [b for b in full if meets(b.value, best)] if best > 0 else []
+    words = [b.package or b.method for b in good]
+    return "" if any(b.method in recomputed for b in good) else " or ".join(words)
 
 
 def objective_names(text: str, known: Collection[str], where: str = "--objective") -> tuple[str, ...]:

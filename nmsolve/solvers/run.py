@@ -6,7 +6,8 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypedDict, TypeVar
 
@@ -17,6 +18,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.entries import Entry, provers
+from nmsolve.solvers.search.foreign_recheck import plain
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
@@ -193,7 +195,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         run = Run(options, budget, memory, incumbent)
         run.steps = task.start(run)
         others = [step.engine.name for step in run.steps if step.foreign]
-        incumbent.doubt(others, lambda bound: task.recheck(bound, max(budget.left(), 1.0)))
+        incumbent.doubt(others, partial(_doubtful, task, budget))
         _raise_known(task, run)
         portfolio = Portfolio(
             task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
@@ -230,6 +232,15 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
 
 
+def _doubtful(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
+    """Re-check a bound of other people's code, and that its certificate can be written."""
+    try:
+        plain(bound.certificate)
+    except InputError as error:
+        return BoundCheck(False, math.nan, error.what)
+    return task.recheck(bound, max(budget.left(), 1.0))
+
+
 def _raise_known(task: Task[S], run: Run) -> None:
     """Raise those of the bounds known before that hold, the best first; once time is short only until there is one."""
     end, taken = clock.now() + KNOWN * run.budget.left(), 0
@@ -240,8 +251,8 @@ def _raise_known(task: Task[S], run: Run) -> None:
         if bound.scope == "full" and bound.value > run.incumbent.objective * (1 + 1e-9):
             continue  # it would cost the others their credit
         found = task.recheck(bound, max(left, 1.0))
-        if found.ok and (run.options.words or not found.word):
-            taken += run.incumbent.raise_bound("before", bound)
+        if found.ok and (run.options.words or not found.word or found.by_package):
+            taken += run.incumbent.raise_bound("before", replace(bound, package=found.package))
 
 
 def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:

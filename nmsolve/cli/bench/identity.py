@@ -9,14 +9,14 @@ import re
 from pathlib import Path
 
 import nmsolve
-from nmsolve.solvers.search.plugins import code_of_plugins
+from nmsolve.model.plugins import code_of_plugins
 
 #: Of a source file with kernels.
 KERNELS = re.compile(rb"^from nmsolve\.model\.compiled import", re.M)
 
 
 def version() -> str:
-    """Return the version with a hash of the source of the package and of all that offer engines: other code, other runs."""
+    """Return the version with a hash of the source of the package and of all plug-ins: other code, other runs."""
     h = hashlib.sha256()
     root = Path(next(iter(nmsolve.__path__)))
     for path in sorted(root.rglob("*.py")):

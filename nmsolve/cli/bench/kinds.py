@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import msgspec
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats import FORMATS
+from nmsolve.model.formats import extensions
 from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ KINDS: dict[str, Kind] = {
     "map": Kind(
         "cli.bench.mappings:state", "solvers.mapping.registry:REGISTRY",
         {"qaplib": "instances", "mesh": "cli.bench.mappings:MESH", "snn": "cli.bench.mappings:SNN"},
-        lambda path: path.suffix.lower() in FORMATS and path.is_file(),
+        lambda path: path.suffix.lower() in extensions() and path.is_file(),
     ),
     "route": Kind(
         "cli.bench.routes:state", "solvers.routing.registry:REGISTRY", {"routes": "cli.bench.routes:ROUTES"},

@@ -133,7 +133,7 @@ def _stated(o: BenchOptions) -> dict[str, Any]:
 
 
 def _methods(text: str, sources: Sequence[Source]) -> list[str]:
-    """Return ``auto,anneal,tabu+projection`` as a list, every engine known for every suite.
+    """Return ``auto,anneal,tabu+projection,auto+mine`` as a list, every engine known for every suite.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _methods(text: str, sources: Sequence[Source]) -> list[str]:
     methods = ["+".join(e.strip() for e in m.split("+")) for m in text.split(",") if m.strip()]
     if not methods:
         raise InputError("no method is given", "--methods", "auto, or engines; + joins several in one run")
-    for engine in (e for m in methods for e in engines_of(m) or []):
+    for engine in (e for m in methods for e in engines_of(m) or [] if e != "auto"):
         for source in sources:
             look_up(named(source.table.registry), engine, f" for suite {source.suite}")
     return list(dict.fromkeys(methods))
@@ -224,10 +224,10 @@ def _carry_out(
 
 
 def _refusal(task: Task) -> Outcome | None:
-    """Return the outcome of a run whose every engine refuses the problem, found without a process."""
+    """Return the outcome of a run whose every engine, but for automatic mode, refuses the problem, found without a process."""
     registry = named(KINDS[task.instance.kind].registry)
     problem = task.instance.problem.problem
-    said = [(e, registry[e].make().refuses(problem)) for e in task.engines or []]
+    said = [(e, registry[e].make().refuses(problem)) for e in task.engines or [] if e != "auto"]
     if not said or any(reason is None for _, reason in said):
         return None
     return Outcome(

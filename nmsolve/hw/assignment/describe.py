@@ -6,13 +6,17 @@ import math
 
 from nmsolve.hw.assignment.machine import Processor, ProcessorMachine
 from nmsolve.hw.assignment.machine_file import LARGEST_FILE, processor_presets
+from nmsolve.hw.foreign_machines import foreign_machine
 from nmsolve.hw.machine_file import read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 
 
 def is_processors(spec: str) -> bool:
-    """Return whether ``spec`` names unlike processors: a preset of them, or a TOML file with ``[[processor]]`` tables."""
+    """Return whether ``spec`` names unlike processors: a preset of them, or a TOML file with ``[[processor]]`` tables, perhaps of
+    another package."""
+    if (other := foreign_machine(spec.strip())) is not None:
+        return other.unlike
     if spec.strip().lower() in processor_presets():
         return True
     if not spec.lower().endswith(".toml"):

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from nmsolve.hw.assignment.machine import MOST_THREADS, Link, Memory, Processor, ProcessorMachine, Rate
+from nmsolve.hw.foreign_machines import foreign_machine
 from nmsolve.hw.machine_file import read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
@@ -89,13 +90,16 @@ def processor_presets() -> list[str]:
 
 
 def load_processors(spec: str) -> ProcessorMachine:
-    """Return the machine that ``spec`` names: a preset, or the path of a TOML file.
+    """Return the machine that ``spec`` names: a preset, a machine of another package, or the path of a TOML file.
 
     Raises
     ------
     InputError : unknown preset (with the nearest name), no such file, or wrong content (with the path of the entry)
     """
     spec, names = spec.strip(), processor_presets()
+    other = foreign_machine(spec)
+    if other is not None:
+        return processors_from_table(other.table, spec.lower())
     if spec.lower() in names:
         file = resources.files("nmsolve.hw") / "presets" / "processors" / f"{spec.lower()}.toml"
         return processors_from_table(read_table(file.read_bytes(), spec), spec)

@@ -1,4 +1,4 @@
-"""Graph files: one module per format, chosen by the file's extension.
+"""Graph files: one module per format, chosen by the file's extension. Other packages may add formats (:mod:`.foreign`).
 
 Every format module has ``load(path) -> LogicGraph``, most have ``save(graph, path) -> None``, and those of formats that
 hold large networks have ``stream(path) -> Network``, with which :func:`convert` needs little memory. They raise
@@ -11,8 +11,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
+from nmsolve.model import plugins
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -42,6 +43,8 @@ READ_ONLY: dict[str, tuple[str, str]] = {
 
 #: These may be compressed: ``.txt.gz``.
 PACKED = ".gz"
+#: Extensions that no other package may take.
+OWN = (*FORMATS, *READ_ONLY, PACKED, ".onnx")
 
 
 def load_graph(path: str | Path) -> LogicGraph:
@@ -72,10 +75,9 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
     ------
     InputError : unknown extension, or a format that is only read
     """
-    module = _module(path)
-    if not hasattr(module, "save"):
+    save: Callable[[LogicGraph, Path], None] | None = getattr(_module(path), "save", None)
+    if save is None:
         raise InputError("this format can be read but not written", str(path), "one of " + ", ".join(FORMATS))
-    save: Callable[[LogicGraph, Path], None] = module.save
     return save
 
 
@@ -116,16 +118,38 @@ def load_instance(path: str | Path) -> tuple[LogicGraph, Machine | None]:
     return graph, implied_machine(graph, str(path))
 
 
-def _module(path: str | Path) -> ModuleType:
+def extensions() -> list[str]:
+    """Return the extensions of graph files in memory: ours that are also written, then those of other packages."""
+    return [*FORMATS, *_of_others()]
+
+
+def _of_others() -> list[str]:
+    offered = dict.fromkeys(f".{one.name.lower()}" for one in plugins.offered(plugins.FORMATS))
+    return [extension for extension in offered if extension not in OWN]
+
+
+def _module(path: str | Path) -> Any:
+    """Return the module of a format, or what stands for one of another package.
+
+    Raises
+    ------
+    InputError : unknown extension, one that two packages offer, or one of ours that a package offers
+    """
     known = FORMATS | READ_ONLY
     extension = Path(path).suffix.lower()
     if extension == PACKED and known.get(Path(path).with_suffix("").suffix.lower(), ("",))[0] == "edge_list":
         extension = Path(path).with_suffix("").suffix.lower()
-    if extension not in known:
-        import difflib
+    entry = plugins.entry_of(plugins.FORMATS, extension[1:], [e[1:] for e in OWN])
+    if extension in known:
+        return importlib.import_module(f"nmsolve.model.formats.{known[extension][0]}")
+    if entry is not None:
+        from nmsolve.model.formats.foreign import Foreign
 
-        close = difflib.get_close_matches(extension, known, n=1, cutoff=0.4)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        what = f"unknown extension {extension!r}{hint}" if extension else "the file name has no extension"
-        raise InputError(what, str(path), "one of " + ", ".join(known))
-    return importlib.import_module(f"nmsolve.model.formats.{known[extension][0]}")
+        return Foreign(entry)
+    import difflib
+
+    every = [*known, *_of_others()]
+    close = difflib.get_close_matches(extension, every, n=1, cutoff=0.4)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    what = f"unknown extension {extension!r}{hint}" if extension else "the file name has no extension"
+    raise InputError(what, str(path), "one of " + ", ".join(every))

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.npz_members import check_length, indices_of, numbers_of, read_members, row_starts
-from nmsolve.model.formats.npz_own import OWN, Header, own_graph, stream
+from nmsolve.model.formats.npz_own import OWN, own_graph, own_members, stream
 from nmsolve.model.formats.symmetric import each_edge_once
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
@@ -73,17 +73,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     ------
     InputError : a file that cannot be written
     """
-    header = Header(
-        nmsolve=1,
-        n=graph.n,
-        resources=list(graph.resources),
-        directed=graph.directed,
-        name=graph.name,
-        ids=None if graph.ids is None else list(graph.ids),
-        meta=graph.meta,
-    )
-    arrays = {key: getattr(graph, key) for key in OWN if key != "header"}
-    arrays["header"] = np.frombuffer(msgspec.json.encode(header), np.uint8)
     buffer = io.BytesIO()
+    arrays: dict[str, Any] = own_members(graph)
     np.savez_compressed(buffer, **arrays)
     write_atomic(path, buffer.getvalue())

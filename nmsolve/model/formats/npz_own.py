@@ -74,8 +74,23 @@ def _columns(header: Header, arrays: dict[str, AnyArray], path: Path, entries: i
     return Columns(indptr, source, multicast, rate, sizes)
 
 
+def own_members(graph: LogicGraph) -> dict[str, AnyArray]:
+    """Return everything that a graph holds, as the members from which :func:`own_graph` makes it again."""
+    header = Header(
+        nmsolve=1,
+        n=graph.n,
+        resources=list(graph.resources),
+        directed=graph.directed,
+        name=graph.name,
+        ids=None if graph.ids is None else list(graph.ids),
+        meta=graph.meta,
+    )
+    arrays: dict[str, AnyArray] = {key: getattr(graph, key) for key in OWN if key != "header"}
+    return arrays | {"header": np.frombuffer(msgspec.json.encode(header), np.uint8)}
+
+
 def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
-    """Return the graph of the members ``arrays`` that :func:`save` wrote.
+    """Return the graph of the members ``arrays`` that :func:`own_members` gives.
 
     Raises
     ------

@@ -29,5 +29,6 @@ def check_assign_bound(
     """
     ceilings = () if isinstance(problem, CostNetwork) else problem.ceilings
     return recheck(
-        problem, bound, seconds, about, checks=RECHECKS, words=WORDS, solutions="assignments", ceilings=ceilings
+        problem, bound, seconds, about, checks=RECHECKS, words=WORDS, kind="assignment", solutions="assignments",
+        ceilings=ceilings
     )  # fmt: skip

@@ -38,6 +38,7 @@ from nmsolve.solvers.mapping.recheck.split import recheck_split
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
+from nmsolve.solvers.search.foreign_recheck import SECONDS, foreign_recheck, nobody
 
 RECHECKS = {
     "star": recheck_neighbours,
@@ -58,6 +59,8 @@ RECHECKS = {
 WORDS = ("cpsat", "mip", "branch-bound")
 #: The same for mappings with chosen routes.
 FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
+#: Methods of ours, whose claims no other package may re-check.
+METHODS = frozenset((*RECHECKS, *WORDS, *FREE_WORDS))
 #: Re-checks that rest on eigenvalues of a matrix over all nodes.
 EIGENVALUES = ("joint", "parts", "tree-parts")
 #: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
@@ -72,6 +75,7 @@ def check_bound(
     about: str | None = None,
     *,
     free_routes: bool = False,
+    seconds: float = SECONDS,
 ) -> BoundCheck:
     """Re-check a bound from its certificate.
 
@@ -83,16 +87,20 @@ def check_bound(
     about : hash of the problem that the bound was stored with; None for a bound that was just found
     free_routes : True if routes were chosen, too: a word about the machine's own routes then says nothing, nor does their
         cost, while what is recomputed holds for any routes
+    seconds : how long the re-check of another package may take
 
     Notes
     -----
     Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass as *trusted*
-    if they were given about this very problem and no known mapping contradicts them. Nobody else's word counts. A word may
-    use ceilings and the migration budget, and says so; what is recomputed never does, so it holds with and without them.
+    if they were given about this very problem and no known mapping contradicts them. The re-check of an installed package counts
+    as that package's word, and not for chosen routes. Nobody else's word counts. A word may use ceilings and the migration
+    budget, and says so; what is recomputed here never does, so it holds with and without them.
     """
     wrong = _no_claim(bound, free_routes)
     if wrong is not None:
         return BoundCheck(False, np.nan, wrong)
+    if bound.method not in METHODS:
+        return _by_package(problem, bound, core, seconds)
     if bound.scope == "placement" and not uses_links(problem):
         if core is None:
             return BoundCheck(False, np.nan, "a placement bound needs the mapping whose parts it keeps")
@@ -102,11 +110,9 @@ def check_bound(
             return BoundCheck(False, np.nan, "a placement bound needs a core for every node")
         problem = _parts(problem, core)
     elif bound.scope == "full" and core is not None and not free_routes:
-        cost = objective_value(problem, core)
-        if bound.value > cost * (1 + 1e-9):
-            return BoundCheck(
-                False, cost, f"{bound.value:.10g} is above the cost {cost:.10g} of a known mapping"
-            )
+        above = _above(problem, bound, core)
+        if above is not None:
+            return above
     if bound.value <= 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
     if bound.method not in RECHECKS and bound.scope == "full":
@@ -145,13 +151,35 @@ def _no_claim(bound: Bound, free_routes: bool) -> str | None:
     """Why nothing is claimed that could be looked at: somebody unknown, another method's certificate, no number, no scope."""
     if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
         whose = "chosen routes" if free_routes else "the machine's own routes"
-        return f"no engine for {whose} is called {bound.method!r}, so its claim does not count"
+        if bound.method in METHODS or free_routes:
+            return f"no engine for {whose} is called {bound.method!r}, so its claim does not count"
     method = bound.certificate.get("method", bound.method)
     if not isinstance(method, str) or method != bound.method:
         return f"the certificate is for {method!r}, the bound claims {bound.method!r}"
     if np.isnan(bound.value):
         return "the claim is not a number"
     return None if bound.scope in ("full", "placement") else f"unknown scope {bound.scope!r}"
+
+
+def _above(problem: MappingProblem, bound: Bound, core: IntArray) -> BoundCheck | None:
+    """Return the outcome if a bound is above the objective of a known mapping, else None."""
+    cost = objective_value(problem, core)
+    text = f"{bound.value:.10g} is above the cost {cost:.10g} of a known mapping"
+    return BoundCheck(False, cost, text) if bound.value > cost * (1 + 1e-9) else None
+
+
+def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, seconds: float) -> BoundCheck:
+    """Return what the re-check of an installed package says, of the problem with ``together`` groups merged."""
+    above = None if core is None else _above(problem, bound, core)
+    if above is not None:
+        return above
+    step = granularity(problem)
+    try:
+        merged = contracted(problem)
+    except CertificateError as broken:
+        return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
+    found = foreign_recheck("", bound, (merged,), seconds, lambda value: risen(value, step))
+    return found or BoundCheck(False, np.nan, nobody(bound.method))
 
 
 def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> BoundCheck:

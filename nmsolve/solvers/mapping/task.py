@@ -209,10 +209,11 @@ class MappingTask(Task[IntArray]):
         return names
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
-        """By the second implementation; placement bounds for the parts of the first mapping."""
+        """By the second implementation, or by the package that the bound is from; placement bounds for the parts of the first
+        mapping."""
         from nmsolve.solvers.mapping.certificates import check_bound
 
-        return check_bound(self.problem, bound, self.first)
+        return check_bound(self.problem, bound, self.first, seconds=seconds)
 
 
 def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:

@@ -18,6 +18,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import PERIOD, limited
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.recheck_cover import companions, number, recheck_cover, round_down
+from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.hw.pipeline.chain_bound`.
 CERTIFIED = ("work", "layer", "layer-cut", "cover")
@@ -25,6 +26,8 @@ CERTIFIED = ("work", "layer", "layer-cut", "cover")
 CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
 #: What storage alone says of the cores and the memory that plans use.
 COUNTING = "counting"
+#: Methods of ours, whose claims no other package may re-check.
+METHODS = (*CERTIFIED, *WORDS, CHAIN, COUNTING)
 #: Objectives may differ from what is recomputed by this share: sums of floats in another order.
 TOLERANCE = 1e-9
 #: What the storage of a stage, a sum of floats, may be off by.
@@ -50,13 +53,15 @@ def check_plan_bound(
     """
     value = f"{bound.value:,.10g}"
     chain = bound.method == CHAIN and problem.split == "chain"
-    if not chain and bound.method not in (*CERTIFIED, *WORDS):
-        return BoundCheck(
-            False, math.nan, f"no engine is called {bound.method!r}, so its claim does not count"
-        )
+    foreign = bound.method not in METHODS
+    if not chain and not foreign and bound.method in (CHAIN, COUNTING):
+        return BoundCheck(False, math.nan, nobody(bound.method))
     if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
         text = f"{value} ({bound.scope}) is not a bound of all plans: one is known with {objective:,.10g}"
         return BoundCheck(False, math.nan, text)
+    if foreign:
+        there = foreign_recheck("pipeline", bound, (problem,), seconds)
+        return there or BoundCheck(False, math.nan, nobody(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
     if bound.method in WORDS:

@@ -18,6 +18,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
+from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
 
 Lengths = Mapping[int, int]
 
@@ -102,9 +103,8 @@ def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -
     if not 0 <= bound.value < math.inf or bound.scope != "full":
         return BoundCheck(False, math.nan, f"{bound.value} ({bound.scope[:20]}) is not a bound of all routes")
     if bound.method not in (*RECHECKED, *WORDS):
-        return BoundCheck(
-            False, math.nan, f"no engine is called {bound.method[:40]!r}, so its claim does not count"
-        )
+        found = foreign_recheck("routing", bound, (problem, objective))
+        return found or BoundCheck(False, math.nan, nobody(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
     if bound.method in WORDS:

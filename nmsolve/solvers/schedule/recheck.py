@@ -28,5 +28,6 @@ def check_schedule_bound(
     What is recomputed counts on the ceilings of ``problem``. A solver's word counts for this very problem only.
     """
     return recheck(
-        problem, bound, seconds, about, checks=RECHECKS, words=WORDS, solutions="schedules", ceilings=problem.ceilings
+        problem, bound, seconds, about, checks=RECHECKS, words=WORDS, kind="schedule", solutions="schedules",
+        ceilings=problem.ceilings
     )  # fmt: skip

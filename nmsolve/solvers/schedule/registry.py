@@ -77,7 +77,7 @@ def plan_of(
     problem: ScheduleProblem, names: Sequence[str | Engine] | None
 ) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
-    shares = None if names is not None else shares_for(problem)
+    shares = shares_for(problem) if names is None or "auto" in names else None
     return steps_for(REGISTRY, problem, names, " for schedules", shares=shares)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
-from nmsolve.solvers.search.plugins import load, package_of, plugged, require_engine
+from nmsolve.model.plugins import package_of
+from nmsolve.solvers.search.plugins import load, plugged, require_engine
 from nmsolve.solvers.search.portfolio import Step
 
 
@@ -105,7 +106,7 @@ def steps_for(
 
     Parameters
     ----------
-    names : engines asked for, in this order, by name or as objects; None: those of ``shares``
+    names : engines asked for, in this order, by name or as objects; None, or ``auto`` among them: those of ``shares``
     what : what the engines are for, in words
     shares : engines of a run without names, in this order, with their parts of the time; as the registry says if not given
 
@@ -114,7 +115,10 @@ def steps_for(
     InputError : an unknown engine, an object that is none, or two of one name
     """
     unasked = {name: e.share for name, e in registry.items() if e.unasked} if shares is None else shares
-    wanted: list[Any] = list(unasked if names is None else names)
+    automatic = unasked if names is None or "auto" in names else {}
+    wanted: list[Any] = [
+        one for asked in names or ["auto"] for one in (automatic if asked == "auto" else [asked])
+    ]
     wanted = [one for k, one in enumerate(wanted) if not (isinstance(one, str) and one in wanted[:k])]
     called = [one if isinstance(one, str) else getattr(one, "name", None) for one in wanted]
     steps: list[Step] = []
@@ -122,10 +126,10 @@ def steps_for(
     for one, name in zip(wanted, called, strict=True):
         if isinstance(one, str):
             entry = look_up(registry, one, what)
-            if names is None and any(step.engine.name == entry.instead for step in steps):
+            if one in automatic and any(step.engine.name == entry.instead for step in steps):
                 continue
             engine = entry.make()
-            step = entry.step(engine, unasked[one] if names is None else entry.share)
+            step = entry.step(engine, automatic.get(one, entry.share))
         else:
             require_engine(one, f"{one!r:.60}")
             engine, step = one, own_step(one)

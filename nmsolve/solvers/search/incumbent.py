@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,7 +71,8 @@ class Incumbent:
         self._events: list[Event] = []
         self._infeasible_by: str | None = None
         self._changes = 0
-        self._doubted: Mapping[str, Callable[[Bound], BoundCheck]] = {}
+        self._doubted: Collection[str] = ()
+        self._recheck: Callable[[Bound], BoundCheck] = _nothing_recomputed
 
     # what is known
 
@@ -186,10 +187,12 @@ class Incumbent:
 
         The value inf with the certificate status ``infeasible`` means: there is no solution.
         """
-        wrong = self._unproved(engine, bound)
-        if wrong is not None:
-            self.record("error", engine, f"bound rejected: {wrong}")
-            return False
+        if engine in self._doubted:
+            found = self._recheck(bound)
+            if not found.ok or (found.word and not found.by_package):
+                self.record("error", engine, f"bound rejected: {found.text}")
+                return False
+            bound = replace(bound, package=found.package)
         with self._lock:
             tally = self._tally(engine)
             if tally.distrusted:
@@ -217,14 +220,7 @@ class Incumbent:
 
     def doubt(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
         """Take bounds of these engines only as far as ``recheck`` can recompute them: they are other people's code."""
-        self._doubted = dict.fromkeys(engines, recheck)
-
-    def _unproved(self, engine: str, bound: Bound) -> str | None:
-        """Return why the bound of an engine that is doubted does not count; None if it does, or nobody doubts it."""
-        if engine not in self._doubted:
-            return None
-        found = self._doubted[engine](bound)
-        return found.text if not found.ok or found.word else None
+        self._doubted, self._recheck = frozenset(engines), recheck
 
     def record(self, kind: str, engine: str, text: str) -> None:
         """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``."""
@@ -302,6 +298,10 @@ class Incumbent:
             except Exception as error:  # noqa: BLE001 -- foreign code; a broken display must not cost the answer
                 self._observers.remove(observer)
                 self.record("note", "search", f"an observer failed and was dropped: {error!r}")
+
+
+def _nothing_recomputed(bound: Bound) -> BoundCheck:
+    return BoundCheck(False, math.nan, "nothing here can be recomputed")
 
 
 def judge(referee: Referee, candidate: IntArray) -> tuple[str | None, IntArray, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, BoundCheck, Ceilings
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.lookup import named
+from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
 
 
 class Hashed(Protocol):
@@ -30,6 +31,7 @@ def recheck(
     *,
     checks: Mapping[str, str],
     words: Collection[str],
+    kind: str,
     solutions: str,
     ceilings: Ceilings = (),
 ) -> BoundCheck:
@@ -41,12 +43,12 @@ def recheck(
     about : hash of the problem that the bound was kept with; None for one that was just found
     checks : ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds
     words : methods that leave only a solver's status; their word counts for this very problem only
+    kind : of problem, by which other packages name their re-checks
     solutions : what is bounded, e.g. ``assignments``; ``ceilings`` : limits on other objectives, which a word is about
     """
     if bound.method not in checks and bound.method not in words:
-        return BoundCheck(
-            False, math.nan, f"no engine is called {bound.method!r}, so its claim does not count"
-        )
+        found = foreign_recheck(kind, bound, (problem,), seconds)
+        return found or BoundCheck(False, math.nan, nobody(bound.method))
     method = bound.certificate.get("method", bound.method)
     if not isinstance(method, str) or method != bound.method:
         return BoundCheck(
@@ -62,10 +64,10 @@ def recheck(
         return _on_trust(problem, bound, about, only)
     try:
         whole = replace(bound, certificate={k: _whole(v) for k, v in bound.certificate.items()})
-        found: BoundCheck = named(checks[bound.method])(problem, whole, seconds)
+        outcome: BoundCheck = named(checks[bound.method])(problem, whole, seconds)
     except CertificateError as broken:
         return BoundCheck(False, math.nan, f"certificate of {bound.method}: {broken}")
-    return found
+    return outcome
 
 
 def _whole(value: Any) -> Any:
