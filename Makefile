@@ -19,7 +19,7 @@ help:
 	@echo "make benchmarks  rerun docs/benchmarks.md (eight minutes; see docs/bench.md)"
 
 .venv/ready: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit("nmsolve needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
+	@$(PYTHON) -c 'import sys; sys.exit("nmsolve needs Python 3.11, 3.12 or 3.13, this is " + sys.version.split()[0]) if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@

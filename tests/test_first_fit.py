@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.first_fit import first_fit, snake
+from nmsolve.heuristics.mapping.first_fit import filled, first_fit, snake
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -108,3 +108,11 @@ def test_a_large_problem_takes_no_time_worth_mentioning():
 
 def test_impossible_problems_get_none():
     assert first_fit(problem_of(3, (1, 2), limit=1)) is None
+
+
+def test_filling_once_moves_nobody_to_make_room():
+    """6, 4, 5 and 5 units in two cores of 10: as they come they fit; behind 5 and 4 the last one does not."""
+    fits, tight = problem_of(4, (1, 2), [6, 4, 5, 5], 10), problem_of(4, (1, 2), [5, 4, 6, 5], 10)
+    assert filled(fits).tolist() == [0, 0, 1, 1]
+    assert filled(tight) is None
+    assert check_mapping(tight, first_fit(tight)) == []

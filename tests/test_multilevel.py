@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from search_fakes import TimedContext
 
+from nmsolve.heuristics.mapping.first_fit import filled
 from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel, map_multilevel
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
@@ -166,10 +167,12 @@ class FakeContext(TimedContext):
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self.offers: list[np.ndarray] = []
+        self.moves: list[str] = []
 
     def offer(self, core: np.ndarray, move: str = "") -> bool:
         """Keep it."""
         self.offers.append(core)
+        self.moves.append(move)
         return True
 
     def raise_bound(self, bound: Bound) -> bool:
@@ -187,3 +190,14 @@ def test_engine_answers_within_moments_and_when_already_late() -> None:
         engine.run(problem, context)
         assert context.offers
         assert all(check_mapping(problem, core) == [] for core in context.offers)
+
+
+def test_some_mapping_comes_before_the_search_only_where_none_is_known() -> None:
+    """It is offered, and the search does not start from it: the rest is as if it had not been."""
+    problem = MappingProblem(grid_graph(20, 20), Machine("m", (1, 1), (4, 4)), "hops", (), 26)
+    fresh, known = FakeContext(0.0), FakeContext(0.0)
+    known.best = filled(problem)
+    for context in (fresh, known):
+        Multilevel().run(problem, context)
+    assert fresh.moves[:2] == ["first fit", "bisection"]
+    assert "first fit" not in known.moves

@@ -15,7 +15,7 @@ import pytest
 from command_support import run_here
 from test_cli import NMSOLVE
 
-from nmsolve.cli import html, patience
+from nmsolve.cli import drawing, html, patience
 from nmsolve.cli.answer import exit_code
 from nmsolve.cli.map_answer import write_answer
 from nmsolve.cli.patience import Patience
@@ -173,3 +173,30 @@ def test_the_command_ends_with_a_whole_answer(tmp_path: Path) -> None:
     assert ("not done for lack of time: " in words) == bool(report["not_checked"])
     assert all(c["ok"] for c in report["checks"])
     assert "FAILED" not in run_here("verify", out, "--bound").stdout
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_compiling_what_draws_does_not_count(
+    compiled: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a machine where nothing was drawn before, Python compiles matplotlib for seconds: the report would have no pictures."""
+    now = [100.0]
+
+    def slow(name: str) -> None:
+        now[0] += 2.0
+
+    bytecode = tmp_path / "figure.pyc"
+    if compiled:
+        bytecode.touch()
+    monkeypatch.setattr(clock, "_read", lambda: now[0])
+    monkeypatch.setattr(clock, "_stood", 0.0)
+    monkeypatch.setattr(drawing, "cache_from_source", lambda source: str(bytecode))
+    monkeypatch.setattr(drawing, "import_module", slow)
+    patient = Patience(limit=101.0)
+    if compiled:
+        with pytest.raises(patience.OutOfTime), patient.drawing():
+            pass
+    else:
+        with patient.drawing():
+            assert patient.left() == pytest.approx(1.0 + patience.AFTER_LIMIT)
+    assert now[0] == 104.0

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 
-import numba as nb
 import numpy as np
 import pytest
+from command_support import run_here
+from numba.core import config
+from numba.core.event import RecordingListener, install_listener
 
 import nmsolve
-from nmsolve.solvers.warm.kernels import missing_kernels, until_compiled
+from nmsolve.model.basic_kernels import RUN, stable_order
+from nmsolve.model.compiled import kernel
+from nmsolve.solvers.warm.kernels import missing_kernels
 from nmsolve.solvers.warm.run import warm_one
 from nmsolve.solvers.warm.stale import stale_kernels
 
@@ -44,24 +49,9 @@ def test_work_compiles_all_kernels_of_its_modules(work: str) -> None:
     assert missing() == []
 
 
-def test_a_run_is_repeated_until_it_compiles_nothing() -> None:
-    """A phase that is only reached in the third run has its kernel compiled, and a fourth run finds nothing to do."""
-    reached = []
-
-    def kernel(k: int):
-        return nb.njit(lambda x: x + k)
-
-    def run() -> None:
-        reached.append(len(reached))
-        if reached[-1] < 3:
-            kernel(reached[-1])(np.int64(1))
-
-    until_compiled(run)
-    assert reached == [0, 1, 2, 3]
-
-
-def test_kernels_older_than_what_they_call_are_found(tmp_path: Path) -> None:
+def test_kernels_older_than_what_they_call_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A calls B calls C, which takes a constant from D; E is imported, but not by a kernel."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")  # beside the sources, whatever the user has set
     package = tmp_path / "pack"
     (package / "__pycache__").mkdir(parents=True)
     kernel = "\n\n@nb.njit(cache=True)\ndef {0}(x):\n    return {1}\n"
@@ -109,28 +99,48 @@ def _ways(function: ast.AST) -> set[str]:
     return {name.partition("(")[0] for name in names} & WAYS
 
 
-def test_kernels_order_by_mergesort() -> None:
-    """numba gives the parts of its quicksort the same names whether they sort or find an order, numbered in each process anew: of
-    kernels cached by different processes the one would call the parts of the other, and find an order that is none."""
+def test_kernels_find_orders_by_our_own_kernel() -> None:
+    """numba compiles an order anew in every process, two CPU seconds each. It also gives the parts of its quicksort the same
+    names whether they sort or find an order: of kernels cached by different processes the one would call the parts of the
+    other, and find an order that is none."""
     wrong, seen = [], 0
     for path in sorted(Path(nmsolve.__path__[0]).rglob("*.py")):
         for function in filter(_ways, ast.walk(ast.parse(path.read_text("utf-8")))):
             seen += 1
-            for call in ast.walk(function):
-                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("argsort"):
-                    kinds = [ast.unparse(k.value) for k in call.keywords if k.arg == "kind"]
-                    wrong += [] if kinds == ["'mergesort'"] else [f"{path.name}:{call.lineno}"]
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+            wrong += [f"{path.name}:{c.lineno}" for c in calls if ast.unparse(c.func).endswith("argsort")]
     assert wrong == []
     assert seen > 300
+
+
+@kernel
+def _order(key: np.ndarray) -> np.ndarray:
+    return stable_order(key)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, RUN, RUN + 1, 2 * RUN, 3 * RUN, 7 * RUN + 5, 40 * RUN])
+@pytest.mark.parametrize("values", [1, 3, 1000])
+def test_an_order_is_stable(n: int, values: int) -> None:
+    """Equal keys stay as they come, whether a run is sorted by insertion or runs are merged; infinity is a key like any other."""
+    key = np.random.default_rng(n + values).integers(0, values, n).astype(float)
+    key[::5] = np.inf
+    assert _order(key).tolist() == np.argsort(key, kind="stable").tolist()
 
 
 def test_only_kernels_call_kernels_that_python_cannot_call() -> None:
     """A call of a ``callee`` from Python has no address to go to: it would end the process."""
     root = Path(nmsolve.__path__[0]).parent
-    trees = {
-        ".".join(path.relative_to(root).with_suffix("").parts): ast.parse(path.read_text("utf-8"))
+    texts = {
+        ".".join(path.relative_to(root).with_suffix("").parts): path.read_text("utf-8")
         for folder in ("nmsolve", "tests", "bench")
         for path in sorted((root / folder).rglob("*.py"))
+    }
+    decorated = re.compile(rf"^@(?:{'|'.join(CALLEES)})\b", re.MULTILINE)
+    owners = {module for module, text in texts.items() if decorated.search(text)}
+    trees = {
+        module: ast.parse(text)
+        for module, text in texts.items()
+        if module in owners or owners & set(re.findall(r"^\s*from (\S+) import", text, re.MULTILINE))
     }
     callees = {
         (module, node.name) for module, tree in trees.items() for node in tree.body if _ways(node) & CALLEES
@@ -149,3 +159,16 @@ def test_only_kernels_call_kernels_that_python_cannot_call() -> None:
         names = [n for node in python for n in ast.walk(node) if isinstance(n, ast.Name)]
         used = {n.id for n in names if isinstance(n.ctx, ast.Load)}
         assert not used & here, f"{module} calls {sorted(used & here)}"
+
+
+def test_a_command_after_warming_compiles_nothing(tmp_path: Path) -> None:
+    """The first command of the README, where ``make warm`` was run before; ``bench/warm.py`` looks at all commands."""
+    if any(
+        name.startswith(("nmsolve.heuristics.mapping.multilevel.", "nmsolve.hw."))
+        for name in missing_kernels()
+    ):
+        pytest.skip("kernels are not compiled")
+    first = Path(__file__).parents[1] / "examples" / "first.json"
+    with install_listener("numba:compile", RecordingListener()) as heard:
+        run_here("map", first, "--time-limit", 1, "--out", tmp_path / "run")
+    assert [event.data["dispatcher"].py_func.__qualname__ for _, event in heard.buffer] == []

@@ -248,7 +248,7 @@ def write_assign(
                 left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
                 report = msgspec.structs.replace(report, checks=checks, not_checked=left)
         files[REPORT] = as_json(report)
-        with patience.optional():
+        with patience.drawing():
             files[PAGE] = render_assign_html(given, result, report, f"nmsolve verify {o.out} --bound")
     return report
 

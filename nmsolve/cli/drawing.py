@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from functools import update_wrapper
+from importlib import import_module
+from importlib.util import cache_from_source, find_spec
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 
 import numpy as np
 
 from nmsolve.cli.progress import SCALES
+from nmsolve.model import clock
 from nmsolve.model.host.folders import place_fonts
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray
@@ -32,6 +36,20 @@ INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
 #: A figure, and what it shows in words.
 Drawn: TypeAlias = "tuple[Figure, str]"
 P = ParamSpec("P")
+
+
+def import_what_draws() -> None:
+    """Import matplotlib. Where Python compiles it first, as after an installation, the clock does not count these seconds."""
+    spec = find_spec("matplotlib")
+    source = (
+        "" if spec is None or spec.origin is None else os.path.join(os.path.dirname(spec.origin), "figure.py")
+    )
+    ready = os.path.exists(cache_from_source(source))
+    start = clock.now()
+    import_module("matplotlib.figure")
+    import_module("matplotlib.backends.backend_svg")
+    if not ready:
+        clock.skip(clock.now() - start)
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:

@@ -157,7 +157,7 @@ def _page(
 
     command = f"nmsolve verify {out} --bound"
     try:
-        with patience.optional():
+        with patience.drawing():
             return render_html(problem, result, report, command, between, mapped=mapped)
     except KeyboardInterrupt:
         return render_html(problem, result, report, command, drawn=False)

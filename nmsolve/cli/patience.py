@@ -73,6 +73,16 @@ class Patience:
         return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - clock.now()
 
     @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Do the same as :meth:`optional` for a page with pictures; what draws is imported before, if there is time for any."""
+        if self.left() > 0:
+            from nmsolve.cli.drawing import import_what_draws
+
+            import_what_draws()
+        with self.optional():
+            yield
+
+    @contextmanager
     def optional(self, least: float = 0.0) -> Iterator[None]:
         """Raises KeyboardInterrupt in here as soon as somebody asks for the end or time is up, also before.
 

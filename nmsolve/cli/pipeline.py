@@ -210,7 +210,7 @@ def write_pipeline(
                 checks = plan_checks(given.problem, plan, result.objective, result.bounds)
                 report = msgspec.structs.replace(report, checks=checks, not_checked=[])
         files[REPORT] = as_json(report)
-        with patience.optional():
+        with patience.drawing():
             files[PAGE] = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
     return report
 

@@ -209,7 +209,7 @@ def write_routing(
                 )
                 report = replace(report, checks=check_parts(told), not_checked=[TURN_MODELS])
         files[REPORT] = as_json(report)
-        with patience.optional():
+        with patience.drawing():
             report = replace(report, rules=max_link_by_rule(problem), not_checked=[])
             files[REPORT] = as_json(report)
             files[PAGE] = render_route_html(loaded, problem, result, report, command)

@@ -221,7 +221,7 @@ def write_run(
             if solution is not None and o.noise is not None:
                 report = msgspec.structs.replace(report, noise=_noisy(o, problem, solution))
         files[REPORT] = as_json(report)
-        with patience.optional():
+        with patience.drawing():
             files[PAGE] = render_schedule_html(given, result, report, f"nmsolve verify {o.out} --bound")
     return report
 

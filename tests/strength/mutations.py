@@ -371,7 +371,7 @@ MUTATIONS = [
              "        self.keys, self.values = self.keys[:elite], self.values[:elite]\n",
              "        self.keys, self.values = self.keys[:0], self.values[:0]\n"),
     Mutation("multilevel", "the known mapping is left aside", _RUN + "multilevel_goes_on", _H + "multilevel/mapper.py",
-             "            context.incumbent()[0],\n        )", "            None,\n        )"),
+             "            given,\n        )", "            None,\n        )"),
     Mutation("external", "the known mapping is left aside", _RUN + "external_goes_on", _H + "external/engine.py",
              "    known = context.incumbent()[0]\n", "    known = None\n"),
     Mutation("anneal", "the known placement is left aside", _RUN + "anneal_goes_on", _H + "placement/engine.py",

@@ -97,6 +97,16 @@ def first_fit(
     return None
 
 
+def filled(problem: MappingProblem) -> IntArray | None:
+    """(n,) int64 core of every node by the first try of :func:`first_fit`, without making room; None if a node finds none.
+
+    It takes a moment, however tight the problem is: for an early answer before a search that does not start from it.
+    """
+    room, smallest = room_of(problem), problem.sizes.min(axis=0)
+    left = _fill(room, _first_order(problem), snake(problem.machine), smallest)
+    return None if len(left) else room.core
+
+
 def snake(machine: Machine) -> IntArray:
     """Core numbers along a path that turns at the edges: through each chip, and from chip to chip.
 

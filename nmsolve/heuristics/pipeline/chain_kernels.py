@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -286,7 +287,8 @@ def solve(low: int, ceiling: int, chain: Chain, limits: Limits, stages: IntArray
         state = chosen_state(need, limits)
         if state >= 0:
             high, failures = heaviest(state, chain, origin, trial), 0
-            stages[:] = trial
+            for row in range(stages.shape[0]):
+                copy_to(stages[row], trial[row])
         elif high < 0:
             return -1
         else:

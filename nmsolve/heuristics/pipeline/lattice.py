@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.pipeline.poset import Poset
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
@@ -184,7 +185,7 @@ def _extend(
                 allowed &= before[part, w] & ~rows.bits[row, w] == 0
             if not allowed:
                 continue
-            bits[:] = rows.bits[row]
+            copy_to(bits, rows.bits[row])
             bits[part >> 6] |= bit
             at = _place(rows, bits)
             if rows.table[at] >= 0:

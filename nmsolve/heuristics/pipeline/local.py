@@ -8,6 +8,7 @@ from nmsolve.heuristics.pipeline.actions import act, arranged, even, groups_of, 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.intervals import Intervals, intervals_of
 from nmsolve.heuristics.pipeline.moves import anneal, energy, ground_of, state_of
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
@@ -185,12 +186,12 @@ def _wander(
         heat = hot * (cold / hot) ** (step / steps)
         if new <= now or rng.random() < np.exp(-(new / now - 1.0) / heat):
             now, stages = new, after
-            state[:] = trial
+            copy_to(state, trial)
             if amounts[0] < known and amounts[2] <= runs.memory:
                 known = amounts[0]
-                best[:] = state
+                copy_to(best, state)
         else:
-            trial[:] = state
+            copy_to(trial, state)
     return known
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain, plain_callee
 from nmsolve.model.pipeline.merged import Merged
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -254,8 +255,8 @@ def anneal(
         now[0], now[1] = new[0], new[1]
         if now[0] < known * (1 - 1e-12):
             known = now[0]
-            best[:] = s.stage
-            best_cores[:] = s.cores
+            copy_to(best, s.stage)
+            copy_to(best_cores, s.cores)
     return known
 
 

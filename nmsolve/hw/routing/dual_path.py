@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.hw.routing.dateline import closing_links
+from nmsolve.model.basic_kernels import copy_to, stable_order
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
@@ -68,9 +69,10 @@ def _paths(
     for f in range(flows):
         if k + cores > link.shape[0]:
             longer = np.empty((2, 2 * link.shape[0] + cores), np.int64)
-            longer[0, :k], longer[1, :k] = link[:k], parent[:k]
+            copy_to(longer[0], link[:k])
+            copy_to(longer[1], parent[:k])
             link, parent = longer[0], longer[1]
-        goals = np.argsort(label[targets[indptr[f] : indptr[f + 1]]], kind="mergesort")
+        goals = stable_order(label[targets[indptr[f] : indptr[f + 1]]])
         for up in range(2):
             core, last = np.int64(source[f]), -1
             for i in range(goals.shape[0]):

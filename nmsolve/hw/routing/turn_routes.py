@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.hw.routing.shortest import NONE, ROOT, Mesh, Work, cheapest, forget, levels, work_of
+from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
@@ -143,7 +144,7 @@ def _tree(
         if need[j] < 0:
             return 0, j
     if count > 1:
-        turn = np.argsort(need, kind="mergesort")
+        turn = stable_order(need)
     for attempt in range(2 * count + 1):
         n, stuck = 0, -1
         for i in range(count):
@@ -156,7 +157,8 @@ def _tree(
         if stuck < 0:
             return n, -1
         first = turn[stuck]
-        turn[1 : stuck + 1] = turn[:stuck].copy()
+        for i in range(stuck, 0, -1):
+            turn[i] = turn[i - 1]
         turn[0] = first
         tree[:] = NONE
         tree[source] = ROOT

@@ -6,6 +6,7 @@ import numpy as np
 
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
@@ -98,5 +99,5 @@ def _trees(
 def _longer(array: IntArray, room: int) -> IntArray:
     """A copy of twice the length and ``room`` more."""
     out = np.empty(2 * array.shape[0] + room, np.int64)
-    out[: array.shape[0]] = array
+    copy_to(out, array)
     return out

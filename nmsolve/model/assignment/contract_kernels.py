@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
@@ -83,7 +84,7 @@ def prune(net: Tables, alive: BoolArray, dirty: BoolArray, log: IntArray) -> int
                     count += 1
                     again[u] = True
                     changed = True
-        dirty[:] = again
+        copy_to(dirty, again)
     return count
 
 

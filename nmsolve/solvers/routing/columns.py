@@ -9,6 +9,7 @@ from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.paths import attach
 from nmsolve.heuristics.routing.prices import Price
 from nmsolve.heuristics.routing.trees import Open, RoutingState, open_tree, start_tree
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -40,7 +41,7 @@ def path_columns(
     found = np.ones(len(chosen), np.int64)
     for i in range(len(chosen)):
         n = chosen[i]
-        path[i, 0, : state.size[n]] = state.tree[nets.slot[n] : nets.slot[n] + state.size[n]]
+        copy_to(path[i, 0], state.tree[nets.slot[n] : nets.slot[n] + state.size[n]])
     rest = state.load.copy()
     for _ in range(1, count):
         for link in range(len(rest)):
@@ -63,5 +64,5 @@ def path_columns(
                     new[:] = -1
                 else:
                     found[i] += 1
-    state.load[:] = rest
+    copy_to(state.load, rest)
     return path, found

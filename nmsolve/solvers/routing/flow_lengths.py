@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem
@@ -129,7 +130,7 @@ def evaluate(d: Demands, length: FloatArray, load: FloatArray) -> float:
         inflow[:] = 0.0
     left, taken = np.empty_like(length), np.zeros_like(length)
     for m in range(len(d.root)):
-        left[:] = length
+        copy_to(left, length)
         taken[:] = 0.0
         for k in range(d.legs[m], d.legs[m + 1]):
             r = d.row[k]
@@ -183,7 +184,7 @@ def tree_shares(d: Demands, m: int, length: IntArray, shares: IntArray) -> int:
     for k in range(d.legs[m], d.legs[m + 1]):
         remaining(d, d.row[k], left, dist)
         total += dist[d.root[m]]
-        before[:] = left
+        copy_to(before, left)
         spend(d, d.row[k], dist, dist[d.root[m]], before, left)
         shares[k - d.legs[m]] = before - left
     return total

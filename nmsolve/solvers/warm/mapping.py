@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,7 +32,7 @@ EACH = 0.4
 LONGER = {"links": 2.0, "tree-branching": 5.0, "tree-partitions": 5.0}
 
 
-def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+def warm_engine(name: str) -> list[str]:
     """Run one engine on a small problem of each kind it takes, its answers checked; the labels of these problems."""
     if name == "branch-bound":
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
@@ -46,7 +44,7 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
     with TemporaryDirectory() as folder:
         for label, problem in _problems(Path(folder)):
             try:
-                until_compiled(partial(_run, problem, name))
+                _run(problem, name)
             except InputError:  # it refuses this kind of problem
                 continue
             taken.append(label)
@@ -62,7 +60,7 @@ def _anneal_without_tables() -> None:
     search.anneal(64, 1.0, 2)
 
 
-def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+def warm_free_routes() -> list[str]:
     """Return the joint problem with routes, without the engines that run in a child process; their names."""
     from nmsolve.model.mapping.reduce import merge_together
     from nmsolve.solvers.mapping.joint.api import solve_joint
@@ -74,7 +72,7 @@ def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> 
     problem = make_problem(_graph(8, True), load_machine("mesh:2x2"), balance=0.2, objective="multicast-hops")
     for name in names:
         limit = LONGER.get(name, EACH)
-        until_compiled(partial(solve_joint, problem, time_limit=limit, engines=[name], seed=1))
+        solve_joint(problem, time_limit=limit, engines=[name], seed=1)
     climbs_of(JointProblem(merge_together(problem).reduced), "hops")  # best trees rarely close a ring
     return names
 

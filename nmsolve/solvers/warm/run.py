@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed, wait
 from contextlib import suppress
-from functools import partial
 from multiprocessing import get_context
 
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.warm.assignment import warm_assignment
 from nmsolve.solvers.warm.files import warm_files
-from nmsolve.solvers.warm.kernels import until_compiled
 from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
 from nmsolve.solvers.warm.pipeline import warm_pipeline
 from nmsolve.solvers.warm.routing import warm_routing
@@ -22,7 +20,7 @@ from nmsolve.solvers.warm.simulation import warm_simulation
 from nmsolve.solvers.warm.stale import stale_kernels
 
 #: What there is besides the engines for mapping.
-OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
+OTHERS: dict[str, Callable[[], list[str]]] = {
     "assignments": warm_assignment,
     "files": warm_files,
     "free routes": warm_free_routes,
@@ -80,6 +78,8 @@ def _timed(name: str) -> tuple[list[str], float]:
 
 
 def warm_one(name: str) -> list[str]:
-    """Compile what one engine for mapping, or one of :data:`OTHERS`, needs; the labels of what was run for it."""
-    work = OTHERS[name] if name in OTHERS else partial(warm_engine, name)
-    return work(until_compiled)
+    """Compile what one engine for mapping, or one of :data:`OTHERS`, needs; the labels of what was run for it.
+
+    Each run is made once: its clock stands still while it compiles, so that it comes as far as any later one.
+    """
+    return OTHERS[name]() if name in OTHERS else warm_engine(name)

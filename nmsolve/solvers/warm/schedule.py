@@ -24,7 +24,7 @@ SECONDS = 0.5
 MANY_SECONDS = 4.0
 
 
-def warm_schedule(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+def warm_schedule() -> list[str]:
     """Schedule small problems of every kind with every engine, and run the queues; returns what was done."""
     work: dict[str, Callable[[], object]] = {
         f"{name}, {label}": partial(solve_schedule, problem, time_limit=SECONDS, engines=[name])
@@ -36,7 +36,7 @@ def warm_schedule(until_compiled: Callable[[Callable[[], object]], None]) -> lis
     many = generate_problem(MANY // 8 + 1, 8, 16, seed=1).problem
     work["stretches"] = partial(solve_schedule, many, time_limit=MANY_SECONDS, engines=["schedule-search"])
     for run in work.values():
-        until_compiled(run)
+        run()
     return list(work)
 
 

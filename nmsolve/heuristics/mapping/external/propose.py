@@ -19,6 +19,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement
 from nmsolve.heuristics.mapping.external.levels import RUN, Arcs
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import compiled, inlined
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
@@ -135,7 +136,7 @@ def _costs(
         if f > 0.0:
             for j in range(len(b.y)):
                 b.y[j] += f * cores.lines_y[r, j]
-    b.low[:] = b.x
+    copy_to(b.low, b.x)
     if cores.step > 0.0:
         step, whole = np.float32(cores.step), np.float32(0.0)
         for e in range(indptr[i], indptr[i + 1]):

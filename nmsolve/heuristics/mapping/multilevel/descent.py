@@ -14,6 +14,7 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     weight_between,
     welcome,
 )
+from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array
 
@@ -53,7 +54,7 @@ def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
             if t >= 0:
                 rise = place_cost(board, s, u, t) - place_cost(board, s, u, p)
                 price[i] = rise / (1e-9 + net.volume[u]) if rise > 0.0 else rise
-        for i in np.argsort(price, kind="mergesort"):
+        for i in stable_order(price):
             if not _overfull(s, p) or price[i] == np.inf:
                 break
             t = _cheapest_room(net, board, s, members[i])
@@ -92,7 +93,9 @@ def descend(net: Net, board: Board, s: State, nodes: Int32Array, step: AnyArray)
         q = s.pos[u]
         here = place_cost(board, s, u, q)
         best, partner, least = -1, -1, -1e-6 * (1.0 + here)
-        cheapest = s.lines[u, :w].min()
+        cheapest = s.lines[u, 0]
+        for x in range(1, w):
+            cheapest = min(cheapest, s.lines[u, x])
         for p in range(len(s.held)):
             if cheapest + s.lines[u, w + board.row[p]] >= here:  # no core of this row is better
                 continue

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -288,7 +289,7 @@ def keep(x: Relaxation) -> None:
         for q in range(m):
             x.reduced[i, q] = x.cost[i, q] - x.dual[0, i + 1] - x.dual[1, q + 1]
     x.size[BEST] = x.size[ROWS]
-    x.best_tau[: x.size[ROWS]] = x.tau[: x.size[ROWS]]
+    copy_to(x.best_tau, x.tau[: x.size[ROWS]])
     x.scalar[SIZE] = x.scalar[NEVER] + abs(x.scalar[CONST]) + x.scalar[LARGE]
 
 

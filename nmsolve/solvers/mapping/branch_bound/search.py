@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
@@ -162,7 +163,7 @@ def search(t: Tree, budget: int) -> bool:
             if 2 * t.fixed[n] < t.state[LIMIT]:
                 t.state[LIMIT] = 2 * t.fixed[n]
                 t.state[FOUND] += 1
-                t.best[:] = t.core
+                copy_to(t.best, t.core)
         else:
             expand(t, d + 1)
     return False

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits, put
+from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
@@ -68,7 +69,7 @@ def search(s: TreeState, b: Branching, nodes: int) -> bool:
                 cost = _placed_cost(s, b)
                 if cost < b.limit[0] - MARGIN * abs(b.limit[0]):
                     b.limit[0] = cost
-                    b.best[:] = s.room.core
+                    copy_to(b.best, s.room.core)
                     b.counter[FOUND] += 1
             elif _branch(s, b, depth, rise):
                 _place(s, b, b.node[depth], b.order[depth, 0])

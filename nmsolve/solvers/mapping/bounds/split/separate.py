@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import callee, compiled, kernel, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -121,7 +122,7 @@ def _insert(best: FloatArray, field: FloatArray, v: int, way: float) -> None:
 @callee
 def _store(rows: Int32Array, at: int, node: FloatArray, sign: FloatArray, size: int) -> None:
     """Write a row with its nodes in rising order, so that equal rows look equal."""
-    order = np.argsort(node[:size], kind="mergesort")
+    order = stable_order(node[:size])
     for i in range(size):
         v = order[i]
         rows[at, i] = (node[v] + 1) if sign[v] > 0 else -(node[v] + 1)

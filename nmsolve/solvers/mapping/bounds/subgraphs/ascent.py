@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import copy_to, stable_order
 from nmsolve.model.compiled import callee, kernel, plain, plain_callee
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -111,7 +112,7 @@ def star_values(
         total += count[c] * price[c]
     for u in range(len(ptr) - 1):
         a, z = ptr[u], ptr[u + 1]
-        order = np.argsort(-share[a:z], kind="mergesort")
+        order = stable_order(-share[a:z])
         best, which = np.inf, 0
         for c in range(classes):
             value = -price[c]
@@ -140,7 +141,7 @@ def capacities(weight: FloatArray, row: IntArray, tau: FloatArray, out: FloatArr
     for t in range(len(row)):
         used[row[t, 0]] += tau[t]
         used[row[t, 1]] += tau[t]
-    out[:] = weight
+    copy_to(out, weight)
     for t in range(len(row)):
         a, b = row[t, 0], row[t, 1]
         cut = 1.0
