@@ -1,6 +1,6 @@
 """One run of one peer, in the peer's own Python environment: reads a graph, writes a core per node.
 
-    peer_worker.py PEER GRAPH.npz ROWS COLS BALANCE SEED OUT.npy     (prints the CPU seconds of the peer's call)
+    peer_worker.py PEER GRAPH.npz ROWS COLS BALANCE SEED OUT.npy [EFFORT]     (prints the CPU seconds of the peer's call)
 
 GRAPH.npz holds the symmetric traffic as CSR (indptr, indices, weights as whole numbers). Nothing of nmsolve is
 imported here, and nothing of the peers in nmsolve.
@@ -107,8 +107,8 @@ def mtkahypar(indptr, indices, weights, rows, cols, balance, seed):
     return np.fromiter((found.block_id(i) for i in range(n)), np.int64, n), used
 
 
-def rig(indptr, indices, weights, rows, cols, balance, seed):
-    """rig's C annealer, effort 1 at even and 4 at odd seeds (one node per core)."""
+def rig(indptr, indices, weights, rows, cols, balance, seed, effort=None):
+    """rig's C annealer (one node per core); without an effort those of 1, 4 and 16 in turn."""
     import collections
     import collections.abc
 
@@ -151,7 +151,7 @@ def rig(indptr, indices, weights, rows, cols, balance, seed):
         for a, b, w in zip(u[once], indices[once], weights[once], strict=True)
     ]
     start = cpu()
-    effort = (1.0, 4.0, 16.0)[seed % 3]
+    effort = (1.0, 4.0, 16.0)[seed % 3] if effort is None else effort
     placed = sa.place(
         {v: {Cores: 1} for v in nodes},
         nets,
@@ -168,9 +168,9 @@ def rig(indptr, indices, weights, rows, cols, balance, seed):
 PEERS = {"scotch": scotch, "metis+scotch": metis_scotch, "mt-kahypar": mtkahypar, "rig": rig}
 
 if __name__ == "__main__":
-    peer, graph, rows, cols, balance, seed, out = sys.argv[1:]
+    peer, graph, rows, cols, balance, seed, out, *effort = sys.argv[1:]
     with np.load(graph) as data:
         arrays = data["indptr"], data["indices"], data["weights"]
-    core, used = PEERS[peer](*arrays, int(rows), int(cols), float(balance), int(seed))
+    core, used = PEERS[peer](*arrays, int(rows), int(cols), float(balance), int(seed), *map(float, effort))
     np.save(out, core.astype(np.int64))
     print(used)
