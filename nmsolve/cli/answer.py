@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import typer
 
 from nmsolve.cli.options import fraction
 from nmsolve.cli.progress import event_to_json
+from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle
 from nmsolve.model.files import write_atomic
@@ -124,12 +125,19 @@ def say_infeasible(what: str, result: Result[Any], command: str = "") -> None:
         print(f"no {what}{hint(command)}", file=sys.stderr)
 
 
-def write_models(name: str, twins: tuple[Any, Any], folder: Path) -> None:
-    """Write the exact models of ``--write-model``, and say where they are."""
+def write_models(name: str, make: Callable[[], tuple[Any, Any]], folder: Path) -> None:
+    """Write the exact models of ``--write-model``, which ``make`` builds, and say where they are. No time limit counts that.
+
+    Raises
+    ------
+    InputError : the problem cannot be stated exactly, or the folder cannot be written
+    """
     from nmsolve.solvers.search.write_model import write_model
 
-    for path in write_model(name, *twins, folder):
+    began = clock.now()
+    for path in write_model(name, *make(), folder):
         print(f"wrote {path}", file=sys.stderr)
+    clock.skip(clock.now() - began)
 
 
 def as_json(report: msgspec.Struct) -> bytes:

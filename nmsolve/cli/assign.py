@@ -84,7 +84,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     if o.write_model is not None:
         from nmsolve.solvers.assignment.exact import models
 
-        write_models("assign", models(given.operators), o.write_model)
+        write_models("assign", lambda: models(given.operators), o.write_model)
     with Patience(clock.end(limit)) as patience:
         if front is not None:
             return _assign_front(o, front, given, inputs, first, patience)

@@ -66,7 +66,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
         from nmsolve.solvers.pipeline.exact import models
 
         with explained("pipeline"):
-            write_models("pipeline", models(given.problem), o.write_model)
+            write_models("pipeline", lambda: models(given.problem), o.write_model)
     if names is not None:
         return _pipeline_front(o, names, given.problem, first)
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)

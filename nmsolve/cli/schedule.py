@@ -89,7 +89,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     if o.write_model is not None:
         from nmsolve.solvers.schedule.exact import models
 
-        write_models("schedule", models(given.problem), o.write_model)
+        write_models("schedule", lambda: models(given.problem), o.write_model)
     with Patience(clock.end(limit)) as patience:
         if front is not None:
             return _front(o, front, given, inputs, first, patience)
