@@ -30,7 +30,9 @@ def test_every_option_of_a_long_command_has_a_section(name: str) -> None:
         if parameter.param_type_name == "option":
             heading = next(h for h, names in SECTIONS.items() if parameter.name in names.split())
             option = max(parameter.opts, key=len)
-            shown = {h for h, part in parts.items() if re.search(rf"^  (-\w, )?{option}(?![\w-])", part, re.M)}
+            shown = {
+                h for h, part in parts.items() if re.search(rf"^  (-\w, )?{option}(?![\w-])", part, re.M)
+            }
             assert shown == {heading}, option
 
 

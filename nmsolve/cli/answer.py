@@ -64,6 +64,16 @@ def _require_writable(folder: Path) -> None:
         raise InputError("the folder cannot be written", str(folder), "a folder that can be written")
 
 
+#: Names of what runs of map, pipeline, assign, schedule, and fronts leave in their folders.
+OF_RUNS = (
+    "mapping.json", "plan.json", "assignment.json", "schedule.json", "report.json", "report.html", "pipeline-report.json",
+    "pipeline.html", "certificates.json", "events.jsonl", "better.json", "reference.json", "earlier.json", "processors.json",
+    "cores.json", "routes.json", "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json",
+    "route.html", "trace.json", "pareto.json", "pareto-certificates.json", "pareto.svg", "pareto.html", "point-*.json",
+    "placement/*.json", "placement/*.jsonl", "placement/report.html",
+)  # fmt: skip
+
+
 class Answer:
     """The files of one run in a folder, written twice: what was found, then with checks and pictures.
 
@@ -75,15 +85,19 @@ class Answer:
     out : an existing folder
     names : patterns of the names that files of such an answer may have; those of an earlier run vanish with the first go
     run : id of the run; a new one if not given
+    alone : the folder is this run's: what runs of other kinds have left there vanishes, too
     """
 
-    def __init__(self, out: Path, names: Sequence[str], run: str | None = None) -> None:
+    def __init__(
+        self, out: Path, names: Sequence[str], run: str | None = None, *, alone: bool = False
+    ) -> None:
         self._out, self._names, self._run = out, names, run or new_run()
+        self._others = OF_RUNS if alone else ()
 
     @contextmanager
     def found(self) -> Iterator[Path]:
         """The first go: a folder to write into."""
-        with file_set(self._out, self._names, self._run) as folder:
+        with file_set(self._out, self._names, self._run, self._others) as folder:
             yield folder
 
     @contextmanager

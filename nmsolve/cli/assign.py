@@ -222,7 +222,7 @@ def write_assign(
     from nmsolve.solvers.assignment.recheck import RECHECKS
     from nmsolve.solvers.mapping.certificates import certificates_text
 
-    problem, answer = given.problem, Answer(o.out, FILES, run)
+    problem, answer = given.problem, Answer(o.out, FILES, run, alone=True)
     solution = result.solution
     with answer.found() as folder:
         if solution is not None:

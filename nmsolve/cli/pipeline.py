@@ -188,7 +188,7 @@ def write_pipeline(
     from nmsolve.model.files import write_atomic
     from nmsolve.model.pipeline.files import read_plan, write_plan
 
-    inputs, answer = msgspec.to_builtins(stated_inputs(o)), Answer(o.out, FILES, run)
+    inputs, answer = msgspec.to_builtins(stated_inputs(o)), Answer(o.out, FILES, run, alone=True)
     with answer.found() as folder:
         if result.solution is not None:
             write_plan(folder / PLAN, given.problem, result.solution)
