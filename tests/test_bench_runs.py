@@ -219,3 +219,21 @@ def test_so_many_at_a_time_and_none_left_behind(tmp_path: Path) -> None:
     assert [next(runs)[0].key.seed for _ in range(2)] == [1, 4]
     runs.close()
     assert log == ["start 4", "start 1", "start 2", "kill 2"]
+
+
+def test_a_folder_may_hold_other_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They are named and left out; a file that is asked for by itself is refused, and so is a folder without instances."""
+    folder, keep = suite(tmp_path), tmp_path / "kept"
+    (folder / "README.md").write_text("two instances\n")
+    (folder / "table.csv").write_text("name,cycles\na,b,c\n")
+    given = {"machine": "mesh:2x3"}
+    found = load_suite(find_suite(str(folder), None), None, given, keep)
+    told = capfd.readouterr().err
+    assert [one.name for one in found] == ["a", "b"]
+    assert "skipped, by their names: README.md" in told and "table.csv" in told and told.count("\n") == 2
+    with pytest.raises(InputError, match=r"table\.csv"):
+        load_suite(find_suite(str(folder / "table.csv"), None), None, given, keep)
+    for name in "ab":
+        (folder / f"{name}.dat").unlink()
+    with pytest.raises(InputError, match="no instances"):
+        load_suite(find_suite(str(folder), None), None, given, keep)

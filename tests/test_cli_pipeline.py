@@ -229,3 +229,35 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     lines = [line for line in error.splitlines() if line.startswith("error:")]
     assert code == 2 and len(lines) == 1 and words.lower() in lines[0].lower(), error
     assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_plan_and_placement_have_the_same_memory(call: Called, tmp_path: Path) -> None:
+    """``--core-memory`` stands for the machine's in both, and where the placement is read again."""
+    source, out = network(tmp_path / "m.onnx"), tmp_path / "out"
+    (tmp_path / "small.toml").write_text('preset = "wormhole"\n[capacity]\nbytes = 16\n')
+    words = (
+        "pipeline",
+        source,
+        "--bind",
+        "batch=8",
+        "-m",
+        tmp_path / "small.toml",
+        "--gap",
+        "90%",
+        "--place",
+        "-o",
+        out,
+    )
+    code, _, error = call(*words)
+    assert code == 2 and "memory" in error
+    code, _, error = call(*words, "--core-memory", "40KiB")
+    assert code in (0, 3), error
+    largest = max(s["storage"] for s in json.loads((out / "pipeline-report.json").read_text())["stages"])
+    assert 16 < largest <= 40 * 1024
+    for words in (
+        ("verify", out / "placement"),
+        ("gap", out / "placement", "-t", "1", "-o", tmp_path / "gap"),
+    ):
+        code, text, error = call(*words)
+        assert code == 0 and "FAILED" not in text, error
+    assert call("verify", tmp_path / "gap")[0] == 0

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmsolve.cli import compiling
 from nmsolve.model import clock
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.generators import generate_file
@@ -117,3 +120,23 @@ def test_kernels_without_arrays_count_alike(monkeypatch: pytest.MonkeyPatch, tmp
     stood = clock.stood()
     assert plain(lambda x: x * 2.0 + 1.0)(2.0) == 5.0
     assert clock.stood() > stood
+
+
+def test_a_person_is_told_what_a_command_waits_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, from a second on, by the table of progress while there is one; nothing of what is over sooner."""
+    monkeypatch.setattr(compiling, "LONG", 0.3)
+    monkeypatch.setattr(compiling, "AGAIN", 60.0)
+    told: list[str] = []
+    for seconds, tellers in ((0.0, ()), (1.0, ()), (1.0, (told.append,))):
+        with compiling.telling(), ExitStack() as added:
+            for teller in tellers:
+                added.enter_context(compiling.told_by(teller))
+            clock.hold()
+            time.sleep(seconds)
+            clock.go_on()
+    out, error = capfd.readouterr()
+    assert not out and re.fullmatch(r"compiling kernels, once: [01] s so far\n", error)
+    assert len(told) == 1 and told[0].startswith("compiling kernels, once: ")
+    assert not clock.watchers or all(watcher.__name__ != "begin" for watcher in clock.watchers)

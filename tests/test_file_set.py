@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from nmsolve.cli import assign, map_answer, pareto, pipeline, schedule
+from nmsolve.cli.answer import OF_RUNS
 from nmsolve.model import file_set as module
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set, require_one_run, settle
@@ -185,3 +187,24 @@ def test_readers_never_see_a_mix(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     require_one_run(tmp_path, ("a.json", "b.json"))
+
+
+def test_files_of_other_kinds_vanish_if_a_run_has_signed_them(tmp_path: Path) -> None:
+    """A page, a picture, JSON and its lines; what somebody else has put there under such a name stays."""
+    names = ("plan.json", "events.jsonl", "pareto.svg", "pipeline.html")
+    with file_set(tmp_path, names, "r1") as staged:
+        for name in names:
+            (staged / name).write_text("{}\n")
+    (tmp_path / "point-1.json").write_text('{"value": 1}\n')
+    (tmp_path / "route.html").write_text("<!-- a page of mine -->\n")
+    (tmp_path / "notes.txt").write_text("mine\n")
+    with file_set(tmp_path, NAMES, "r2", (*names, "point-*.json", "route.html")) as staged:
+        (staged / "a.json").write_text("{}\n")
+    assert {p.name for p in tmp_path.iterdir()} == {"a.json", "point-1.json", "route.html", "notes.txt"}
+
+
+def test_a_folder_of_runs_names_the_files_of_every_kind() -> None:
+    """So that nothing of an earlier run of another kind stays; programs and tables carry no signature."""
+    kinds = (map_answer, assign, pipeline, schedule, pareto)
+    unsigned = {"solution.sln", "schedule.csv", *(n for n in assign.FILES if n.startswith("programs/"))}
+    assert {name for kind in kinds for name in kind.FILES} - unsigned == set(OF_RUNS)

@@ -45,19 +45,18 @@ def test_graph_examples_load(tmp_path: Path) -> None:
 
 
 def test_constraint_and_mapping_examples_load(tmp_path: Path) -> None:
+    """The mapping is one of the first example, hashes included."""
     from nmsolve.model.graph import LogicGraph
 
     graph = LogicGraph.from_edges(5, [0], [1], ids=("in", "a", "b", "c", "d"))
     (tmp_path / "c.json").write_text(EXAMPLES[2])
     found = load_constraints(tmp_path / "c.json", graph, Machine("m", (2, 2), (2, 2)))
     assert [c.kind for c in found] == ["pin", "region", "forbid", "together", "apart"]
-    content = json.loads(EXAMPLES[3])
-    for key in ("graph", "machine"):
-        content[key]["hash"] = ""
-    (tmp_path / "m.json").write_text(json.dumps(content))
-    pair = LogicGraph.from_edges(2, [0], [1], ids=("in", "out"))
-    core = read_mapping(tmp_path / "m.json", pair, Machine("m", (1, 1), (2, 2)))
-    assert np.array_equal(core, [0, 3])
+    (tmp_path / "g.json").write_text(EXAMPLES[0])
+    (tmp_path / "m.json").write_text(EXAMPLES[3])
+    pair, machine = load_instance(tmp_path / "g.json")
+    assert machine is not None
+    assert np.array_equal(read_mapping(tmp_path / "m.json", pair, machine), [0, 3])
 
 
 def test_the_example_of_tasks_is_a_problem(tmp_path: Path) -> None:
@@ -90,6 +89,12 @@ def test_every_format_and_generator_is_described() -> None:
         row = next(line for line in TEXT.splitlines() if line.startswith(f"| `{kind}` |"))
         for p in generator.parameters:
             assert f"`{p.name}` ({p.default}): {p.text}" in row
+
+
+def test_the_machine_of_unlike_processors_is_a_file() -> None:
+    root = Path(__file__).parent.parent
+    text = (root / "examples" / "processors.toml").read_text()
+    assert f"```toml\n{text}```" in (root / "docs" / "processors.md").read_text()
 
 
 def test_the_first_example_of_the_readme_is_a_file_and_its_optimum_is_true() -> None:

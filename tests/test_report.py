@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nmsolve.cli.drawing import plain_labels
 from nmsolve.cli.html import populations, render_html, resource_table
 from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
 from nmsolve.cli.pictures import SHARE, core_use
@@ -243,3 +244,9 @@ def test_an_objective_that_ends_at_0_is_drawn(recwarn: pytest.WarningsRecorder) 
     )
     assert "<svg" in convergence(events, 1.0, "full")
     assert not recwarn.list
+
+
+def test_labels_of_small_figures_have_no_thousandths() -> None:
+    """``800m`` nodes are none."""
+    labels = plain_labels()
+    assert [labels(v) for v in (0, 0.8, 12, 1200, 3e6)] == ["0", "0.8", "12", "1.2k", "3M"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from routing_support import every_answer, mesh
 from test_cli_pipeline import cost_graph
 
+from nmsolve.cli.answer import write_models
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -152,3 +155,11 @@ def test_route_and_pipeline_write_what_they_solve(call: Any, tmp_path: Path) -> 
     )
     assert code == 2 and text.startswith("error: --write-model: no model is written: ") and "reward" in text
     assert not (tmp_path / "no").exists() and not list((tmp_path / "o").iterdir())
+
+
+def test_writing_models_costs_no_search_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither building nor writing them counts against a time limit."""
+    monkeypatch.setattr("nmsolve.solvers.search.write_model.write_model", lambda *_: time.sleep(0.3) or [])
+    before = clock.now()
+    write_models("mapping", lambda: time.sleep(0.3) or ("cpsat", "mip"), tmp_path)
+    assert clock.now() - before < 0.1

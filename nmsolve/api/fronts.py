@@ -32,7 +32,8 @@ from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.routing.problem import ROUTING_OBJECTIVES, RoutingProblem
+from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives
 from nmsolve.solvers.multi_objective import Front, objective_names, pareto_front
 from nmsolve.solvers.run import Options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import typer
 
 from nmsolve.cli.options import fraction
 from nmsolve.cli.progress import event_to_json
+from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle
 from nmsolve.model.files import write_atomic
@@ -63,6 +64,16 @@ def _require_writable(folder: Path) -> None:
         raise InputError("the folder cannot be written", str(folder), "a folder that can be written")
 
 
+#: Names of what runs of map, pipeline, assign, schedule, and fronts leave in their folders.
+OF_RUNS = (
+    "mapping.json", "plan.json", "assignment.json", "schedule.json", "report.json", "report.html", "pipeline-report.json",
+    "pipeline.html", "certificates.json", "events.jsonl", "better.json", "reference.json", "earlier.json", "processors.json",
+    "cores.json", "routes.json", "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json",
+    "route.html", "trace.json", "pareto.json", "pareto-certificates.json", "pareto.svg", "pareto.html", "point-*.json",
+    "placement/*.json", "placement/*.jsonl", "placement/report.html",
+)  # fmt: skip
+
+
 class Answer:
     """The files of one run in a folder, written twice: what was found, then with checks and pictures.
 
@@ -74,15 +85,19 @@ class Answer:
     out : an existing folder
     names : patterns of the names that files of such an answer may have; those of an earlier run vanish with the first go
     run : id of the run; a new one if not given
+    alone : the folder is this run's: what runs of other kinds have left there vanishes, too
     """
 
-    def __init__(self, out: Path, names: Sequence[str], run: str | None = None) -> None:
+    def __init__(
+        self, out: Path, names: Sequence[str], run: str | None = None, *, alone: bool = False
+    ) -> None:
         self._out, self._names, self._run = out, names, run or new_run()
+        self._others = OF_RUNS if alone else ()
 
     @contextmanager
     def found(self) -> Iterator[Path]:
         """The first go: a folder to write into."""
-        with file_set(self._out, self._names, self._run) as folder:
+        with file_set(self._out, self._names, self._run, self._others) as folder:
             yield folder
 
     @contextmanager
@@ -124,12 +139,19 @@ def say_infeasible(what: str, result: Result[Any], command: str = "") -> None:
         print(f"no {what}{hint(command)}", file=sys.stderr)
 
 
-def write_models(name: str, twins: tuple[Any, Any], folder: Path) -> None:
-    """Write the exact models of ``--write-model``, and say where they are."""
+def write_models(name: str, make: Callable[[], tuple[Any, Any]], folder: Path) -> None:
+    """Write the exact models of ``--write-model``, which ``make`` builds, and say where they are. No time limit counts that.
+
+    Raises
+    ------
+    InputError : the problem cannot be stated exactly, or the folder cannot be written
+    """
     from nmsolve.solvers.search.write_model import write_model
 
-    for path in write_model(name, *twins, folder):
+    began = clock.now()
+    for path in write_model(name, *make(), folder):
         print(f"wrote {path}", file=sys.stderr)
+    clock.skip(clock.now() - began)
 
 
 def as_json(report: msgspec.Struct) -> bytes:

@@ -84,7 +84,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     if o.write_model is not None:
         from nmsolve.solvers.assignment.exact import models
 
-        write_models("assign", models(given.operators), o.write_model)
+        write_models("assign", lambda: models(given.operators), o.write_model)
     with Patience(clock.end(limit)) as patience:
         if front is not None:
             return _assign_front(o, front, given, inputs, first, patience)
@@ -222,7 +222,7 @@ def write_assign(
     from nmsolve.solvers.assignment.recheck import RECHECKS
     from nmsolve.solvers.mapping.certificates import certificates_text
 
-    problem, answer = given.problem, Answer(o.out, FILES, run)
+    problem, answer = given.problem, Answer(o.out, FILES, run, alone=True)
     solution = result.solution
     with answer.found() as folder:
         if solution is not None:

@@ -188,7 +188,7 @@ def _route_claims(
     from nmsolve.hw.turns import turn_set
     from nmsolve.model.routing.files import read_flow_routes
     from nmsolve.model.routing.flows import flows_of
-    from nmsolve.model.routing.problem import ROUTING_OBJECTIVES
+    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 
     file = read_flow_routes(path, loaded.machine)
     values = {}

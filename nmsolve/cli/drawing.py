@@ -154,11 +154,19 @@ def scaled(unit: str) -> tuple[float, Formatter]:
     """Return what figures are multiplied by, and the labels of their axis: ``1.2 ms`` for ``ps``; 12k where there is no unit."""
     from matplotlib.ticker import EngFormatter
 
-    return (1e-12, EngFormatter(unit=unit[1:])) if unit in SCALES else (1.0, EngFormatter(sep=""))
+    return (1e-12, EngFormatter(unit=unit[1:])) if unit in SCALES else (1.0, plain_labels())
+
+
+def plain_labels() -> Formatter:
+    """Return labels of figures without a unit: 12k and 3M, but 0.8 and not 800m."""
+    from matplotlib.ticker import EngFormatter, FuncFormatter
+
+    large = EngFormatter(sep="")
+    return FuncFormatter(lambda value, _: large(value) if abs(value) >= 1000 else f"{value:g}")
 
 
 def amounts(top: float) -> Formatter:
     """Return labels of an axis or colour bar up to ``top``: 12k and 3M for large amounts, plain figures else."""
-    from matplotlib.ticker import EngFormatter, ScalarFormatter
+    from matplotlib.ticker import ScalarFormatter
 
-    return EngFormatter(sep="") if top >= 1000 else ScalarFormatter()
+    return plain_labels() if top >= 1000 else ScalarFormatter()

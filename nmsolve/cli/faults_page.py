@@ -72,7 +72,7 @@ def critical_links(machine: Machine, stuck: dict[tuple[int, int], int], fatal: s
     lines = LineCollection(list(ends), cmap="viridis_r", linewidths=width)
     lines.set_array(np.where(value > 0, value, np.nan))
     lines.set_clim(0, max(1.0, float(value.max(initial=0.0))))
-    lines.get_cmap().set_bad(EMPTY)
+    lines.set_cmap(lines.get_cmap().with_extremes(bad=EMPTY))
     ax.add_collection(lines)
     red = [k for k, pair in enumerate(pairs) if pair in fatal]
     if red:

@@ -45,6 +45,7 @@ class Inputs(msgspec.Struct, frozen=True):
     machine: str | None = None
     chips: str | None = None
     constraints: str | None = None
+    core_memory: Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None = None
     node_limit: Annotated[int, msgspec.Meta(le=2**62)] | None = None
     prohibit_turns: str | None = None
     route: str | None = None
@@ -205,6 +206,8 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
     loaded, board = instance(
         graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied
     )
+    if inputs.core_memory is not None:
+        board = board.holding("bytes", inputs.core_memory)
     core = read_any_mapping(path, loaded, board, o.placement)
     return Loaded(folder, loaded, board, core, report, inputs, content is not None)
 

@@ -16,6 +16,9 @@ import typer.core
 
 from nmsolve import __version__
 from nmsolve.cli import commands, schedule_options, train_options
+from nmsolve.cli.compiling import telling
+from nmsolve.cli.completion import add_completion
+from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
@@ -42,7 +45,7 @@ class _Commands(typer.core.TyperGroup):
         )
 
 
-app = typer.Typer(
+app = App(
     name="nmsolve",
     cls=_Commands,
     no_args_is_help=True,
@@ -89,6 +92,8 @@ def from_options(options: type, run: str) -> Callable[..., None]:
     hints = get_type_hints(options, include_extras=True)
     signature = inspect.signature(options)
     parameters = [p.replace(annotation=hints[name]) for name, p in signature.parameters.items()]
+    for p in parameters:
+        add_completion(p.annotation, p.name)
     command.__doc__ = options.__doc__
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -141,7 +146,7 @@ def main() -> None:
         os.environ.setdefault(
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
-    with harmless_output() as out, _listening(), _own_time_limit():
+    with harmless_output() as out, _listening(), _own_time_limit(), telling():
         try:
             _require_text(sys.argv[1:])
             _require_memory(sys.argv[1:])

@@ -52,7 +52,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     if o.write_model is not None:
         from nmsolve.solvers.mapping.models import models
 
-        write_models("mapping", models(problem, free_routes=o.route == "joint"), o.write_model)
+        write_models("mapping", lambda: models(problem, free_routes=o.route == "joint"), o.write_model)
     with Patience(clock.end(limit)) as patience:
         time = clock.of_command()
         run = Run(o, problem, start, search_time(limit), how, patience, time, Terminal(o.json), known)

@@ -74,7 +74,7 @@ def write_answer(
     from nmsolve.hw.verify import STAGES
     from nmsolve.model.host.memory import own_peak
 
-    answer, mapped = Answer(out, FILES, run), beside.mapped
+    answer, mapped = Answer(out, FILES, run, alone=True), beside.mapped
     routing = None if mapped is None else mapped.part
     left = [] if result.core is None else [*STAGES, *([] if mapped is None else [ROUTES])]
     with answer.found() as folder:

@@ -146,7 +146,7 @@ def write_front(
         "dominated": [{"values": _values(front, p)} for p in front.dominated],
         "inputs": inputs,
     }
-    answer = Answer(out, FILES)
+    answer = Answer(out, FILES, alone=kind.command != "route")
     with answer.found() as folder:
         for row, point in zip(rows, front.points, strict=True):
             kind.write(folder / row[kind.key], point.solution)

@@ -19,6 +19,7 @@ from nmsolve.cli.drawing import (
     draw_board,
     new_figure,
     new_panels,
+    plain_labels,
     scaled,
 )
 from nmsolve.model.bound import Event
@@ -187,8 +188,6 @@ def resource_use(
     limits : R limits, of every core (cores,) where they are unlike, None where unlimited
     usable : (cores,) the cores to show
     """
-    from matplotlib.ticker import EngFormatter
-
     count = max(1, len(names))
     figure, axes = new_panels(7.2, 1.0 + 1.5 * count, count, 1)
     for i, name in enumerate(names):
@@ -210,7 +209,7 @@ def resource_use(
                         color=PALETTE[1], fontsize=8)  # fmt: skip
             ax.set_ylim(0, max(limit, int(values[0]) if len(values) else 0) * 1.2)
         ax.set(xlim=(0, len(values)), ylabel=name)
-        ax.yaxis.set_major_formatter(EngFormatter(sep=""))
+        ax.yaxis.set_major_formatter(plain_labels())
     axes[-1].set_xlabel("cores, fullest first")
     return figure, "resource use per core"
 

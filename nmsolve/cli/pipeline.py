@@ -66,7 +66,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
         from nmsolve.solvers.pipeline.exact import models
 
         with explained("pipeline"):
-            write_models("pipeline", models(given.problem), o.write_model)
+            write_models("pipeline", lambda: models(given.problem), o.write_model)
     if names is not None:
         return _pipeline_front(o, names, given.problem, first)
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)
@@ -188,7 +188,7 @@ def write_pipeline(
     from nmsolve.model.files import write_atomic
     from nmsolve.model.pipeline.files import read_plan, write_plan
 
-    inputs, answer = msgspec.to_builtins(stated_inputs(o)), Answer(o.out, FILES, run)
+    inputs, answer = msgspec.to_builtins(stated_inputs(o)), Answer(o.out, FILES, run, alone=True)
     with answer.found() as folder:
         if result.solution is not None:
             write_plan(folder / PLAN, given.problem, result.solution)

@@ -34,21 +34,24 @@ def place_tiles(
     ------
     DoesNotFitError : a tile needs more than a core of the machine holds
     """
-    from nmsolve.hw.pipeline.to_graph import tile_graph
+    from nmsolve.hw.pipeline.to_graph import RESOURCE, tile_graph
     from nmsolve.model.formats import save_graph
     from nmsolve.model.mapping.fit import require_fit
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.mapping.api import solve
 
     assert given.machine is not None
+    machine, memory = given.machine, opt.size_in_bytes(o.core_memory, "--core-memory")
+    if memory is not None:
+        machine = machine.holding(RESOURCE, memory)
     folder = o.out / FOLDER
     prepare_folder(folder)
     graph = tile_graph(given.problem, plan, given.whole)
     save_graph(graph, folder / GRAPH)
     objective = "multicast-hops" if graph.multicast.any() else "hops"
-    problem = MappingProblem(graph, given.machine, objective, (), node_limit=1)
+    problem = MappingProblem(graph, machine, objective, (), node_limit=1)
     require_fit(problem)
-    print(f"\nplacing {graph.n:,} tiles on {given.machine.name}", file=sys.stderr)
+    print(f"\nplacing {graph.n:,} tiles on {machine.name}", file=sys.stderr)
     seconds = max(LEAST, until - clock.now())
     with watching(o.json) as observers:
         result = solve(
@@ -66,6 +69,7 @@ def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, objec
         "graph": opt.whole(folder / GRAPH),
         "machine": opt.machine(o.machine),
         "chips": o.chips,
+        "core_memory": opt.size_in_bytes(o.core_memory, "--core-memory"),
         "node_limit": 1,
         "time_limit": seconds,
     }

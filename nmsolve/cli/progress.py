@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from nmsolve.cli.compiling import told_by
 from nmsolve.model import clock
 from nmsolve.model.bound import Event, gap
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
-#: Seconds of compiling kernels from which on a person is told.
-LONG = 1.0
 #: How figures are written: steps of a thousand from the unit of the objective.
 SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
 #: Digits of a figure in the table, so that small steps show.
@@ -78,7 +76,6 @@ class ProgressTable:
         self._state: Standing = NOTHING
         self._pending = ""
         self._header = False
-        self._before, self._tell_at = clock.stood(), LONG
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
@@ -99,8 +96,6 @@ class ProgressTable:
             elif event.kind == "bound":
                 self._state = (objective, event.bound, event.engine)
                 self._news("+", event.seconds)
-            elif event.kind == "end":
-                self._tell_at = math.inf  # how much was compiled has been told
             elif event.kind in ("note", "error"):
                 self._print_header()
                 print(f"{event.seconds:8.1f}s  ! {event.engine}: {event.text}", file=self._stream, flush=True)
@@ -132,7 +127,6 @@ class ProgressTable:
     def _beat(self) -> None:
         while not self._stop.wait(0.25):
             with self._lock:
-                self._tell_compiling()
                 now = self._now()
                 quiet = now - max(
                     self._last_line, 0.0
@@ -140,17 +134,11 @@ class ProgressTable:
                 if (self._pending and now - self._last_line >= QUIET) or quiet >= HEARTBEAT:
                     self._line(self._pending, now)
 
-    def _tell_compiling(self) -> None:
-        """Say what keeps the search waiting."""
-        seconds = clock.stood() - self._before
-        if clock.stands() and seconds >= self._tell_at:
-            self._tell_at = seconds + HEARTBEAT
+    def tell(self, text: str) -> None:
+        """Print what keeps the search waiting."""
+        with self._lock:
             self._print_header()
-            print(
-                f"{self._now():8.1f}s  ! compiling kernels, once: {seconds:.0f} s so far",
-                file=self._stream,
-                flush=True,
-            )
+            print(f"{self._now():8.1f}s  ! {text}", file=self._stream, flush=True)
 
     def _now(self) -> float:
         return clock.now() - self._started + self._offset
@@ -182,7 +170,8 @@ def watching(as_json: bool, units: Sequence[str] = ()) -> Iterator[list[Observer
     """
     table = ProgressTable(sys.stderr, units)
     try:
-        yield [table, JsonLines(sys.stdout)] if as_json else [table]
+        with told_by(table.tell):
+            yield [table, JsonLines(sys.stdout)] if as_json else [table]
     finally:
         table.close()
 

@@ -32,7 +32,7 @@ from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.model.bound import Result, gap
 from nmsolve.model.errors import InputError
-from nmsolve.model.routing.problem import ROUTING_OBJECTIVES
+from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.solvers.multi_objective import objective_names
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
         from nmsolve.solvers.routing.exact import models
 
         with explained("route"):
-            write_models("routes", models(problem), o.write_model)
+            write_models("routes", lambda: models(problem), o.write_model)
     if names is not None:
         return _route_front(o, names, loaded, problem)
     with Patience(clock.end(limit)) as patience:

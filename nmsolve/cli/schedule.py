@@ -89,7 +89,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     if o.write_model is not None:
         from nmsolve.solvers.schedule.exact import models
 
-        write_models("schedule", models(given.problem), o.write_model)
+        write_models("schedule", lambda: models(given.problem), o.write_model)
     with Patience(clock.end(limit)) as patience:
         if front is not None:
             return _front(o, front, given, inputs, first, patience)
@@ -178,6 +178,11 @@ def _front(
     return run_front(o, kind, objectives, names, limit, patience, msgspec.to_builtins(inputs))
 
 
+def _alone(o: ScheduleOptions) -> bool:
+    """Return False if a plan that this schedule comes from lies in the output folder."""
+    return all(folder.resolve() != o.out.resolve() for folder in o.from_ or ())
+
+
 def write_run(
     o: ScheduleOptions, given: Given, result: Result[Schedule], inputs: ScheduleInputs, patience: Patience, run: str,
     earlier: Sequence[Stage] = (), better: Schedule | None = None,
@@ -193,7 +198,7 @@ def write_run(
     from nmsolve.solvers.mapping.certificates import certificates_text
     from nmsolve.solvers.schedule.recheck import FREE
 
-    problem, answer, solution = given.problem, Answer(o.out, FILES, run), result.solution
+    problem, answer, solution = given.problem, Answer(o.out, FILES, run, alone=_alone(o)), result.solution
     seen = None if solution is None else walked(problem, solution)
     with answer.found() as folder:
         if solution is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -43,7 +44,9 @@ def new_run() -> str:
 
 
 @contextmanager
-def file_set(folder: Path, owned: Sequence[str], run: str | None = None) -> Iterator[Path]:
+def file_set(
+    folder: Path, owned: Sequence[str], run: str | None = None, others: Sequence[str] = ()
+) -> Iterator[Path]:
     """A folder to write files into; at the end of the block they become ``folder``'s, or vanish if the block fails.
 
     Every file gets the run's id: JSON objects a key ``run``, JSON lines a first line, pages and pictures a comment.
@@ -53,6 +56,7 @@ def file_set(folder: Path, owned: Sequence[str], run: str | None = None) -> Iter
     folder : an existing folder
     owned : patterns of the names that such a set may have; files that match and are not in the new set are removed with the swap
     run : id of the run (:func:`new_run`); a new one if not given
+    others : patterns of names of other sets that this one takes the place of: such files are removed if a run has signed them
 
     Raises
     ------
@@ -69,7 +73,7 @@ def file_set(folder: Path, owned: Sequence[str], run: str | None = None) -> Iter
     try:
         yield staged
         try:
-            _complete(folder, staged, owned, run or new_run())
+            _complete(folder, staged, owned, run or new_run(), others)
         except OSError as error:
             raise _unwritable(folder, error) from None
     finally:
@@ -115,7 +119,7 @@ class _Run(msgspec.Struct):
     run: str = ""
 
 
-def _complete(folder: Path, staged: Path, owned: Sequence[str], run: str) -> None:
+def _complete(folder: Path, staged: Path, owned: Sequence[str], run: str, others: Sequence[str]) -> None:
     """Sign the files, make the set count, and move it."""
     for path in _files(staged):
         if (folder / path.name).is_dir():
@@ -125,6 +129,12 @@ def _complete(folder: Path, staged: Path, owned: Sequence[str], run: str) -> Non
         _settle(folder)  # another run may have died here meanwhile
         earlier = {
             str(p.relative_to(folder)) for pattern in owned for p in folder.glob(pattern) if p.is_file()
+        }
+        earlier |= {
+            str(p.relative_to(folder))
+            for pattern in others
+            for p in folder.glob(pattern)
+            if p.is_file() and _signed(p)
         }
         write_atomic(staged / _REMOVED, json.dumps(sorted(earlier - {p.name for p in _files(staged)})))
         flush_folder(staged)
@@ -189,6 +199,17 @@ def _sign(path: Path, run: str) -> None:
             file.write((_COMMENT[path.suffix] % run + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
+
+
+def _signed(path: Path) -> bool:
+    """Return True if :func:`_sign` wrote a run's id into the file."""
+    with path.open("rb") as file:
+        if path.suffix in (".json", ".jsonl"):
+            return re.match(rb'{("type": "run", )?"run": "', file.read(64)) is not None
+        comment = _COMMENT.get(path.suffix, "")
+        file.seek(max(0, path.stat().st_size - 200))
+        end = file.read().decode("utf-8", "replace")
+    return bool(comment) and re.search(re.escape(comment).replace("%s", r"\w+"), end) is not None
 
 
 def _sweep(folder: Path) -> None:

@@ -149,6 +149,10 @@ class Machine:
         out[list(self.faulty_cores + self.taken_cores)] = False
         return out
 
+    def holding(self, resource: str, amount: int) -> Machine:
+        """Return this machine with another capacity of every core, e.g. the memory that a plan was made for."""
+        return replace(self, capacity={**self.capacity, resource: amount})
+
     def limits(self, resource: str) -> IntArray:
         """Return (size,) int64: what every core still holds of a resource that ``capacity`` names, usable or not."""
         own = self.core_capacity.get(resource)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -123,14 +124,24 @@ def _files(source: Source, path: Path, only: str | None, options: Mapping[str, A
     is_instance = source.table.is_instance
     one = path.is_file() or is_instance(path)
     folder = path.resolve().parent if one else path
-    beside = [path] if one else [p for p in sorted(path.iterdir()) if p.name != BEST_KNOWN and is_instance(p)]
-    files = _by_name(beside)
+    beside = [path] if one else [p for p in sorted(path.iterdir()) if p.name != BEST_KNOWN]
+    others = [] if one else [p.name for p in beside if not is_instance(p)]
+    files = _by_name([p for p in beside if p.name not in others])
     known = _best_known(folder / BEST_KNOWN) if (folder / BEST_KNOWN).exists() else {}
     file = next(iter(source.table.parameters))
-    return [
-        _instance(source, name, {file: files[name].resolve(), **options}, known.get(name))
-        for name in _chosen(list(files), only, str(path))
-    ]
+    out = []
+    for name in _chosen(list(files), only, str(path)):
+        try:
+            out.append(_instance(source, name, {file: files[name].resolve(), **options}, known.get(name)))
+        except InputError as error:
+            if one or not error.where.startswith(str(files[name].resolve())):
+                raise  # it is asked for, or can be read but not be stated with these options
+            print(f"note: skipped: {error}", file=sys.stderr)
+    if others:
+        print(f"note: skipped, by their names: {', '.join(others)}", file=sys.stderr)
+    if not out:
+        raise InputError("no instances", str(path), "files of this problem")
+    return out
 
 
 def _by_name(paths: Sequence[Path]) -> dict[str, Path]:

@@ -13,11 +13,10 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import BoolArray, IntArray
 
-#: What can be minimised, in order: largest link load, sum of link loads, prohibited turns, M1's reward (negated).
-ROUTING_OBJECTIVES = ("max-link", "total-link", "turns", "reward")
 #: Who decides the next link in a router: the flow, the core it comes from, or the core it goes to.
 FORMS = ("flow", "source", "destination")
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nmsolve.model.engine import Engine
-from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.solvers.search.entries import Entry, plug_ins, steps_for
 from nmsolve.solvers.search.portfolio import Step
+
+if TYPE_CHECKING:  # names of engines must be cheap to have: a shell asks for them
+    from nmsolve.model.routing.stage import RoutingStage
 
 #: With up to this many flows the exact model often proves what it finds in less time than large neighbourhoods need, which
 #: then come after all others.

@@ -1,0 +1,85 @@
+"""What a shell offers to complete: presets, objectives, engines, generators. Each asks its table when a key is pressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+
+#: Where the names of objectives are, by command; of other commands they are those of mappings.
+_OBJECTIVES = {
+    "route": "model.routing.objectives:ROUTING_OBJECTIVES",
+    "pipeline": "model.pipeline.objectives:PIPELINE_OBJECTIVES",
+    "assign": "model.assignment.problem:OBJECTIVES",
+    "schedule": "model.schedule.problem:OBJECTIVES",
+}
+#: Where the engines are, by command; ``gap``, ``resume`` and ``bench`` take those of every problem.
+_ENGINES = {
+    "map": "mapping", "route": "routing", "pipeline": "pipeline", "assign": "assignment", "schedule": "schedule",
+}  # fmt: skip
+
+
+def add_completion(hint: Any, name: str) -> None:
+    """Give a parameter of a command, annotated like this, what completes it."""
+    for info in get_args(hint)[1:]:
+        info.autocompletion = COMPLETED.get(name)
+
+
+def _table(path: str) -> Iterable[str]:
+    """Return the names in ``module:table`` below ``nmsolve``."""
+    module, table = path.split(":")
+    names: Iterable[str] = getattr(import_module(f"nmsolve.{module}"), table)
+    return names
+
+
+def _last(names: Iterable[str], incomplete: str, separators: str = ",") -> list[str]:
+    """Return what completes the last part of a list that is being written."""
+    start = 1 + max(incomplete.rfind(s) for s in separators)
+    return [incomplete[:start] + name for name in names if name.startswith(incomplete[start:])]
+
+
+def _files(incomplete: str, ending: str) -> Iterator[str]:
+    """Return folders and files of one kind."""
+    for path in sorted(Path().glob(f"{incomplete}*") if not incomplete.startswith("/") else ()):
+        if path.is_dir() or path.suffix == ending:
+            yield f"{path}/" if path.is_dir() else str(path)
+
+
+def machines(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return presets, and files of machines."""
+    from nmsolve.hw.assignment.machine_file import processor_presets
+    from nmsolve.hw.machines import list_presets
+
+    presets = processor_presets() if ctx.info_name in ("assign", "explain assign") else list_presets()
+    return [name for name in presets if name.startswith(incomplete)] + list(_files(incomplete, ".toml"))
+
+
+def objectives(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return objectives of the command's problem; several may stand in a row."""
+    return _last(
+        _table(_OBJECTIVES.get(ctx.info_name or "", "model.mapping.objectives:OBJECTIVES")), incomplete
+    )
+
+
+def engines(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return engines of the command's problem; several may stand in a row."""
+    problems = [_ENGINES[ctx.info_name]] if ctx.info_name in _ENGINES else list(_ENGINES.values())
+    tables = [_table(f"solvers.{problem}.registry:REGISTRY") for problem in problems]
+    return _last(["auto", *(name for table in tables for name in table)], incomplete, ",+")
+
+
+def generators(incomplete: str) -> list[str]:
+    """Return kinds of networks to generate."""
+    from nmsolve.model.generators import GENERATORS
+
+    return [name for name in (*GENERATORS, "tasks", "list") if name.startswith(incomplete)]
+
+
+#: What completes a parameter, by its name.
+COMPLETED = {
+    "machine": machines, "objective": objectives, "pareto": objectives, "engines": engines, "methods": engines,
+    "kind": generators,
+}  # fmt: skip

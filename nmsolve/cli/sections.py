@@ -1,0 +1,55 @@
+"""A long ``--help`` in sections: which option stands under which heading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+import typer.core
+
+#: Names of options by heading. What is in none stands under the first one.
+SECTIONS = {
+    "Input": "graph machine chips placement constraints balance occupied prohibit_turns bind strict library cores core_memory "
+    "from_ frames",
+    "What is wanted": "objective weights at_most pareto points route turns form table_limit detour channels stages exact_stages "
+    "use_all overlap split migration_budget batches place run noise runs reschedule from_run",
+    "Time and search": "time_limit gap seed workers engines allocate warm_start resume memory_of memory scratch mip_solver",
+    "Output": "write_model write_onnx trace csv out json help",
+}
+#: Commands with sections.
+LONG = ("map", "route", "pipeline", "assign", "schedule")
+
+_HEADING = {name: heading for heading, names in SECTIONS.items() for name in names.split()}
+
+
+class _Command(typer.core.TyperCommand):
+    """Its options in sections if it is a long one."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options."""
+        if self.name not in LONG:
+            return super().format_options(ctx, formatter)
+        sections: dict[str, list[tuple[str, str]]] = {
+            "Arguments": [],
+            **{heading: [] for heading in SECTIONS},
+        }
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                argument = parameter.param_type_name == "argument"
+                heading = (
+                    "Arguments" if argument else _HEADING.get(parameter.name or "", next(iter(SECTIONS)))
+                )
+                sections[heading].append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class App(typer.Typer):
+    """An application whose commands are these."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        """Return what adds a command."""
+        return super().command(name, **{"cls": _Command, **settings})
