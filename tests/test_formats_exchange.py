@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_support import run_here
 from formats_support import adjacency, nets, put, refused, rich_graph
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.formats import load_graph, load_instance, save_graph
 from nmsolve.model.graph import LogicGraph
 
@@ -33,6 +34,30 @@ def test_metis_isolated_vertices_are_empty_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "line", "weights"),
+    [
+        ("4 1\n0\n3\n2\n0\n", "g.graph:2: vertex 1 has neighbour 0; taken as isolated, as are 1 others", [1]),
+        ("3 1 1\n0\n3 7\n2 7\n", "g.graph:2: vertex 1 has neighbour 0", [7]),
+        ("3 1 010\n5 0\n5 3\n5 2\n", "g.graph:2: vertex 1 has neighbour 0", [1]),
+        ("2 2\n2\n1\n", "g.graph:1: the header promises 2 edges, the lines hold 1; the lines count", [1]),
+        ("3 1\n2\n1 3\n2\n", "g.graph:1: the header promises 1 edges, the lines hold 2", [1, 1]),
+    ],
+)
+def test_metis_that_can_mean_only_one_thing_is_read_with_a_warning(
+    tmp_path: Path, text: str, line: str, weights: list[int]
+) -> None:
+    path = put(tmp_path, "g.graph", text)
+    with pytest.warns(InputWarning) as told:
+        graph = load_graph(path)
+    assert len(told) == 1 and line in str(told[0].message)
+    assert graph.n == int(text[0]) and graph.weights.tolist() == weights
+    here = run_here("info", path)
+    assert here.stderr.count("warning: ") == 1 and line in here.stderr
+    strict = run_here("info", path, "--strict", code=2)
+    assert strict.stderr.startswith("error: ") and line in strict.stderr
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "g.graph:1: the header has 0 numbers"),
@@ -47,13 +72,13 @@ def test_metis_isolated_vertices_are_empty_lines(tmp_path: Path) -> None:
         ("2 1\n2\n99999999999999999999999\n", "g.graph:3: found '9999"),
         ("4 3\n2 3 4\n1\n", "g.graph:3: the file ends after 2 of 4 vertices"),
         ("% c\n3 2\n2 3\n1\n4\n", "g.graph:5: vertex 3 has neighbour 4"),
-        ("3 2\n2 3\n1\n0\n", "vertex 3 has neighbour 0"),
+        ("3 2\n2 3\n1\n0 0\n", "the lines hold 2.5"),
         ("3 2\n2 3\n1\n2\n", "g.graph:2: vertex 1 lists neighbour 3, but not the other way round"),
         ("2 1 1\n2 5\n1 6\n", "g.graph:2: edge 1-2 has weight 5 at one end and 6 at the other"),
         ("2 1 1\n2 5 1\n1 5\n", "g.graph:2: vertex 1 has 3 numbers"),
         ("2 2\n2 2\n1 1\n", "edge 1-2 is listed twice"),
         ("2 1\n1\n2\n", "vertex 1 has an edge to itself"),
-        ("2 2\n2\n1\n", "promises 2 edges, the lines hold 1"),
+        ("4 3\n2\n1\n\n\n\n\n\n\n", "promises 3 edges, the lines hold 1"),
         ("2 1\n2\n1\n3\n", "g.graph:4: there is a line after the last vertex"),
         (b"2 1\n2\x00\n1\n", "g.graph:2"),
         (b"\x7fELF\x00\x01", "g.graph:1: found"),

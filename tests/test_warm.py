@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+import numba as nb
 import numpy as np
 import pytest
 from command_support import run_here
@@ -16,7 +17,7 @@ from numba.core.event import RecordingListener, install_listener
 import nmsolve
 from nmsolve.model.basic_kernels import RUN, stable_order
 from nmsolve.model.compiled import kernel
-from nmsolve.solvers.warm.kernels import missing_kernels
+from nmsolve.solvers.warm.kernels import missing_kernels, until_compiled
 from nmsolve.solvers.warm.run import warm_one
 from nmsolve.solvers.warm.stale import stale_kernels
 
@@ -47,6 +48,22 @@ def test_work_compiles_all_kernels_of_its_modules(work: str) -> None:
 
     assert not missing() or warm_one(work)
     assert missing() == []
+
+
+def test_a_run_is_repeated_until_it_compiles_nothing() -> None:
+    """A phase that is only reached in the third run has its kernel compiled, and a fourth run finds nothing to do."""
+    reached = []
+
+    def kernel(k: int):
+        return nb.njit(lambda x: x + k)
+
+    def run() -> None:
+        reached.append(len(reached))
+        if reached[-1] < 3:
+            kernel(reached[-1])(np.int64(1))
+
+    until_compiled(run)
+    assert reached == [0, 1, 2, 3]
 
 
 def test_kernels_older_than_what_they_call_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

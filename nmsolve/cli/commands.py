@@ -32,7 +32,7 @@ Graph = A[Path, Argument(help="Graph: .json, .graph, .hgr, .mtx, .dat, .npz, .nm
 Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nmz, ...), a model (.onnx) or networks that share "
                             "units (tasks.json, .sm, .rcp, .fjs, ...).")]
 Bind = A[str | None, Option(help="ONNX: values of the symbols in input shapes, e.g. batch=8,seq=128.")]
-Strict = A[bool, Option("--strict", help="ONNX: refuse unknown operators.")]
+Strict = A[bool, Option("--strict", help="Refuse what would be read with a warning; of ONNX models unknown operators.")]
 Library = A[Path | None, Option(help="Assignments: function library with measured times (`nmsolve profile` fills it).")]
 Machine = A[str | None, Option("--machine", "-m", help="Preset (see `nmsolve hw list`), mesh:RxC[,chips] or a machine.toml. "
                                "[default: the machine that the graph file names]")]
@@ -95,6 +95,7 @@ class MapOptions:
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. hops,max-link, instead of one mapping.")] = None
     points: Points = 8
     occupied: Occupied = None
+    strict: Strict = False
     out: Out = Path("nmsolve-out")
     json: Json = False
 
@@ -426,6 +427,7 @@ class ConvertOptions:
 
     source: Graph
     target: A[Path, Argument(help="File to write; its extension decides the format.")]
+    strict: Strict = False
 
 
 @dataclass(frozen=True)

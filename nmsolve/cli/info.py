@@ -41,8 +41,8 @@ def run_info(o: InfoOptions) -> int:
     from nmsolve.model.graph import READERS
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
-    if o.bind is not None or o.strict:
-        raise InputError("--bind and --strict are for ONNX models", str(path), "a .onnx file")
+    if o.bind is not None:
+        raise InputError("--bind is for ONNX models", str(path), "a .onnx file")
     graph = load_within(path, size_in_bytes(o.memory))
     machine = implied_machine(graph, str(path))
     traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))

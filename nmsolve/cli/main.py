@@ -6,6 +6,7 @@ import inspect
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -21,7 +22,7 @@ from nmsolve.cli.completion import add_completion
 from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
-from nmsolve.model.errors import InputError, NmsolveError
+from nmsolve.model.errors import InputError, InputWarning, NmsolveError
 from nmsolve.model.host.memory import address_space
 from nmsolve.model.host.processes import ASKING
 
@@ -87,7 +88,9 @@ def from_options(options: type, run: str) -> Callable[..., None]:
 
     def command(**given: Any) -> None:
         body = getattr(import_module(f"nmsolve.cli.{module}"), function)
-        raise typer.Exit(body(options(**given)))
+        asked = options(**given)
+        with _warnings(getattr(asked, "strict", False)):
+            raise typer.Exit(body(asked))
 
     hints = get_type_hints(options, include_extras=True)
     signature = inspect.signature(options)
@@ -176,6 +179,26 @@ def main() -> None:
                 print(f"error: {out.complaint}", file=sys.stderr)
                 sys.exit(1)
             raise
+
+
+@contextmanager
+def _warnings(strict: bool) -> Iterator[None]:
+    """Print each warning about a file in one line, or refuse the file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if strict else "always", InputWarning)
+        default = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, InputWarning):
+                print(f"warning: {message}", file=sys.stderr)
+            else:
+                default(message, category, *where, **more)
+
+        warnings.showwarning = show
+        try:
+            yield
+        except InputWarning as refused:
+            raise InputError(str(refused)) from None
 
 
 def _require_text(arguments: list[str]) -> None:

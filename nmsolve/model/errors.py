@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 
 class NmsolveError(Exception):
     """Root of every error nmsolve raises on purpose. ``str(error)`` is one line for a person."""
@@ -27,6 +29,18 @@ class InputError(NmsolveError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.where, self.expected)
+
+
+class InputWarning(UserWarning):
+    """A file is not quite as its format has it, but can mean only one thing, and was read so. ``--strict`` refuses it.
+
+    From Python: ``warnings.simplefilter("error", InputWarning)``.
+    """
+
+
+def doubtful(what: str, where: str, expected: str) -> None:
+    """Warn of what was read all the same (:class:`InputWarning`); arguments as of :class:`InputError`."""
+    warnings.warn(InputWarning(str(InputError(what, where, expected))), stacklevel=3)
 
 
 class DoesNotFitError(InputError):

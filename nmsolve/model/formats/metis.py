@@ -12,16 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.symmetric import each_edge_once
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
 
 def load(path: Path) -> LogicGraph:
     """Read a METIS graph into an undirected :class:`LogicGraph` (each edge stored once).
+
+    With an ``InputWarning`` it reads isolated vertices that are written as ``0`` and a header that is one edge off.
 
     Raises
     ------
@@ -33,8 +35,10 @@ def load(path: Path) -> LogicGraph:
     step = 2 if fmt[2] == "1" else 1
     start = _vertex_starts(lines, n, m, per_vertex, step)
     tokens = lines.tokens
-    entries = (np.diff(start) - per_vertex) // step
-    _check_entries(lines, start, per_vertex, step, entries, m)
+    zero = _written_as_zero(lines, start, per_vertex)
+    length = np.diff(start) - zero
+    entries = (length - per_vertex) // step
+    _check_entries(lines, length, per_vertex, step, entries, m)
     sizes = None
     resources: tuple[str, ...] = ("neurons",)
     if fmt[1] == "1":
@@ -45,6 +49,7 @@ def load(path: Path) -> LogicGraph:
     body[: start[0]] = False
     for i in range(per_vertex):
         body[start[:-1] + i] = False
+    body[start[:-1][zero] + per_vertex] = False
     flat = tokens[body].reshape(-1, step)
     indptr = np.concatenate([[0], np.cumsum(entries)])
     neighbour = flat[:, 0] - 1
@@ -113,11 +118,25 @@ def _vertex_starts(lines: IntegerLines, n: int, m: int, per_vertex: int, step: i
     return start
 
 
+def _written_as_zero(lines: IntegerLines, start: IntArray, per_vertex: int) -> BoolArray:
+    """Return (n,) which vertices have a single 0 in place of neighbours, as some writers have it; warn if there are any."""
+    alone = np.flatnonzero(np.diff(start) == per_vertex + 1)
+    zero = np.zeros(len(start) - 1, np.bool_)
+    zero[alone] = lines.tokens[start[alone] + per_vertex] == 0
+    if zero.any():
+        u = int(np.argmax(zero))
+        doubtful(
+            f"vertex {u + 1} has neighbour 0; taken as isolated, as are {int(zero.sum()) - 1} others",
+            lines.where(u + 1),
+            "an empty line for an isolated vertex",
+        )
+    return zero
+
+
 def _check_entries(
-    lines: IntegerLines, start: IntArray, per_vertex: int, step: int, entries: IntArray, m: int
+    lines: IntegerLines, length: IntArray, per_vertex: int, step: int, entries: IntArray, m: int
 ) -> None:
-    """Every line holds its weights and whole entries, and all lines together the promised edges."""
-    length = np.diff(start)
+    """Every line holds its weights and whole entries, and all lines together the promised edges, or one more or less."""
     broken = np.flatnonzero((length < per_vertex) | ((length - per_vertex) % step != 0))
     if len(broken):
         u = int(broken[0])
@@ -129,9 +148,10 @@ def _check_entries(
         )
     total = int(entries.sum())
     if total != 2 * m:
-        raise InputError(
-            f"the header promises {m} edges, the lines hold {total / 2:g}", lines.where(0), "equal numbers"
-        )
+        what = f"the header promises {m} edges, the lines hold {total / 2:g}"
+        if abs(total - 2 * m) != 2:
+            raise InputError(what, lines.where(0), "equal numbers")
+        doubtful(f"{what}; the lines count", lines.where(0), "equal numbers")
 
 
 def save(graph: LogicGraph, path: Path) -> None:

@@ -18,7 +18,7 @@ SECONDS = 2.0
 SEARCH, OPERATORS, UNITS = "list-schedule", 12, 3
 
 
-def warm_assignment() -> list[str]:
+def warm_assignment(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Solve a small network with every engine that takes networks, small programs by local search; returns what was done."""
     network = _network()
     work: dict[str, Callable[[], object]] = {
@@ -31,7 +31,7 @@ def warm_assignment() -> list[str]:
         for name in ("load", "makespan")
     }
     for run in work.values():
-        run()
+        until_compiled(run)
     return list(work)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -55,7 +56,7 @@ def stored(graph: LogicGraph, path: Path) -> StoredGraph:
     return open_graph(path)
 
 
-def warm_files() -> list[str]:
+def warm_files(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Make, write, read and look at small networks; returns what was done."""
     work: dict[str, Callable[[Path], object]] = {
         "generators": _make,
@@ -66,7 +67,7 @@ def warm_files() -> list[str]:
     }
     with TemporaryDirectory() as name:
         for run in work.values():
-            run(Path(name))
+            until_compiled(partial(run, Path(name)))
     return list(work)
 
 

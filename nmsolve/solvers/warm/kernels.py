@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 from numba.core.dispatcher import Dispatcher
+from numba.core.event import RecordingListener, install_listener
 
 from nmsolve.model.kernel_cache import cached_files
 
 #: The folder of this package.
 PACKAGE = Path(__file__).parents[2]
+#: Compiling uses up the time that a search may take, so it is repeated until it compiles nothing: phases that it never
+#: reached may have kernels of their own. So many times at most.
+TRIES = 30
+
+
+def until_compiled(run: Callable[[], object]) -> None:
+    """Call ``run`` until it compiles nothing; what it loads from the cache does not count."""
+    for _ in range(TRIES):
+        with install_listener("numba:compile", RecordingListener()) as heard:
+            run()
+        if not heard.buffer:
+            return
 
 
 def missing_kernels() -> list[str]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
+from nmsolve.heuristics.mapping.multilevel.pack import first_fit
 from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.heuristics.mapping.placement.directed import ARMS
 from nmsolve.heuristics.mapping.placement.local_search import DirectSearch
 from nmsolve.heuristics.mapping.placement.moves import Moves
+from nmsolve.heuristics.rng import new_rng
+from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.verify import verify
 from nmsolve.learn.mapping.reward import measure_once
@@ -32,10 +38,12 @@ EACH = 0.4
 LONGER = {"links": 2.0, "tree-branching": 5.0, "tree-partitions": 5.0}
 
 
-def warm_engine(name: str) -> list[str]:
+def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Run one engine on a small problem of each kind it takes, its answers checked; the labels of these problems."""
     if name == "branch-bound":
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
+    if name == "multilevel":
+        _pack()  # what only mappings need that no repair can save
     if name == "anneal-arms":
         _anneal_without_tables()  # which boards need that are too large for a small run
     if name == "m1-policy":
@@ -44,11 +52,17 @@ def warm_engine(name: str) -> list[str]:
     with TemporaryDirectory() as folder:
         for label, problem in _problems(Path(folder)):
             try:
-                _run(problem, name)
+                until_compiled(partial(_run, problem, name))
             except InputError:  # it refuses this kind of problem
                 continue
             taken.append(label)
     return taken
+
+
+def _pack() -> None:
+    """Pack a few nodes from scratch."""
+    problem = make_problem(_graph(12, False), load_machine("mesh:2x2"), balance=0.0)
+    first_fit(finest_net(problem), board_of(problem, core_distance(problem)), new_rng(1), 0.3)
 
 
 def _anneal_without_tables() -> None:
@@ -60,7 +74,7 @@ def _anneal_without_tables() -> None:
     search.anneal(64, 1.0, 2)
 
 
-def warm_free_routes() -> list[str]:
+def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Return the joint problem with routes, without the engines that run in a child process; their names."""
     from nmsolve.model.mapping.reduce import merge_together
     from nmsolve.solvers.mapping.joint.api import solve_joint
@@ -72,7 +86,7 @@ def warm_free_routes() -> list[str]:
     problem = make_problem(_graph(8, True), load_machine("mesh:2x2"), balance=0.2, objective="multicast-hops")
     for name in names:
         limit = LONGER.get(name, EACH)
-        solve_joint(problem, time_limit=limit, engines=[name], seed=1)
+        until_compiled(partial(solve_joint, problem, time_limit=limit, engines=[name], seed=1))
     climbs_of(JointProblem(merge_together(problem).reduced), "hops")  # best trees rarely close a ring
     return names
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +20,7 @@ LAYERS = 12
 NATIVE = ("pipeline-cpsat", "pipeline-mip")
 
 
-def warm_pipeline() -> list[str]:
+def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Plan small pipelines of every kind with every engine; returns what was done."""
     work = {
         f"{name}, {label}": partial(plan, problem, time_limit=SECONDS, engines=[name])
@@ -28,7 +29,7 @@ def warm_pipeline() -> list[str]:
         if name not in NATIVE and entry.make().refuses(problem) is None
     }
     for run in work.values():
-        run()
+        until_compiled(run)
     return list(work)
 
 

@@ -70,7 +70,7 @@ def some_flows(machine: Machine, most: int) -> Flows:
     return Flows(source, indptr, np.concatenate(targets).astype(np.int32), rate)
 
 
-def warm_routing() -> list[str]:
+def warm_routing(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Route, prove, estimate and check small flows; returns what was done."""
     work: dict[str, Callable[[], object]] = {
         "named rules": _named,
@@ -86,7 +86,7 @@ def warm_routing() -> list[str]:
         "whole runs": _whole,
     }
     for run in work.values():
-        run()
+        until_compiled(run)
     return list(work)
 
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed, wait
 from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.warm.assignment import warm_assignment
 from nmsolve.solvers.warm.files import warm_files
-from nmsolve.solvers.warm.kernels import missing_kernels
+from nmsolve.solvers.warm.kernels import until_compiled
 from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
 from nmsolve.solvers.warm.pipeline import warm_pipeline
 from nmsolve.solvers.warm.routing import warm_routing
@@ -21,7 +22,7 @@ from nmsolve.solvers.warm.simulation import warm_simulation
 from nmsolve.solvers.warm.stale import stale_kernels
 
 #: What there is besides the engines for mapping.
-OTHERS: dict[str, Callable[[], list[str]]] = {
+OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
     "assignments": warm_assignment,
     "files": warm_files,
     "free routes": warm_free_routes,
@@ -53,19 +54,13 @@ def warm_up(say: Callable[[str], None]) -> int:
 
     ``say`` gets one line per engine, with its CPU seconds. Kernels are cached beside the sources, so later processes only load
     them. But for those of :data:`FIRST` engines share few kernels, so that as many processes as there are cores compile at the
-    same time. Kernels compiled from older code are removed first. On a busy machine a run may end before it has reached all of
-    its kernels: then all of it is done once more, which takes no compiling but of these.
+    same time. Kernels compiled from older code are removed first.
     """
     for cached in stale_kernels():
         with suppress(OSError):  # an administrator's, whose folder cannot be written
             cached.unlink()
     names = [*(name for name, entry in REGISTRY.items() if not entry.child), *OTHERS]
     names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
-    runs = _warm_all(names, say)
-    return runs + _warm_all(names, say) if missing_kernels() else runs
-
-
-def _warm_all(names: list[str], say: Callable[[str], None]) -> int:
     runs = 0
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         begun = {pool.submit(_timed, name): name for name in (FIRST, *APART)}
@@ -85,8 +80,6 @@ def _timed(name: str) -> tuple[list[str], float]:
 
 
 def warm_one(name: str) -> list[str]:
-    """Compile what one engine for mapping, or one of :data:`OTHERS`, needs; the labels of what was run for it.
-
-    Each run is made once: its clock stands still while it compiles, so that it comes as far as any later one.
-    """
-    return OTHERS[name]() if name in OTHERS else warm_engine(name)
+    """Compile what one engine for mapping, or one of :data:`OTHERS`, needs; the labels of what was run for it."""
+    work = OTHERS[name] if name in OTHERS else partial(warm_engine, name)
+    return work(until_compiled)

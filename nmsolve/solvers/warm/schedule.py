@@ -7,7 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.schedule.search import MANY
+from nmsolve.heuristics.schedule.tabu import NOISE
+from nmsolve.heuristics.schedule.tabu_blocks import new_work, shake
+from nmsolve.heuristics.schedule.tabu_shop import construct, new_state, shop_of
 from nmsolve.hw.schedule.noise import noisy_runs
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.model.bound import Result
@@ -24,7 +28,7 @@ SECONDS = 0.5
 MANY_SECONDS = 4.0
 
 
-def warm_schedule() -> list[str]:
+def warm_schedule(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Schedule small problems of every kind with every engine, and run the queues; returns what was done."""
     work: dict[str, Callable[[], object]] = {
         f"{name}, {label}": partial(solve_schedule, problem, time_limit=SECONDS, engines=[name])
@@ -32,11 +36,11 @@ def warm_schedule() -> list[str]:
         for label, problem in _problems().items()
         if not entry.child and entry.make().refuses(problem) is None
     }
-    work["queues"] = _queues
+    work |= {"shakes": _shake, "queues": _queues}
     many = generate_problem(MANY // 8 + 1, 8, 16, seed=1).problem
     work["stretches"] = partial(solve_schedule, many, time_limit=MANY_SECONDS, engines=["schedule-search"])
     for run in work.values():
-        run()
+        until_compiled(run)
     return list(work)
 
 
@@ -63,6 +67,15 @@ def _plain(units: int) -> ScheduleProblem:
         unit_sets([[u] for u in range(units)], made.hops, "plain"), modes, no_items(), bare_edges([0, 1, 3, 4], [1, 2, 4, 5]),
         Network(), resources, np.full(len(resources), 2), zeros, zeros + NEVER, zeros + NEVER, zeros,
     )  # fmt: skip
+
+
+def _shake() -> None:
+    """Change a schedule at random, which tabu search begins with after six long searches only."""
+    problem, rng = _plain(units=2), new_rng(1)
+    shop = shop_of(problem, problem.order)
+    state = new_state(shop)
+    construct(shop, state, rng, NOISE, False)
+    shake(shop, state, new_work(shop), rng, 1)
 
 
 def _queues() -> None:

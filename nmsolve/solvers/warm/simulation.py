@@ -17,14 +17,14 @@ from nmsolve.solvers.warm.routing import FAULTY, MESH, TORUS, some_flows
 WARMUP, CYCLES, STEP = 100, 1100, 400
 
 
-def warm_simulation() -> list[str]:
+def warm_simulation(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Send small traffic through routers of every kind; returns what was done."""
     work: dict[str, Callable[[], object]] = {
         **{f"routers {name}": partial(_simulate, config) for name, config in CONFIGS.items()},
         "deadlock": _deadlock,
     }
     for run in work.values():
-        run()
+        until_compiled(run)
     return list(work)
 
 
