@@ -108,10 +108,12 @@ def core_traffic_bounds(
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
-    aside, tries = (price, direction), list[FloatArray]()
+    aside, tries, foretold = (price, direction), list[FloatArray](), False
     for turn in range(rounds):
-        if guide.should_stop() or step < LAST:
+        if guide.should_stop() or (step < LAST and not (foretold and told == 0)):
             return
+        if step < LAST:  # what was predicted led to nothing: go on as if nothing had been
+            (price, direction), step, vain, foretold = aside, STEP, 0, False
         if turn == 1 and guide.duals is not None:
             tries = _foreseen(problem, volume, best_price, guide.duals)
             if tries:
@@ -127,7 +129,7 @@ def core_traffic_bounds(
             if tree < 0 or not value > best:
                 price, direction = (tries[0], direction) if tries else aside
                 continue
-            step = STEP * CLOSE
+            step, foretold = STEP * CLOSE, True
         if tree < 0:
             if not np.isfinite(best) and (turn > 0 or guide.duals is None):
                 return
