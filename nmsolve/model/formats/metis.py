@@ -124,11 +124,10 @@ def _written_as_zero(lines: IntegerLines, start: IntArray, per_vertex: int) -> B
     zero = np.zeros(len(start) - 1, np.bool_)
     zero[alone] = lines.tokens[start[alone] + per_vertex] == 0
     if zero.any():
-        u = int(np.argmax(zero))
+        u, count = int(np.argmax(zero)), int(zero.sum())
+        more = f", as are {count - 1} more like it" if count > 1 else ""
         doubtful(
-            f"vertex {u + 1} has neighbour 0; taken as isolated, as are {int(zero.sum()) - 1} others",
-            lines.where(u + 1),
-            "an empty line for an isolated vertex",
+            f"vertex {u + 1} has neighbour 0; taken as isolated{more}", lines.where(u + 1), "an empty line"
         )
     return zero
 
