@@ -36,8 +36,16 @@ def test_metis_isolated_vertices_are_empty_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "weights"),
     [
-        ("4 1\n0\n3\n2\n0\n", "g.graph:2: vertex 1 has neighbour 0; taken as isolated, as are 1 more like it", [1]),
-        ("3 1 1\n0\n3 7\n2 7\n", "g.graph:2: vertex 1 has neighbour 0; taken as isolated; expected an empty line", [7]),
+        (
+            "4 1\n0\n3\n2\n0\n",
+            "g.graph:2: vertex 1 has neighbour 0; taken as isolated, as are 1 more like it",
+            [1],
+        ),
+        (
+            "3 1 1\n0\n3 7\n2 7\n",
+            "g.graph:2: vertex 1 has neighbour 0; taken as isolated; expected an empty line",
+            [7],
+        ),
         ("3 1 010\n5 0\n5 3\n5 2\n", "g.graph:2: vertex 1 has neighbour 0", [1]),
         ("2 2\n2\n1\n", "g.graph:1: the header promises 2 edges, the lines hold 1; the lines count", [1]),
         ("3 1\n2\n1 3\n2\n", "g.graph:1: the header promises 1 edges, the lines hold 2", [1, 1]),

@@ -22,6 +22,7 @@ from nmsolve.heuristics.mapping.published.prior_art.engines import (
 )
 from nmsolve.learn.mapping.engine import M1Policy
 from nmsolve.learn.placement.engine import Policy, PolicyDescent
+from nmsolve.model.generators import generate
 
 SMALL = placement(near(36, 4), board(6, 6))
 LARGE = placement(near(100, 4), board(10, 10))
@@ -40,6 +41,12 @@ def test_anneal_spectral() -> None:
 def test_anneal_heat() -> None:
     """Fails if every stage is cold from the start, or never cools."""
     at_most(found(Anneal(), placement(grid(12, 12), board(12, 12)), 3, seconds=0.2, stops=800), 330)
+
+
+def test_anneal_broad() -> None:
+    """Fails if large boards are annealed no hotter than small ones."""
+    layered = generate("mesh-layered", nodes=4096, seed=3)
+    at_most(found(Anneal(), placement(layered, board(64, 64)), 1, seconds=0.5, stops=800), 140_000)
 
 
 def test_anneal_empty_cores() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,9 +18,10 @@ FIRST_STEPS, MOST_STEPS = 1000, 200_000
 REACH = 2.5
 #: Share of the latest slice in the running mean of that distance, if it accepted 200 moves or more.
 SMOOTHING = 0.2
-#: A board of more lines is broad. A node that a start has put wrong then has farther to go, which takes heat: temperatures of
-#: starts that are nearly right, and of runs from nowhere, grow as (lines / LINES) to these powers (measured on 64 to 255 lines).
-BROAD, LINES, FARTHER, WIDER = 40, 26, 1.5, 2.0
+#: A board of more cores than LINES squared is broad. A node that a start has put wrong then has farther to go, which takes heat:
+#: temperatures of starts that are nearly right, and of runs from nowhere, grow as (side / LINES) to these powers, the side being
+#: that of a square of as many cores (measured on squares of 32 to 255 lines).
+LINES, FARTHER, WIDER = 37, 2.0, 3.0
 
 
 def temperature_scale(data: PlacementData) -> float:
@@ -32,13 +34,13 @@ def temperature_scale(data: PlacementData) -> float:
 
 
 def is_broad(data: PlacementData) -> bool:
-    """Return True if the board has more lines than :data:`BROAD`."""
-    return data.separable and max(data.rows, data.cols) > BROAD
+    """Return True if the board has more cores than a square of :data:`LINES` lines."""
+    return data.separable and data.cores > LINES**2
 
 
 def extra_heat(data: PlacementData) -> tuple[float, float]:
     """Return what the temperatures of a start that is nearly right, and of a run from nowhere, are multiplied by."""
-    far = max(data.rows, data.cols) / LINES
+    far = math.sqrt(data.cores) / LINES
     return (far**FARTHER, far**WIDER) if is_broad(data) else (1.0, 1.0)
 
 
