@@ -36,7 +36,7 @@ def like_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_no_engine_claims_more_than_its_certificate_proves(number: int, engine: str) -> None:
     ground = ground_of(make_case(number))
-    context = Recorder(ground, engine, None, 0.5, 1)
+    context = Recorder(ground, engine, None, 2.0, 1)
     make_engine(engine).run(ground.reduction.reduced, context)
     checks = [check_bound(ground.problem, bound) for bound in context.bounds]
     assert checks and all(c.ok for c in checks), [c.text for c in checks]

@@ -108,12 +108,10 @@ def core_traffic_bounds(
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
-    aside, tries, foretold = (price, direction), list[FloatArray](), False
+    aside, tries = (price, direction), list[FloatArray]()
     for turn in range(rounds):
-        if guide.should_stop() or (step < LAST and not (foretold and told == 0)):
+        if guide.should_stop() or step < LAST:
             return
-        if step < LAST:  # what was predicted led to nothing: go on as if nothing had been
-            (price, direction), step, vain, foretold = aside, STEP, 0, False
         if turn == 1 and guide.duals is not None:
             tries = _foreseen(problem, volume, best_price, guide.duals)
             if tries:
@@ -126,10 +124,10 @@ def core_traffic_bounds(
         value = float(price.sum()) + c.parts * (cheapest - 3 * MARGIN) - whole
         if tries:
             tries = tries[1:] if tree < 0 else []
-            if tree < 0 or not value > best:
+            if tree < 0 or not value > max(best, 0.0):  # what proves nothing is no place for short steps
                 price, direction = (tries[0], direction) if tries else aside
                 continue
-            step, foretold = STEP * CLOSE, True
+            step = STEP * CLOSE
         if tree < 0:
             if not np.isfinite(best) and (turn > 0 or guide.duals is None):
                 return
