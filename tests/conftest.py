@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from command_support import run_here
@@ -34,3 +37,17 @@ def call() -> Called:
         return done.returncode, done.stdout, done.stderr
 
     return called
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the example of a package with plug-ins was installed to, as pip does it."""
+    pytest.importorskip(
+        "setuptools", minversion="77", reason="pip install 'setuptools>=77' to build the example"
+    )
+    folder = tmp_path_factory.mktemp("plugins")
+    source = folder / "source"
+    subprocess.run(["cp", "-r", Path(__file__).parent.parent / "examples" / "plugin", source], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", folder / "site", source], check=True, capture_output=True)
+    return folder / "site"
