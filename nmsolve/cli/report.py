@@ -272,10 +272,8 @@ def in_words(report: Report) -> list[str]:
     package = package_behind(report.bounds)
     rests = [rests_on(package)] if package else []
     if report.status == "optimal":
-        return [
-            f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}.",
-            *rests,
-        ]
+        claim = "Optimal, if that package is right" if package else "Proved optimal"
+        return [f"{_among(report)}{claim}: no mapping of this problem has a lower value of {name}.", *rests]
     words = []
     if report.bound is None or report.gap is None or not report.bound > 0:
         words.append(
