@@ -64,7 +64,7 @@ def main() -> None:
             print(f"`anneal` here: nowhere {HOT * wider:.3g}, spectral {MODERATE * farther:.3g}\n")
             print(f"| graph | {' | '.join(names)} |\n|{'---|' * (len(names) + 1)}")
         costs = [
-            cooled(data, core if scrambled else spectral_start(data, axes, 0.0), scrambled, hot, a.seconds)
+            cooled(data, core if scrambled else spectral_start(data, axes), scrambled, hot, a.seconds)
             for scrambled, hot in runs
         ]
         print(f"| {family}-{a.nodes} | {' | '.join(f'{cost:,.6g}' for cost in costs)} |", flush=True)

@@ -63,7 +63,7 @@ MUTATIONS = [
     Mutation("anneal", "first stage only", _PLACE + "anneal", _H + "placement/engine.py",
              "        axes = spectral_axes(self._search.data)\n", "        return\n"),
     Mutation("anneal", "no hotter on broad boards", _PLACE + "anneal_broad", _H + "placement/schedule.py",
-             "return (far**FARTHER, far**WIDER) if", "return (1.0, 1.0) if"),
+             "return far**FARTHER, far**WIDER", "return 1.0, 1.0"),
     Mutation("tabu", "tenure 0", _PLACE + "tabu", _H + "placement/tabu_kernel.py",
              "if made >= barred[seat[v]] or made >= until[v, here] or row[v] < goal:", "if True:"),
     Mutation("anneal", "large moves are never kept", _PLACE + "large_moves", _H + "placement/neighbourhoods.py",

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.cli.bench.learn.suite import Row, Suite, placement
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
-from nmsolve.heuristics.mapping.placement.engine import COLD, HOT, MODERATE
+from nmsolve.heuristics.mapping.placement.engine import COLD, HOT
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
 from nmsolve.heuristics.mapping.placement.schedule import anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
@@ -24,6 +24,8 @@ from nmsolve.model.types import AnyArray, IntArray
 NODES, SECONDS = (64, 256), (0.05, 0.25)
 #: Deviation of the weights of the ablation "random", in units of their layers.
 RANDOM = 0.5
+#: Temperature of warm starts in units of the scale: it keeps the overall arrangement.
+KEPT = 0.8
 #: CPU seconds end a run, not the nominal work, which is this many times as much.
 SLACK = 4.0
 
@@ -81,7 +83,7 @@ def _start(problem: MappingProblem, data: PlacementData, name: str, arrays: Arra
         return decoded(problem, *draft.start(0), draft.board.capacity)
     axes = spectral_axes(data)
     assert axes is not None, "graphs of the suite have at least 30 nodes"
-    return spectral_start(data, axes, 0.0)
+    return spectral_start(data, axes)
 
 
 def annealed(
@@ -92,7 +94,7 @@ def annealed(
     seconds: float,
     seed: int,
 ) -> float:
-    """Return the cost after this many CPU seconds of this process, the start included, at the heat of spectral starts."""
+    """Return the cost after this many CPU seconds of this process, the start included."""
     begin = process_time()
 
     def used() -> float:
@@ -104,7 +106,7 @@ def annealed(
         search.scramble()
     else:
         search.place(_start(problem, data, name, arrays))
-    hot, late = (HOT if name == "from nowhere" else MODERATE) * scale, used()
+    hot, late = (HOT if name == "from nowhere" else KEPT) * scale, used()
     if late < 1.0:
         anneal(
             search,

@@ -7,14 +7,13 @@ import numpy as np
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.directed import ARMS
-from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
+from nmsolve.heuristics.mapping.placement.local_search import new_local_search
 from nmsolve.heuristics.mapping.placement.moves import Moves
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import (
     Cooling,
     anneal,
     extra_heat,
-    is_broad,
     temperature_scale,
 )
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
@@ -28,17 +27,14 @@ from nmsolve.model.types import FloatArray, IntArray
 HOT, COLD, WARM = 2.0, 0.01, 0.3
 #: A later run ends where the first one had all but this share of its descent behind it.
 FROZEN = 2e-4
-#: Temperature of a spectral start: it keeps the overall arrangement and mends what is wrong with it.
-MODERATE = 0.8
-#: Spectral starts are turned by these angles.
-TURNS = (0.0, 45.0)
-#: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several quick
-#: runs, the best refined), and needs patience on others (one long run); a spectral start finds the best one on most.
-FIRST, QUICK, QUICK_RUNS, REFINE, SPECTRAL, LONG, REHEAT = 0.03, 0.022, 6, 0.12, 0.28, 0.33, 0.03
-#: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
-LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
-#: The plan of broad boards, where a spectral start beats all others: a short run for an early answer, a long one, then reheating.
-EARLY, MAIN = 0.08, 0.85
+#: Temperature of a spectral start: hot enough to mend what is wrong with its overall arrangement, not so hot as to forget it.
+MODERATE = 1.6
+#: The plan in shares of the time: a short run for an early answer, a cooler one, a long one; the rest is for large moves.
+EARLY, COOLER, MAIN, REHEAT = 0.05, 0.3, 0.55, 0.03
+#: Seconds per node from which there is time for the cooler run: which arrangement a run ends in is luck on some problems.
+TWICE_PER_NODE = 0.01
+#: Seconds per node above which a plan is not made longer.
+MOST_PER_NODE = 0.5
 #: What engines for one node per core take.
 PLACEMENT = "pairs -several -lone"
 
@@ -84,7 +80,7 @@ class _Plan:
     def __init__(
         self, data: PlacementData, start: IntArray, context: Context, seconds: float, arms: tuple[str, ...]
     ) -> None:
-        self._context, self._seconds, self._began = context, seconds, context.time_left()
+        self._context, self._seconds = context, seconds
         self._search = new_local_search(data, context.seed)
         if arms:
             self._search.moves = Moves(data, arms, True, context.seed)
@@ -101,11 +97,12 @@ class _Plan:
         if warm:
             self._stage("reheated", REHEAT, WARM * self._scale / 3)
         axes = spectral_axes(self._search.data)
-        if axes is not None and is_broad(self._search.data):
-            self._freeze(self._turned("quick spectral annealing", axes, TURNS[0], EARLY))
-            self._turned("spectral annealing", axes, TURNS[0], MAIN)
+        self._freeze(self._started("quick annealing", axes, EARLY))
+        if self._seconds < TWICE_PER_NODE * self._search.data.n:
+            self._started("long annealing", axes, MAIN + COOLER)
         else:
-            self._from_nowhere_too(axes)
+            self._started("cooler annealing", axes, COOLER, 0.5)
+            self._started("long annealing", axes, MAIN)
         if not self._context.should_stop():
             self._adopt()
             loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
@@ -113,47 +110,17 @@ class _Plan:
         if self._search.moves is not None:
             self._context.note(self._search.moves.summary())
 
-    def _from_nowhere_too(self, axes: FloatArray | None) -> None:
-        """Make runs from both kinds of start, as many as there is time for."""
-        self._freeze(self._scrambled("quick annealing", FIRST))
-        if self._seconds < LEAST_PER_NODE * self._search.data.n:
-            share = (len(TURNS) + QUICK_RUNS) * QUICK + REFINE + SPECTRAL + LONG
-            if axes is not None:
-                self._turned("spectral annealing", axes, TURNS[0], share)
-            else:
-                self._scrambled("long annealing", share)
-        else:
-            self._several(axes)
-
-    def _several(self, axes: FloatArray | None) -> None:
-        """Make quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
-        costs, extra = [], 0 if axes is not None else len(TURNS)
-        if axes is not None:
-            for turn in TURNS:
-                self._turned("quick spectral annealing", axes, turn, QUICK)
-                costs.append(search_cost(self._search))
-        for _ in range(QUICK_RUNS + extra):
-            self._scrambled("quick annealing", QUICK)
-        self._search.place(self._best)
-        warm = min(self._hot, WARM * self._scale)
-        self._stage("annealing, refined", REFINE, warm)
-        if axes is not None:
-            self._turned("spectral annealing", axes, TURNS[int(np.argmin(costs))], SPECTRAL)
-        self._scrambled("long annealing", LONG if axes is not None else LONG + SPECTRAL)
-
     def _freeze(self, cooling: Cooling) -> None:
         """Let later runs end where this one had hardly anything left to gain."""
         self._cold = max(self._cold, cooling.frozen_below(FROZEN))
 
-    def _turned(self, name: str, axes: FloatArray, turn: float, share: float) -> Cooling:
-        """Anneal from a spectral start."""
-        self._search.place(spectral_start(self._search.data, axes, turn))
-        return self._stage(name, share, self._moderate)
-
-    def _scrambled(self, name: str, share: float) -> Cooling:
-        """Anneal from nowhere."""
-        self._search.scramble()
-        return self._stage(name, share, self._hot)
+    def _started(self, name: str, axes: FloatArray | None, share: float, heat: float = 1.0) -> Cooling:
+        """Anneal from the spectral start, or from nowhere if there is none, at ``heat`` times the usual temperature."""
+        if axes is None:
+            self._search.scramble()
+            return self._stage(name, share, heat * self._hot)
+        self._search.place(spectral_start(self._search.data, axes))
+        return self._stage(name, share, heat * self._moderate)
 
     def _keep(self, name: str) -> None:
         """Offer where the search is if that is the best so far."""
@@ -172,10 +139,13 @@ class _Plan:
                 self._best, self._cost = core, cost
 
     def _stage(self, name: str, share: float, hot: float) -> Cooling:
-        """Anneal for ``share`` of the plan from temperature ``hot``, polish, offer the result if it is the best."""
-        self._until += share
+        """Anneal for ``share`` of the plan from temperature ``hot``, polish, offer the result if it is the best.
+
+        A stage that is late takes from all that follow in proportion: it must not leave the next one without time to cool.
+        """
         lead = self._context.time_left()
-        goal = lead - self._began * (1.0 - self._until) if self._until < 1.0 else lead
+        goal = lead * min(1.0, share / max(share, 1.0 - self._until))
+        self._until += share
 
         def time_used() -> float:
             return (lead - self._context.time_left()) / goal if goal > 0 else 1.0

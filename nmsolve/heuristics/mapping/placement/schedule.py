@@ -18,10 +18,10 @@ FIRST_STEPS, MOST_STEPS = 1000, 200_000
 REACH = 2.5
 #: Share of the latest slice in the running mean of that distance, if it accepted 200 moves or more.
 SMOOTHING = 0.2
-#: A board of more cores than LINES squared is broad. A node that a start has put wrong then has farther to go, which takes heat:
-#: temperatures of starts that are nearly right, and of runs from nowhere, grow as (side / LINES) to these powers, the side being
-#: that of a square of as many cores (measured on squares of 32 to 255 lines).
-LINES, FARTHER, WIDER = 37, 2.0, 3.0
+#: On a board of more cores than LINES squared, a node that a start has put wrong has farther to go, which takes heat: temperatures
+#: of starts that are nearly right, and of runs from nowhere, grow as (side / LINES) to these powers, the side being that of a
+#: square of as many cores (measured on squares of 32 to 255 lines).
+LINES, FARTHER, WIDER = 37, 1.5, 3.0
 
 
 def temperature_scale(data: PlacementData) -> float:
@@ -33,15 +33,10 @@ def temperature_scale(data: PlacementData) -> float:
     return traffic * float(data.matrix.std()) / 2
 
 
-def is_broad(data: PlacementData) -> bool:
-    """Return True if the board has more cores than a square of :data:`LINES` lines."""
-    return data.separable and data.cores > LINES**2
-
-
 def extra_heat(data: PlacementData) -> tuple[float, float]:
     """Return what the temperatures of a start that is nearly right, and of a run from nowhere, are multiplied by."""
-    far = math.sqrt(data.cores) / LINES
-    return (far**FARTHER, far**WIDER) if is_broad(data) else (1.0, 1.0)
+    far = max(1.0, math.sqrt(data.cores) / LINES) if data.separable else 1.0
+    return far**FARTHER, far**WIDER
 
 
 @dataclass(frozen=True)

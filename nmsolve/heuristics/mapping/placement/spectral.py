@@ -1,7 +1,7 @@
 """Spectral starts: the two smoothest ways to lay the nodes out, made into columns and rows of the board.
 
 The second and third eigenvector of the normalised traffic matrix place nodes with much traffic near each other (Hall 1970).
-Ranked and turned by an angle they give x and y; sorting by x cuts the nodes into columns as full as the board's, sorting by
+Ranked they give x and y; sorting by x cuts the nodes into columns as full as the board's, sorting by
 y orders each column. That is a poor placement but a good overall arrangement, which annealing from a moderate temperature
 keeps and from a high one often misses.
 """
@@ -43,14 +43,12 @@ def spectral_axes(data: PlacementData) -> FloatArray | None:
     return np.argsort(np.argsort(axes, axis=1, kind="stable"), axis=1, kind="stable").astype(np.float64)
 
 
-def spectral_start(data: PlacementData, axes: FloatArray, degrees: float) -> IntArray:
-    """Return (n,) int64 cores: the layout ``axes`` turned by this many degrees, cut into columns and rows.
+def spectral_start(data: PlacementData, axes: FloatArray) -> IntArray:
+    """Return (n,) int64 cores: the layout ``axes`` cut into columns and rows.
 
     Columns get nodes in proportion to their usable cores, and nodes are spread evenly over a column's cores.
     """
-    turn = np.deg2rad(degrees)
-    x = np.cos(turn) * axes[0] + np.sin(turn) * axes[1]
-    y = np.cos(turn) * axes[1] - np.sin(turn) * axes[0]
+    x, y = axes
     free = np.zeros(data.cores, bool)
     free[data.free] = True
     usable = free.reshape(data.rows, data.cols)
