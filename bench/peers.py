@@ -19,7 +19,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from figures import ONE_THREAD, ROWS, Row, instance, run
+from figures import MESH, ONE_THREAD, ROWS, Row, instance, run
+from scipy.sparse import csr_array
+from scipy.spatial import cKDTree
 
 from nmsolve.cli.loading import instance as load
 from nmsolve.hw.scores import objective_value
@@ -27,11 +29,31 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import make_problem
 
+#: Nodes of random geometric graphs, their seeds, and the CPU seconds that they are mapped with onto 8x8 cores.
+POINTS, POINT_SEEDS, POINT_SECONDS = 2**15, (911, 912), (1.5, 5.0, 10.0)
 PEERS = ("metis+scotch", "scotch", "mt-kahypar", "rig")
 NAMES = (
     "snn20k-8x8", "snn100k-16x16", "q256", "q1024", "geo-1000", "layered-1000", "rnd-1000", "comm-256", "comm-1024",
-    "delaunay_n15-8x8",
+    "delaunay_n15-8x8", *(f"rgg15-{seed} {seconds:g} s" for seed in POINT_SEEDS for seconds in POINT_SECONDS),
 )  # fmt: skip
+
+
+def geometric_rows(folder: Path) -> list[Row]:
+    """Random geometric graphs as of the 10th DIMACS challenge: points in the unit square, edges up to 0.55 sqrt(log n / n)."""
+    out = []
+    for seed in POINT_SEEDS:
+        path = folder / f"rgg15-{seed}.graph"
+        if not path.exists():
+            points = np.random.default_rng(seed).random((POINTS, 2))
+            pairs = cKDTree(points).query_pairs(
+                0.55 * np.sqrt(np.log(POINTS) / POINTS), output_type="ndarray"
+            )
+            near = csr_array((np.ones(len(pairs)), pairs.T), shape=(POINTS, POINTS))
+            near = near + near.T
+            lines = (" ".join(map(str, row + 1)) for row in np.split(near.indices, near.indptr[1:-1]))
+            path.write_text("\n".join((f"{POINTS} {len(pairs)}", *lines)) + "\n")
+        out += [Row(f"rgg15-{seed} {s:g} s", str(path), MESH, s, None, None) for s in POINT_SECONDS]
+    return out
 
 
 def refuses(peer: str, problem: MappingProblem) -> str:
@@ -133,7 +155,7 @@ def main() -> None:
         "|---" * (len(PEERS) + 4) + "|",
     ]
     print("\n".join(table), flush=True)
-    for row in (r for r in ROWS if r.name in chosen):
+    for row in (r for r in (*ROWS, *geometric_rows(folder)) if r.name in chosen):
         table.append(compare(row, a.peers_python, a.seed, folder))
         print(table[-1], flush=True)
     if a.out:

@@ -12,6 +12,7 @@ from nmsolve.heuristics.mapping.multilevel.bisection import grid_board, halves_o
 from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract, renumber
 from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
 from nmsolve.heuristics.mapping.multilevel.fm import bisect
+from nmsolve.heuristics.mapping.multilevel.halving import halves
 from nmsolve.heuristics.mapping.multilevel.heatbath import heat_sweep
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
@@ -224,7 +225,7 @@ def test_bisection_respects_rooms_and_fixed_sides(seed: int, tight: int) -> None
     fixed = np.full(24, -1, np.int8)
     fixed[3], fixed[4] = 0, 1
     pull = np.random.default_rng(seed).normal(size=24)
-    side = bisect(net, nodes, nodes, pull, 1.0, room, 12.0, fixed, 4, new_rng(seed))
+    side = bisect(net, nodes, nodes, pull, 1.0, room, 12.0, fixed, np.zeros(0, np.int8), 4, new_rng(seed))
     assert (side == 0).sum() <= 12 + tight and (side == 1).sum() <= 12
     assert side[3] == 0 and side[4] == 1
 
@@ -237,6 +238,59 @@ def test_evict_empties_overfull_cores_when_there_is_room() -> None:
     s = new_state(net, board, np.zeros(problem.n, np.int32), board.capacity, True)
     assert evict(net, board, s, scratch_for(board).step) == 0
     assert (s.load <= board.capacity).all()
+
+
+def test_overfull_cores_pass_nodes_on_instead_of_sending_them_far() -> None:
+    """A chain lies along a row of cores of which the first is one node too full and only the last has room."""
+    graph = LogicGraph.from_edges(12, np.arange(11), np.arange(1, 12))
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 4)), node_limit=3)
+    board, net = board_of(problem, core_distance(problem)), finest_net(problem)
+    s = new_state(net, board, np.repeat(np.arange(4), (4, 3, 3, 2)).astype(np.int32), board.capacity, True)
+    assert evict(net, board, s, scratch_for(board).step) == 0
+    assert s.pos.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert line_cost(board, s) == 3
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 3), st.booleans())
+def test_evict_keeps_the_state_in_order(seed: int, spare: int, matrix: bool) -> None:
+    """Wherever nodes of one size begin, all fit in the end, and loads, members and lines are those of the new positions."""
+    distance = np.abs(np.subtract.outer(np.arange(8), np.arange(8))) ** 0.5 if matrix else None
+    machine = Machine("m", (1, 1), (1, 8) if matrix else (2, 4), distance_matrix=distance)
+    problem = random_problem(seed, machine=machine, node_limit=5 + spare)
+    board, net = board_of(problem, core_distance(problem)), finest_net(problem)
+    pos = new_rng(seed)
+    start = np.array([below(pos, 8) for _ in range(problem.n)], np.int32)
+    s = new_state(net, board, start, board.capacity, True)
+    assert evict(net, board, s, scratch_for(board).step) == 0
+    again = new_state(net, board, s.pos.copy(), board.capacity, True)
+    assert np.array_equal(s.load, again.load) and (s.load <= board.capacity).all()
+    np.testing.assert_allclose(s.lines, again.lines, rtol=1e-4, atol=1e-3)
+    for p in range(8):
+        members = s.slots[s.first[p] : s.first[p] + s.held[p]]
+        assert sorted(members.tolist()) == np.flatnonzero(s.pos == p).tolist()
+
+
+@pytest.mark.parametrize("goal", [800.0, 400.0])
+def test_halves_of_a_grid_have_a_short_border(goal: float) -> None:
+    """A grid of 40x40 nodes is cut along about a column, whatever part the first side gets."""
+    side = 40
+    at = np.arange(side * side).reshape(side, side)
+    graph = LogicGraph.from_edges(
+        side * side, np.r_[at[:, 1:].ravel(), at[1:].ravel()], np.r_[at[:, :-1].ravel(), at[:-1].ravel()]
+    )
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2)), node_limit=1600)
+    net, nodes = finest_net(problem), np.arange(side * side, dtype=np.int32)
+    room = np.array([[goal * 1.03], [(1600 - goal) * 1.03]]).astype(np.int64)
+    free = np.full(side * side, -1, np.int8)
+    part = goal / 1600 * float(net.volume.sum())
+    got = halves(net, nodes, nodes, np.zeros(side * side), 1.0, room, part, free, new_rng(3))
+    cut = int(
+        (np.diff(got.reshape(side, side), axis=0) != 0).sum()
+        + (np.diff(got.reshape(side, side), axis=1) != 0).sum()
+    )
+    assert [int((got == k).sum()) <= room[k, 0] for k in (0, 1)] == [True, True]
+    assert cut <= 1.3 * side
 
 
 def test_make_feasible_packs_without_any_slack() -> None:

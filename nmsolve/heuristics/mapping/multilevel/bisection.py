@@ -17,7 +17,7 @@ from nmsolve.heuristics.mapping.multilevel.cycle import (
     relaxed,
 )
 from nmsolve.heuristics.mapping.multilevel.descent import evict
-from nmsolve.heuristics.mapping.multilevel.fm import bisect
+from nmsolve.heuristics.mapping.multilevel.halving import halves
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
 from nmsolve.model.compiled import kernel
@@ -118,7 +118,10 @@ def split_cell(
     net: Net, grid: Board, nodes: Int32Array, sides: tuple[int, int], across: float, nearer: FloatArray,
     cell: Int32Array, local: Int32Array, bench: Bench,
 ) -> AnyArray:  # fmt: skip
-    """Which of the two new cells ``sides`` each node of an old cell gets: (k,) int8. ``local`` is all -1 but inside."""
+    """Which of the two new cells ``sides`` each node of an old cell gets: (k,) int8. ``local`` is all -1 but inside.
+
+    ``nearer[cell[v]]`` is what a unit of traffic with ``v`` costs more in the first of the two.
+    """
     local[nodes] = np.arange(len(nodes), dtype=np.int32)
     pull = _pulls(net, nodes, local, cell, nearer)
     room = grid.capacity[list(sides)]
@@ -128,7 +131,7 @@ def split_cell(
     goal = float(net.volume[nodes].sum()) * float(weight[0] / max(1e-9, weight.sum()))
     near, far = (grid.allowed[net.domain[nodes], s] for s in sides)
     fixed = np.where(near & ~far, 0, np.where(far & ~near, 1, -1)).astype(np.int8)
-    side: AnyArray = bisect(net, nodes, local, pull, across, room, goal, fixed, 4, bench.rng)
+    side = halves(net, nodes, local, pull, across, room, goal, fixed, bench.rng)
     local[nodes] = -1
     return side
 
@@ -142,30 +145,28 @@ def _split_all(
     to_old, to_new = group_distances(lines, after, before), group_distances(lines, after, after)
     first = np.cumsum([0] + [1 if len(g) < 2 else 2 for g in before])
     width, new_width = len(old[0]), len(new[0])
+    cells = width * len(old[1])
     members = np.argsort(cell, kind="stable").astype(np.int32)
-    start = np.searchsorted(cell[members], np.arange(width * len(old[1]) + 1))
-    out, local = np.empty_like(cell), np.full(len(cell), -1, np.int32)
-    row, col = np.divmod(np.arange(width * len(old[1])), width)
-    for c in range(len(row)):
+    start = np.searchsorted(cell[members], np.arange(cells + 1))
+    # Nodes of cells that are split already pull from their new cells, numbered after the old ones: else the halves of two
+    # neighbours may be the wrong way round, which no move of single nodes mends.
+    out, where, local = np.empty_like(cell), cell.copy(), np.full(len(cell), -1, np.int32)
+    at_old = np.arange(cells) // width if axis == 0 else np.arange(cells) % width
+    at_new = np.arange(new_width * len(new[1]))
+    at_new = at_new // new_width if axis == 0 else at_new % new_width
+    row, col = np.divmod(np.arange(cells), width)
+    for c in range(cells):
         nodes = members[start[c] : start[c + 1]]
-        k = int(first[row[c] if axis == 0 else col[c]])
-        both = [k] if len(before[row[c] if axis == 0 else col[c]]) < 2 else [k, k + 1]
-        cells = [j * new_width + int(col[c]) if axis == 0 else int(row[c]) * new_width + j for j in both]
-        out[nodes] = cells[0]
-        if len(cells) == 2 and len(nodes):
-            nearer = (to_old[both[0]] - to_old[both[1]])[row if axis == 0 else col]
-            side = split_cell(
-                net,
-                grid,
-                nodes,
-                (cells[0], cells[1]),
-                float(to_new[both[0], both[1]]),
-                nearer,
-                cell,
-                local,
-                bench,
-            )
-            out[nodes[side == 1]] = cells[1]
+        k = int(first[at_old[c]])
+        both = [k] if len(before[at_old[c]]) < 2 else [k, k + 1]
+        sides = [j * new_width + int(col[c]) if axis == 0 else int(row[c]) * new_width + j for j in both]
+        out[nodes] = sides[0]
+        if len(sides) == 2 and len(nodes):
+            nearer = np.r_[(to_old[k] - to_old[k + 1])[at_old], (to_new[k] - to_new[k + 1])[at_new]]
+            across = float(to_new[k, k + 1])
+            side = split_cell(net, grid, nodes, (sides[0], sides[1]), across, nearer, where, local, bench)
+            out[nodes[side == 1]] = sides[1]
+        where[nodes] = cells + out[nodes]
     return out
 
 

@@ -24,9 +24,11 @@ GROWTH = 5.0
 #: Shares of a cycle's work for the coarsest level, all middle levels, and the finest: first cycle, V-cycles.
 SHARES_FRESH, SHARES_AGAIN = (0.45, 0.15, 0.4), (0.2, 0.2, 0.6)
 #: How far the coarsest level is molten in a first cycle: share of the way from its cost to that of a random mapping.
-MELT = 0.35
+MELT = 0.05
 #: Share by which its start temperature may raise the cost of the coarsest level in a V-cycle.
 RISE_COARSEST = 1.0
+#: Coarse levels may overfill a core by the largest node, and by at most one in so many: finer ones must take it back.
+LOOSENED = 32
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05
 #: A descent looks at every core for every node; above this many pairs it may take, on top of a phase, this part of its time.
@@ -229,5 +231,5 @@ def relaxed(net: Net, board: Board) -> IntArray:
     """
     limit = board.capacity.copy()
     if net.sizes.shape[1] and (net.sizes != net.sizes[0]).any():
-        limit += np.where(limit > 0, np.minimum(net.sizes.max(axis=0), limit // 16), 0)
+        limit += np.where(limit > 0, np.minimum(net.sizes.max(axis=0), limit // LOOSENED), 0)
     return limit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.multilevel.ease import ease, overfull
 from nmsolve.heuristics.mapping.multilevel.heatbath import pair_error, place_cost, shift_lines
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import (
@@ -20,14 +21,6 @@ from nmsolve.model.types import AnyArray, Int32Array
 
 
 @plain_callee
-def _overfull(s: State, p: int) -> bool:
-    for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
-        if s.load[p, r] > s.limit[p, r]:
-            return True
-    return False
-
-
-@plain_callee
 def _cheapest_room(net: Net, board: Board, s: State, u: int) -> int:
     """The cheapest other core with room for ``u``; -1 if there is none."""
     best, least = -1, np.float32(np.inf)
@@ -41,10 +34,13 @@ def _cheapest_room(net: Net, board: Board, s: State, u: int) -> int:
 
 @kernel
 def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
-    """Move nodes off overfull cores, least extra cost per volume first. Returns how many cores stay overfull."""
+    """Move nodes off overfull cores along cheapest paths; what is left goes straight to the cheapest room, least extra cost per
+    volume first. Returns how many cores stay overfull.
+    """
+    ease(net, board, s, step)
     left = 0
     for p in range(len(s.held)):
-        if not _overfull(s, p):
+        if not overfull(s, p):
             continue
         members = s.slots[s.first[p] : s.first[p] + s.held[p]].copy()
         price = np.full(len(members), np.inf)
@@ -55,13 +51,13 @@ def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
                 rise = place_cost(board, s, u, t) - place_cost(board, s, u, p)
                 price[i] = rise / (1e-9 + net.volume[u]) if rise > 0.0 else rise
         for i in stable_order(price):
-            if not _overfull(s, p) or price[i] == np.inf:
+            if not overfull(s, p) or price[i] == np.inf:
                 break
             t = _cheapest_room(net, board, s, members[i])
             if t >= 0:
                 relocate(net, s, members[i], t)
                 shift_lines(net, board, s, members[i], p, t, step)
-        if _overfull(s, p):
+        if overfull(s, p):
             left += 1
     return left
 
