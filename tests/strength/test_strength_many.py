@@ -35,18 +35,26 @@ def test_first_fit() -> None:
 
 
 def test_multilevel() -> None:
-    """Fails if nothing is coarsened."""
-    at_most(found(Multilevel(), GRID, 3, seconds=0.05), 202)
+    """Fails with one start, without annealing, without the descent after it, or if no V-cycle follows."""
+    at_most(found(Multilevel(), GRID, 3, seconds=0.05), 192)
 
 
-def test_multilevel_cycles() -> None:
-    """Fails if no V-cycle follows the starts."""
-    at_most(found(Multilevel(), POINTS, 3, seconds=0.05), 1295)
+def test_multilevel_levels() -> None:
+    """Fails if nothing is coarsened, or nothing is bisected."""
+    problem = MappingProblem(grid(96, 96), board(4, 4), "hops", (), 590)
+    at_most(found(Multilevel(), problem, 2, seconds=0.1, stops=60), 1060)
 
 
-def test_multilevel_descent() -> None:
-    """Fails without the descent after the annealing of a level."""
-    at_most(found(Multilevel(), POINTS, 4, seconds=0.01), 1400)
+def test_multilevel_halves() -> None:
+    """Fails if regions are halved on one level only, or halves do not see those of their neighbours."""
+    problem = MappingProblem(grid(48, 48), board(4, 4), "hops", (), 148)
+    at_most(found(Multilevel(), problem, 4, seconds=0.01, stops=60), 480)
+
+
+def test_multilevel_full_cores() -> None:
+    """Fails if nodes of overfull cores go straight to the nearest room."""
+    problem = MappingProblem(grid(64, 64), board(8, 8), "hops", (), 66)
+    at_most(found(Multilevel(), problem, 4, seconds=0.05, stops=60), 1685)
 
 
 def test_external() -> None:

@@ -45,7 +45,7 @@ def one_start() -> IntArray:
 
 def test_multilevel_goes_on() -> None:
     """Fails if the mapping that is known is left aside."""
-    at_most(found(Multilevel(), MANY, 3, seconds=0.003, start=many_start()), 1200)
+    at_most(found(Multilevel(), MANY, 3, seconds=0.003, start=many_start()), 1020)
 
 
 def test_external_goes_on() -> None:

@@ -1,4 +1,4 @@
-"""Emptying overfull cores by shortest paths of moves: a node goes to the next core, another one from there on, up to one with room.
+"""Emptying overfull cores by shortest paths of moves: a node goes to the next core, another one from there on, up to room.
 
 A node that goes straight to the nearest room, cores away, costs its traffic all of the way. On a path every core gives up the
 node that loses least by going one core further. Paths are Dijkstra's; a step costs what the cheapest node of its core loses.

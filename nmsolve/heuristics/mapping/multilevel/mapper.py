@@ -35,7 +35,7 @@ MANY_CORES = 16_384
 #: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
 BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
 #: The shares of the run at which V-cycles from the best start end; and those from a given mapping alone.
-CYCLES, MENDS = (0.74, 0.97), (0.1, 0.4, 0.97)
+CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97), (0.1, 0.4, 0.97)
 
 
 def map_multilevel(

@@ -18,9 +18,9 @@ FIRST_STEPS, MOST_STEPS = 1000, 200_000
 REACH = 2.5
 #: Share of the latest slice in the running mean of that distance, if it accepted 200 moves or more.
 SMOOTHING = 0.2
-#: On a board of more cores than LINES squared, a node that a start has put wrong has farther to go, which takes heat: temperatures of
-#: starts that are nearly right, and of runs from nowhere, grow as (side / LINES) to these powers, the side being that of a square
-#: of as many cores (measured on squares of 32 to 255 lines).
+#: On a board of more cores than LINES squared, a node that a start has put wrong has farther to go, which takes heat.
+#: Temperatures of starts that are nearly right, and of runs from nowhere, grow as (side / LINES) to these powers; the side is
+#: that of a square of as many cores (measured on squares of 32 to 255 lines).
 LINES, FARTHER, WIDER = 37, 1.5, 3.0
 
 
