@@ -35,14 +35,25 @@ def test_first_fit() -> None:
 
 
 def test_multilevel() -> None:
-    """Fails with one start, without annealing, without the descent after it, or if no V-cycle follows."""
+    """Fails without annealing."""
     at_most(found(Multilevel(), GRID, 3, seconds=0.05), 192)
 
 
 def test_multilevel_levels() -> None:
     """Fails if nothing is coarsened, or nothing is bisected."""
     problem = MappingProblem(grid(96, 96), board(4, 4), "hops", (), 590)
-    at_most(found(Multilevel(), problem, 2, seconds=0.1, stops=60), 1060)
+    at_most(found(Multilevel(), problem, 2, seconds=0.1, stops=60), 970)
+
+
+def test_multilevel_cycles() -> None:
+    """Fails if no V-cycle follows the starts."""
+    at_most(found(Multilevel(), POINTS, 3, seconds=0.05), 1065)
+
+
+def test_multilevel_descent() -> None:
+    """Fails without the descent after the annealing of a level."""
+    problem = MappingProblem(near(1200, 6), board(6, 6), "hops", (), 36)
+    at_most(found(Multilevel(), problem, 3, seconds=0.1, stops=300), 3200)
 
 
 def test_multilevel_halves() -> None:

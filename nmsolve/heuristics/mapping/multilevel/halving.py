@@ -31,7 +31,8 @@ def halves(
     if len(nodes) < LEAST:
         side: AnyArray = bisect(net, nodes, local, pull, across, room, goal, fixed, anew, TRIES_PLAIN, rng)
         return side
-    levels, labels = [(_region(net, nodes, local), pull, fixed)], []
+    levels: list[tuple[Net, FloatArray, AnyArray]] = [(_region(net, nodes, local), pull, fixed)]
+    labels: list[Int32Array] = []
     while len(levels[-1][1]) > FEW:
         fine, pulls, held = levels[-1]
         limit = min(GROWTH * float(fine.volume.mean()), LARGEST * float(fine.volume.sum()))
@@ -41,7 +42,7 @@ def halves(
             break
         coarse = np.zeros(k, np.int8)
         coarse[label] = held  # clusters never mix domains
-        levels.append((contract(fine, label), np.bincount(label, pulls, k), coarse))
+        levels.append((contract(fine, label), np.bincount(label, pulls, k).astype(np.float64), coarse))
         labels.append(label)
     for number in range(len(levels) - 1, -1, -1):
         here, pulls, held = levels[number]
@@ -53,10 +54,9 @@ def halves(
 
 def _region(net: Net, nodes: Int32Array, local: Int32Array) -> Net:
     """Return the graph of the region alone. Its nodes may share a core as far as a bisection is concerned."""
-    none = np.zeros(len(nodes) + 1, np.int64), np.zeros(0, np.int32)
-    return Net(
-        *_inside(net, nodes, local), net.sizes[nodes], net.volume[nodes], net.domain[nodes], *none
-    )  # fmt: skip
+    ptr, idx, weights = _inside(net, nodes, local)
+    apart_ptr, apart = np.zeros(len(nodes) + 1, np.int64), np.zeros(0, np.int32)
+    return Net(ptr, idx, weights, net.sizes[nodes], net.volume[nodes], net.domain[nodes], apart_ptr, apart)
 
 
 @kernel

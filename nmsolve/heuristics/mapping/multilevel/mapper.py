@@ -21,15 +21,12 @@ from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
-#: The shares of the run at which independent starts end: a short one for an early answer, then several, since on
-#: mesh-like graphs one in three freezes in a wrong fold (measured on delaunay_n15) that no later cycle mends.
-STARTS = (0.04, 0.19, 0.34, 0.5)
-#: With less work than this per stored edge and direction, slow cooling is worth more than restarts.
-SCARCE, SCARCE_STARTS = 8000.0, (0.08, 0.55)
+#: The shares of the run at which its two starts end: a short one for an early answer, and a long one.
+EARLY, LONG = 0.05, 0.5
 #: With a given mapping that costs, after a descent, at most CLOSE times what the short first start does: a V-cycle from it
 #: up to the first share, one more start up to the second; then V-cycles from the best as always.
 CONTINUE, FRESH, CLOSE = 0.45, 0.65, 1.25
-#: From this many cores on only one start follows the first: on 65,536 the splits of one take 13 s.
+#: From this many cores on the second start takes the whole run: on 65,536 the splits of one take 13 s.
 MANY_CORES = 16_384
 #: The share of a start that the initial bisection gets; and where this many nodes have no coarser level, because there are
 #: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
@@ -67,18 +64,13 @@ def map_multilevel(
     bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
     net = finest_net(problem)
     best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
-    scarce = work < SCARCE * len(net.indices)
-    first, *others = SCARCE_STARTS if scarce else STARTS
-    _start(best, problem.machine, first, bench)
+    _start(best, problem.machine, EARLY, bench)
     close = None if given is None else best.descended(given, bench)
     if close is not None:
         _v_cycle(best, close, CONTINUE, bench)
-        others = [FRESH]
-    if problem.cores >= MANY_CORES:
-        others = [CYCLES[-1]]
-    for until in others:
-        if not budget.stop():
-            _start(best, problem.machine, until, bench)
+    if not budget.stop():
+        until = LONG if close is None else FRESH
+        _start(best, problem.machine, CYCLES[-1] if problem.cores >= MANY_CORES else until, bench)
     for until in CYCLES:
         _v_cycle(best, best.pos, until, bench)
     return best.core
