@@ -12,6 +12,8 @@ import numpy as np
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
 
+#: A node has fewer nearest targets: Poisson(8) is above once in 10^17 draws.
+MOST_NEAR = 50
 Edges = dict[tuple[int, int], float]
 
 
@@ -20,13 +22,14 @@ def geometric(nodes: int = 1000, side: int = 0, seed: int = 1) -> LogicGraph:
 
     Weights are log-normal, rounded to 6 digits; the ids are shuffled.
     """
+    from scipy.spatial import cKDTree
+
     rng = np.random.default_rng(seed)
     point = rng.random((nodes, 2))
     edges: Edges = {}
+    nearest = cKDTree(point).query(point, min(nodes, MOST_NEAR))[1].reshape(nodes, -1)
     for i in range(nodes):
-        distance = np.hypot(*(point - point[i]).T)
-        distance[i] = 9.0
-        near = np.argsort(distance)[: max(1, int(rng.poisson(8)))].tolist()
+        near = nearest[i, 1 : 1 + max(1, int(rng.poisson(8)))].tolist()
         far = int(rng.integers(0, nodes, 1)[0])
         _add(edges, rng, i, [j for j in [*near, far] if j != i])
     return _graph("geo", nodes, side, seed, edges, rng.permutation(nodes))
