@@ -42,8 +42,6 @@ _M, _W, _V = "model/schedule/", "hw/schedule/", "solvers/schedule/"
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
              "if graph.one_row_per_node and not graph.on_disk:", "if False:"),
-    Mutation("multilevel", "no coarsening", _MANY + "multilevel_levels", _H + "multilevel/cycle.py",
-             "while len(nets[-1].volume) > COARSEST * bench.usable:", "while False:"),
     Mutation("multilevel", "no V-cycles", _MANY + "multilevel_cycles", _H + "multilevel/mapper.py",
              "CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97),", "CYCLES, MENDS = (),"),
     Mutation("external", "only the coarsest level is refined", _MANY + "external", _H + "external/search.py",
@@ -196,7 +194,7 @@ MUTATIONS = [
              "    ease(net, board, s, step)\n", ""),
     Mutation("multilevel", "no annealing", _MANY + "multilevel", _H + "multilevel/cycle.py",
              "    if begin < until:\n        unit", "    if False:\n        unit"),
-    Mutation("multilevel", "no bisection", _MANY + "multilevel_levels", _H + "multilevel/mapper.py",
+    Mutation("multilevel", "no bisection", _MANY + "multilevel_bisection", _H + "multilevel/mapper.py",
              "dual_bisection(levels.nets[-1], machine, begin + share * (until - begin), bench)",
              "np.arange(len(levels.nets[-1].volume), dtype=np.int32) % machine.size"),
     Mutation("external", "no coarsening", _MANY + "external", _H + "external/search.py",

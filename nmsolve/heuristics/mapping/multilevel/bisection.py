@@ -155,14 +155,17 @@ def _split_all(
     at_new = np.arange(new_width * len(new[1]))
     at_new = at_new // new_width if axis == 0 else at_new % new_width
     row, col = np.divmod(np.arange(cells), width)
-    for c in range(cells):
+    k, nearer = -1, np.zeros(0)
+    for c in np.argsort(at_old, kind="stable").tolist():  # those that have to agree one after the other
         nodes = members[start[c] : start[c + 1]]
-        k = int(first[at_old[c]])
+        if first[at_old[c]] != k:
+            k = int(first[at_old[c]])
+            if len(before[at_old[c]]) > 1:
+                nearer = np.r_[(to_old[k] - to_old[k + 1])[at_old], (to_new[k] - to_new[k + 1])[at_new]]
         both = [k] if len(before[at_old[c]]) < 2 else [k, k + 1]
         sides = [j * new_width + int(col[c]) if axis == 0 else int(row[c]) * new_width + j for j in both]
         out[nodes] = sides[0]
         if len(sides) == 2 and len(nodes):
-            nearer = np.r_[(to_old[k] - to_old[k + 1])[at_old], (to_new[k] - to_new[k + 1])[at_new]]
             across = float(to_new[k, k + 1])
             side = split_cell(net, grid, nodes, (sides[0], sides[1]), across, nearer, where, local, bench)
             out[nodes[side == 1]] = sides[1]

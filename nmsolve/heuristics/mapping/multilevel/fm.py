@@ -195,7 +195,7 @@ def bisect(
     net: Net, nodes: Int32Array, local: Int32Array, pull: FloatArray, across: float, room: IntArray, goal: float,
     fixed: AnyArray, start: AnyArray, tries: int, rng: AnyArray,
 ) -> AnyArray:  # fmt: skip
-    """Side (k,) int8 of each of ``nodes``: the best of several growings refined by FM passes, or ``start`` refined.
+    """Side (k,) int8 of each of ``nodes``: the best of ``start`` and several growings, refined by FM passes.
 
     Parameters
     ----------
@@ -203,24 +203,25 @@ def bisect(
     pull : (k,) cost of side 0 minus cost of side 1
     room : (2, R) capacity of both sides; goal : volume that growing aims at on side 0
     fixed : (k,) int8: -1 free, else the side on which the node must stay
-    start : (k,) int8 sides to refine instead of growing ``tries`` times; or empty
+    start : (k,) int8 sides to begin the first of ``tries`` with; or empty
     """
     half, k = Half(net, nodes, local, pull, across, room, goal, fixed), len(nodes)
     key, place = np.zeros(k), np.full(k, -1, np.int32)
     heap, count = np.zeros((2, k), np.int32), np.zeros((2, 1), np.int64)
     best, best_cost, best_excess = np.zeros(k, np.int8), np.inf, np.inf
-    for attempt in range(tries if len(start) == 0 else 1):
-        side = np.ones(k, np.int8) if len(start) == 0 else start.copy()
+    for attempt in range(tries):
+        given = attempt == 0 and len(start) > 0
+        side = start.copy() if given else np.ones(k, np.int8)
         load = np.zeros_like(room)
         for i in range(k):
             if fixed[i] >= 0:
                 side[i] = fixed[i]
-            elif len(start) == 0 and attempt % 4 == 3:
+            elif not given and attempt % 4 == 3:
                 side[i] = 0 if uniform(rng) < 0.5 else 1
             for r in range(room.shape[1]):
                 load[side[i], r] += net.sizes[nodes[i], r]
         work = Sides(side, load, key, heap, place, count)
-        if len(start) == 0 and attempt % 4 != 3:
+        if not given and attempt % 4 != 3:
             _grow(half, work, rng)
         for _ in range(8):
             if not _pass(half, work):

@@ -18,8 +18,8 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 LEAST, FEW = 50, 30
 #: Clusters take at most this many times the mean volume below, and this share of the region.
 GROWTH, LARGEST = 5.0, 0.05
-#: Growings on the coarsest level, and of a region that is halved as it is.
-TRIES, TRIES_PLAIN = 12, 4
+#: Tries on the coarsest level, and on all others: on grids growing at the finest level finds straighter borders.
+TRIES, TRIES_FINE = 12, 4
 
 
 def halves(
@@ -29,7 +29,7 @@ def halves(
     """Side (k,) int8 of each of ``nodes``; parameters as of :func:`~nmsolve.heuristics.mapping.multilevel.fm.bisect`."""
     anew = np.zeros(0, np.int8)
     if len(nodes) < LEAST:
-        side: AnyArray = bisect(net, nodes, local, pull, across, room, goal, fixed, anew, TRIES_PLAIN, rng)
+        side: AnyArray = bisect(net, nodes, local, pull, across, room, goal, fixed, anew, TRIES_FINE, rng)
         return side
     levels: list[tuple[Net, FloatArray, AnyArray]] = [(_region(net, nodes, local), pull, fixed)]
     labels: list[Int32Array] = []
@@ -47,8 +47,8 @@ def halves(
     for number in range(len(levels) - 1, -1, -1):
         here, pulls, held = levels[number]
         everyone = np.arange(len(pulls), dtype=np.int32)
-        start = anew if number == len(labels) else side[labels[number]]
-        side = bisect(here, everyone, everyone, pulls, across, room, goal, held, start, TRIES, rng)
+        start, tries = (anew, TRIES) if number == len(labels) else (side[labels[number]], TRIES_FINE)
+        side = bisect(here, everyone, everyone, pulls, across, room, goal, held, start, tries, rng)
     return side
 
 
