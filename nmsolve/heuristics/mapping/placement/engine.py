@@ -144,7 +144,7 @@ class _Plan:
         A stage that is late takes from all that follow in proportion: it must not leave the next one without time to cool.
         """
         lead = self._context.time_left()
-        goal = lead * min(1.0, share / max(share, 1.0 - self._until))
+        goal = lead * share / max(share, 1.0 - self._until)
         self._until += share
 
         def time_used() -> float:
