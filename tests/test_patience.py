@@ -193,10 +193,9 @@ def test_compiling_what_draws_does_not_count(
     monkeypatch.setattr(drawing, "cache_from_source", lambda source: str(bytecode))
     monkeypatch.setattr(drawing, "import_module", slow)
     patient = Patience(limit=101.0)
-    if compiled:
-        with pytest.raises(patience.OutOfTime), patient.drawing():
-            pass
-    else:
-        with patient.drawing():
-            assert patient.left() == pytest.approx(1.0 + patience.AFTER_LIMIT)
+    with patient.drawing():
+        left = patient.left()
+    assert left == pytest.approx(
+        (-1.0 if compiled else 1.0) + patience.AFTER_LIMIT
+    )  # less: pictures get theirs all the same
     assert now[0] == 104.0

@@ -24,6 +24,8 @@ LONG_PAGE = 2.5
 AGAIN, AFTER_IMPORT = 0.2, 0.01
 #: Seconds that checks always get: enough for small networks.
 CHECKS = 0.4
+#: Seconds that pictures get however long the import took.
+PICTURES = 2.0
 
 
 def search_time(limit: float, page: float = PAGE) -> float:
@@ -74,12 +76,17 @@ class Patience:
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Do the same as :meth:`optional` for a page with pictures; what draws is imported before, if there is time for any."""
+        """Do the same as :meth:`optional` for a page with pictures; what draws is imported before, if there is time for any.
+
+        On a slow machine the import alone takes what is left. Once it is paid for, pictures get :data:`PICTURES`.
+        """
+        least = 0.0
         if self.left() > 0:
             from nmsolve.cli.drawing import import_what_draws
 
             import_what_draws()
-        with self.optional():
+            least = 0.0 if self.asked else PICTURES
+        with self.optional(least):
             yield
 
     @contextmanager
