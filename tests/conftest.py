@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_support import run_here
 
+from nmsolve.cli import drawing
 from nmsolve.model.contained import read_by
 
 Called = Callable[..., tuple[int, str, str]]
@@ -26,6 +27,15 @@ def no_time_limit_is_left() -> Iterator[None]:
     """The time limit of a command that a test parsed counts for the reading of files in this process; not for the next test."""
     yield
     read_by()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pictures_are_not_rendered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Figures are made but become no SVG text, which takes a tenth of the time of all tests, but where a file is marked ``rendered``."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("rendered") is None:
+            patch.setattr(drawing, "svg_text", lambda figure, label: f"<svg><title>{label}</title></svg>")
+        yield
 
 
 @pytest.fixture

@@ -26,6 +26,9 @@ from nmsolve.cli.bench.suites import Instance, find_suite, load_suite
 from nmsolve.cli.bench.summary import Summary, summarise
 from nmsolve.model.errors import InputError
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 DAT = "3\n0 1 2\n1 0 1\n2 1 0\n0 5 {0}\n5 0 1\n{0} 1 0\n"
 KEY = Key("s", "a", "hash", "auto", 1, 10.0, "0+0", "box")
 

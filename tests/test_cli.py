@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from command_support import run_here
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

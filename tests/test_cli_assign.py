@@ -15,6 +15,9 @@ from assignments_support import pair_machine, small_model
 from nmsolve.cli.assign import PARTS
 from nmsolve.cli.report import Report
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 pytest.importorskip("onnx")
 Called = Any
 #: Time limit of runs that end when they have proved or finished everything: however loaded the machine is, they are not cut off.

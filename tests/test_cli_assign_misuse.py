@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from assignments_support import pair_machine, small_model
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 pytest.importorskip("onnx")
 Called = Any
 LOOP = Path(__file__).parent / "data" / "onnx" / "loop_if_decoder.onnx"

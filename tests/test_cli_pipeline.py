@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 Called = Any
 
 

@@ -19,6 +19,9 @@ from command_support import run_here as run
 
 from nmsolve.cli import map_routes
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 #: Cores of the mesh that all mappings here are on: node i on core i.
 SIDE = 3
 

@@ -25,6 +25,9 @@ from nmsolve.solvers.schedule.api import ScheduleTask, bound_schedule, solve_sch
 from nmsolve.solvers.schedule.recheck import RECHECKS, WORDS
 from nmsolve.solvers.schedule.registry import GENERAL, REGISTRY, RULES, SPECIAL, shares_for
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 Called = Callable[..., tuple[int, str, str]]
 DATA = Path(__file__).parent / "data" / "schedule"
 #: Engines that end after a moment, whose bounds are recomputed: they prove the small networks optimal.

@@ -20,6 +20,9 @@ from nmsolve.hw.routing.lengths import extra_links, route_lengths
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.model.routing.flows import Flows
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 #: Source core, target core, messages per step of the mapping here (node i on core i of a 3x3 mesh).
 PAIRS = [(0, 8, 2), (8, 0, 1), (2, 6, 3), (1, 4, 2), (5, 3, 4), (7, 2, 1)]
 MACHINE = "mesh:3x3"

@@ -89,15 +89,16 @@ def test_other_threads_see_it_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[3] <= stood
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_cold_run_gives_the_answer_of_a_warm_one(tmp_path: Path, workers: int) -> None:
-    """Without a cache the same command finds as good a mapping within the same limit, and says why it took longer."""
+def test_a_cold_run_gives_the_answer_of_a_warm_one(tmp_path: Path) -> None:
+    """Without a cache the same command, here and in a second process, finds as good a mapping within the same limit, and says
+    why it took longer.
+    """
     graph = tmp_path / "g.json"
     generate_file("mesh-comm", graph, 3, nodes=49)
     found = []
     for name in ("cold", "warm"):
         out = tmp_path / name
-        command = f"map {graph} --machine mesh:7x7 --engines first-fit,anneal -t 6 --workers {workers} --json --out {out}"
+        command = f"map {graph} --machine mesh:7x7 --engines first-fit,anneal -t 6 --workers 2 --json --out {out}"
         done = subprocess.run(
             [sys.executable, "-m", "nmsolve", *command.split()],
             env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},

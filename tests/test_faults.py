@@ -28,6 +28,9 @@ from nmsolve.solvers.routing.numbers import adaptive_numbers, detour_of
 from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
 from tests.routing_support import all_pairs, links_of, shortest_turning, some_flows, waits_for
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 
 def study_of(machine, rule="xy", per_core=1, edges=40, room=2, form="flow", seed=0) -> FaultStudy:
     """Random messages between nodes that sit ``per_core`` on every core."""

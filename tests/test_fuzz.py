@@ -1,4 +1,4 @@
-"""Damaged files end in one line: what the fuzzer found once, and a minute of the fuzzer itself."""
+"""Damaged files end in one line: what the fuzzer found once, and some seconds of the fuzzer itself."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def test_a_library_whose_tables_have_names_that_are_no_text_is_refused(tmp_path:
         Library(path)
 
 
-def test_a_minute_of_the_fuzzer_finds_nothing(tmp_path: Path) -> None:
+def test_the_fuzzer_finds_nothing(tmp_path: Path) -> None:
     """Another part of the endless list of inputs than a run of `python bench/fuzz.py` without --seed."""
     done = subprocess.run(
-        [sys.executable, str(FUZZ), "--seconds", "60", "--seed", "1", "--state", str(tmp_path)],
+        [sys.executable, str(FUZZ), "--seconds", "15", "--seed", "1", "--state", str(tmp_path)],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -40,6 +40,9 @@ from nmsolve.solvers.mapping.certificates import RECHECKS, stages_from_json, sta
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, Solve
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front, word_of
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 NAMES = ("hops", "max-link")
 
 

@@ -27,6 +27,9 @@ from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 LOADS = "Traffic on every directed link"
 FILES = ["certificates.json", "events.jsonl", "mapping.json", "report.html", "report.json"]
 

@@ -31,6 +31,9 @@ from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
 from nmsolve.solvers.pipeline.recheck_bounds import check_stage_bound
 from nmsolve.solvers.run import Options
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 Called = Any
 
 

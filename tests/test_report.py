@@ -24,6 +24,9 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 
 def small_problem() -> MappingProblem:
     """Eight nodes in a ring on two chips of four cores, two nodes per core, one core taken."""

@@ -30,6 +30,9 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
+#: The pages are looked at as they are.
+pytestmark = pytest.mark.rendered
+
 
 class Brief(Recorder):
     """A recorder that asks to stop after some seconds."""
