@@ -158,7 +158,7 @@ def main() -> None:
         seconds = a.seconds or case.seconds
         case = Case(case.name, case.graph, case.args, seconds)
         curves = [curve(case, checkout, a.seed, folder) for checkout in checkouts]
-        best = min(value for found in curves for _, value in found)
+        best = min((value for found in curves for _, value in found), default=0.0)
         rows = [cells(found, best, seconds) for found in curves]
         print(f"| {case.name} | {seconds:g} | {' | '.join(text for text, _ in rows)} |", flush=True)
         if len(rows) == 2 and rows[0][1] > 0:

@@ -31,7 +31,7 @@ def no_time_limit_is_left() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def pictures_are_not_rendered(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Figures are made but become no SVG text, which takes a tenth of the time of all tests, but where a file is marked ``rendered``."""
+    """Figures are made but become no SVG text, which takes a tenth of the time of all tests; but in files marked ``rendered``."""
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("rendered") is None:
             patch.setattr(drawing, "svg_text", lambda figure, label: f"<svg><title>{label}</title></svg>")

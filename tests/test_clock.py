@@ -98,7 +98,9 @@ def test_a_cold_run_gives_the_answer_of_a_warm_one(tmp_path: Path) -> None:
     found = []
     for name in ("cold", "warm"):
         out = tmp_path / name
-        command = f"map {graph} --machine mesh:7x7 --engines first-fit,anneal -t 6 --workers 2 --json --out {out}"
+        command = (
+            f"map {graph} --machine mesh:7x7 --engines first-fit,anneal -t 6 --workers 2 --json --out {out}"
+        )
         done = subprocess.run(
             [sys.executable, "-m", "nmsolve", *command.split()],
             env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},

@@ -6,8 +6,8 @@
   array go without. (Small kernels that take their state whole run twice as fast.)
 * Numba makes a version for every width of whole numbers and for every constant in a call. One for 64 bits serves them all.
 * What a decorator leaves open a kernel takes over from the one that calls it first: its results would depend on who that is.
-* While numba compiles, the clock of :mod:`nmsolve.model.clock` stands still, and nobody looks for garbage: numba makes millions of
-  small things that it keeps, and searching them for cycles costs a tenth of the time.
+* While numba compiles, the clock of :mod:`nmsolve.model.clock` stands still, and nobody looks for garbage: numba makes millions
+  of small things that it keeps, and searching them for cycles costs a tenth of the time.
 """
 
 from __future__ import annotations

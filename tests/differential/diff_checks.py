@@ -45,7 +45,7 @@ Case = dict[str, Any]
 EXACT = ("cpsat", "mip", "branch-bound")
 #: Engines that only prove bounds.
 BOUNDS = (
-    "star", "gilmore-lawler", "projection", "split", "subgraphs", "joint", "parts", "tree-parts", "slots", "link-load",
+    "star", "gilmore-lawler", "projection", "split", "subgraphs", "spread", "joint", "parts", "tree-parts", "slots", "link-load",
     "exchange", "cover",
 )  # fmt: skip
 #: Engines that find mappings, in this process (partitioners of others are extras and run as children).

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from strength_cases import at_least, at_most, board, casts, dense, near, placement, proved
 
+from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.core_traffic import traffic_nets
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
@@ -23,6 +24,7 @@ from nmsolve.solvers.mapping.bounds.engines import (
     Projection,
     Slots,
     Split,
+    Spread,
     Subgraphs,
     TreeParts,
     UsualCover,
@@ -33,6 +35,7 @@ from nmsolve.solvers.mapping.bounds.engines import (
 from nmsolve.solvers.mapping.branch_bound import BranchBound
 
 SPARSE = placement(near(36, 4), board(6, 6))
+LOCAL = placement(generate("mesh-geo", nodes=144, side=12, seed=1), board(12, 12))
 DENSE = placement(dense(25), board(5, 5))
 MANY = MappingProblem(near(120, 5), board(3, 3), "hops", (), 15)
 CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 15)
@@ -79,6 +82,11 @@ def test_split_starts() -> None:
 def test_subgraphs() -> None:
     """Fails if the climb makes a few steps only."""
     at_least(proved(Subgraphs(), SPARSE, stops=40, upper=612), 560)
+
+
+def test_spread() -> None:
+    """Fails if sources may all lie in the middle, if rows are filled up only, or if only near targets are looked for."""
+    at_least(proved(Spread(), LOCAL, stops=60), 2425)
 
 
 def test_usual_joint() -> None:

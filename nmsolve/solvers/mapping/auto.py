@@ -40,6 +40,11 @@ LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
 DENSE = 13.0
+#: The same for paths through the network; and nodes from which these say more than eigenvalues where neighbours are few.
+CROWDED, MANY_NODES = 24.0, 2000
+#: A network is local if two steps lead to less than this part of as many nodes as there are ways, as seen from so many nodes.
+#: From SEVERAL_NODES on paths then say more than eigenvalues: on geometric, layered and community networks, not on random ones.
+LOCAL, SEEN, SEVERAL_NODES = 0.6, 64, 500
 
 
 def with_automatic(
@@ -156,7 +161,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
         return plain, ["link-load"]
     if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts
         return ["star"], ["tree-parts", "slots", "cover"]
-    return plain, ["subgraphs", "split"] if problem.one_per_core else ["slots", "cover"]
+    return plain, ["subgraphs", "split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
 
 
 def _exact(problem: MappingProblem) -> dict[str, float]:
@@ -179,6 +184,8 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
         return 1e-8 * cores**3
     if name == "parts":
         return 1.6e-7 * (m + 20 * n) * min(-(-n // _room(problem)) + 8, 48, n)
+    if name == "spread":
+        return 1e-5 * (m + 20 * n)
     if name == "tree-parts":
         return 4e-7 * (m + problem.graph.rows) * (min(-(-n // _room(problem)), 40) + 8)
     if name == "joint":
@@ -191,12 +198,20 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     """Return why another bound is the better one, or None.
 
     Several nodes per core: joint on well filled cores, parts on loosely filled ones. One: split is above projection, and
-    subgraphs pay where nodes have few neighbours.
+    subgraphs pay where nodes have few neighbours, as spread does wherever it can be used.
     """
     if name == "subgraphs" and problem.one_per_core and _neighbours(problem) > DENSE:
         return "nodes have many neighbours, where the bound `split` is better"
+    if name == "split" and problem.one_per_core and problem.n >= SEVERAL_NODES and _local(problem):
+        return "neighbours know each other, and the bound `spread` is better"
+    if name == "spread" and problem.n <= EXACT_NODES:
+        return "on so few nodes exact engines prove more"
+    if name == "spread" and _neighbours(problem) > CROWDED:
+        return "nodes have many neighbours, where eigenvalues say more"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None
+    if problem.n >= MANY_NODES and _neighbours(problem) <= DENSE and not problem.machine.faulty_links:
+        return "nodes have few neighbours, where the bound `spread` is better"
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
     if name == "parts" and fill > FULL:
         return "cores are well filled, where the bound `joint` is better"
@@ -210,6 +225,24 @@ def _neighbours(problem: MappingProblem) -> float:
     n, source, target = problem.n, problem.graph.edge_source.astype(np.int64), problem.graph.targets
     pairs = np.unique(np.minimum(source, target) * n + np.maximum(source, target))
     return 2.0 * len(pairs) / n
+
+
+def _local(problem: MappingProblem) -> bool:
+    """Return whether neighbours of a node have neighbours in common, and few enough of them for the bound ``spread``."""
+    if (
+        problem.machine.faulty_links
+        or problem.machine.distance_matrix is not None
+        or _neighbours(problem) > CROWDED
+    ):
+        return False
+    indptr, indices, _ = problem.graph.traffic
+    ways, reached = 0, 0
+    for u in np.linspace(0, problem.n - 1, min(SEEN, problem.n)).astype(np.int64):
+        near = indices[indptr[u] : indptr[u + 1]]
+        two = [indices[indptr[v] : indptr[v + 1]] for v in near]
+        ways += sum(map(len, two))
+        reached += len(np.unique(np.concatenate(two))) if two else 0
+    return reached < LOCAL * ways
 
 
 def _room(problem: MappingProblem) -> int:

@@ -35,6 +35,7 @@ from nmsolve.solvers.mapping.recheck.spectral import (
     recheck_projection,
 )
 from nmsolve.solvers.mapping.recheck.split import recheck_split
+from nmsolve.solvers.mapping.recheck.spread import recheck_spread
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
@@ -47,6 +48,7 @@ RECHECKS = {
     "projection": recheck_projection,
     "split": recheck_split,
     "subgraphs": recheck_subgraphs,
+    "spread": recheck_spread,
     "joint": recheck_partition_placement,
     "parts": recheck_parts,
     "cover": recheck_core_traffic,

@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.certificates import check_bound
 
 #: Bounds in which terms of both signs are summed in floating point.
 CANCELLING = frozenset(
-    ("projection", "split", "joint", "parts", "tree-parts", "slots", "link-load", "exchange")
+    ("projection", "split", "spread", "joint", "parts", "tree-parts", "slots", "link-load", "exchange")
 )
 #: Asked are bounds below this part of all traffic at the largest distance.
 SMALL_PART = 1e-2

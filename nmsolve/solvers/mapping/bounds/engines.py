@@ -31,6 +31,8 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
+from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
+from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
@@ -82,6 +84,7 @@ NeighbourCounting = partial(
 GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts="projection")
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
+Spread = partial(BoundEngine, "spread", refuses_spread, spread_bounds)
 Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
 PartitionPlacement = partial(
     BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds, predicts="joint"

@@ -1,0 +1,148 @@
+"""The bound ``spread``: rows are looked for, weighed against each other, and certified now and then.
+
+The distance between cores obeys the triangle inequality. So where demands a_u(v) from u to v can be led through the network
+within the traffic of its pairs, every mapping costs at least sum_uv a_u(v) D(core of u, core of v), and the demands of one u at
+least the least scalar product with the distances of slots. Proofs: docs/bounds.md, "spread".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.spread.certificate import certified
+from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
+from nmsolve.solvers.mapping.bounds.spread.packing import Packing
+from nmsolve.solvers.mapping.bounds.spread.rows import Rows, find_rows
+
+#: Nodes that all searches of one round from near targets, and to far ones, may reach; and most targets of a row.
+NEAR, FAR, MOST = 400_000, 200_000, 4000
+#: How many nodes beyond what three cores hold a near search reaches.
+BEYOND = 40
+#: How much of the current lengths counts in a search, from the first round to this part of the time; the rest is the inner point.
+MIX, MIX_LAST, MIX_UNTIL = 0.1, 0.9, 0.6
+#: No rows are looked for in this last part of the time.
+POLISH = 0.25
+#: Steps between two searches, and most entries of all rows.
+STEPS, ENTRIES = 60, 6_000_000
+#: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
+CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
+#: Rounds without a violated row after which more of them change nothing, and most stretches after that.
+SETTLED, LAST = 4, 40
+
+
+def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+    """Ever better certified bounds until time is up, nothing is violated, or the optimum is proved."""
+    form = spread_form(problem)
+    if len(form.weight) == 0:
+        return
+    search, proved = _Search(form, guide), 0.0
+    while not search.over:
+        packing = search.advanced()
+        began = guide.clock()
+        value, certificate = certified(form, packing)
+        search.last = guide.clock() - began
+        bound = Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "spread", "full", certificate)
+        if bound.value > proved:
+            proved = bound.value
+            yield bound
+        if proved >= guide.upper():
+            return
+
+
+class _Search:
+    """Rounds of looking for rows and weighing them, and what time there is for them.
+
+    Attributes
+    ----------
+    last : seconds that the last certificate took; over : True once the next one would be the last one again
+    """
+
+    def __init__(self, form: SpreadForm, guide: Guide) -> None:
+        self.form, self.guide = form, guide
+        self.rng = np.random.default_rng(guide.seed)
+        self.last, self.over = 0.0, False
+        self._began, self._seconds = guide.clock(), max(1e-3, guide.seconds)
+        self._first, self._left = self._began, max(1e-3, guide.remaining(0.0))
+        self._inner = _inner_point(form, self.rng)
+        self.packing = Packing.start(form, self._inner)
+        self._due, self._quiet, self._after = list(CERTIFY), 0, 0
+
+    def advanced(self) -> Packing:
+        """Return the state when the next certificate is due: at parts of the time, when it is up, when nothing is violated."""
+        while True:
+            now = self.guide.clock()
+            part = self._part(now)
+            if self.guide.should_stop() or self._after >= LAST:
+                self.over = True
+                return self.packing
+            if part >= 1 - self.last / self._seconds:
+                self._go_on(now)
+                return self.packing
+            if self._due and part >= self._due[0]:
+                self._due = [later for later in self._due if later > part]
+                return self.packing
+            self._round(part)
+
+    def _part(self, now: float) -> float:
+        """Return how much of the time is over: of what it works, or of the whole search, if others got more of that."""
+        left = self.guide.remaining(now - self._first)
+        return max((now - self._began) / self._seconds, 1 - left / self._left)
+
+    def _go_on(self, now: float) -> None:
+        """The time that there should be is up: plan what there is beyond it, if there is any."""
+        left = self.guide.remaining(now - self._first)
+        self.over = not left > GO_ON * self._seconds
+        self._began, self._left, self._due = now, max(1e-3, left), list(CERTIFY[1:])
+        self._seconds = min(self._left, self._seconds)
+
+    def _round(self, part: float) -> None:
+        form, packing = self.form, self.packing
+        if part < 1 - POLISH and self._quiet < SETTLED:
+            mix = max(MIX + (MIX_LAST - MIX) * min(1.0, part / MIX_UNTIL), self._quiet / SETTLED)
+            length = mix * packing.x / form.weight + (1 - mix) * self._inner
+            found = _search(form, packing, length, self.rng)
+            self._quiet = 0 if len(found.source) else self._quiet + 1
+            if packing.rows.indptr[-1] + found.indptr[-1] <= ENTRIES:
+                packing.add(found)
+        else:
+            self._after += self._quiet >= SETTLED
+        packing.advance(STEPS)
+        packing.drop()
+
+
+def _search(form: SpreadForm, packing: Packing, length: FloatArray, rng: np.random.Generator) -> Rows:
+    """Violated rows from some nodes to near targets, and from a few to any."""
+    near = min(form.n - 1, MOST, 3 * form.room + BEYOND)
+    far = min(form.n - 1, MOST)
+    found = _rows(form, packing.z, length, _some(form.n, NEAR // near, rng), near)
+    if far > near:
+        found = found.joined(_rows(form, packing.z, length, _some(form.n, max(2, FAR // far), rng), far))
+    return found
+
+
+def _some(n: int, count: int, rng: np.random.Generator) -> IntArray:
+    """Return all nodes, or ``count`` of them."""
+    everyone = np.arange(n)
+    return everyone if count >= n else np.sort(rng.choice(n, count, replace=False))
+
+
+def _rows(form: SpreadForm, at: FloatArray, length: FloatArray, sources: IntArray, most: int) -> Rows:
+    *rows, _ = find_rows(sources, most, form.indptr, form.node, form.edge, length, form.least, at)
+    return Rows(*rows)
+
+
+def _inner_point(form: SpreadForm, rng: np.random.Generator) -> FloatArray:
+    """Lengths (M,) that fall with the root of the traffic, so long that half of all nodes violate no row."""
+    length: FloatArray = form.weight**-0.5
+    at = np.tile(form.count / form.count.sum(), (form.n, 1))
+    most = min(form.n - 1, MOST, 3 * form.room + BEYOND)
+    sources = _some(form.n, max(4, NEAR // (4 * most)), rng)
+    worst = find_rows(sources, most, form.indptr, form.node, form.edge, length, form.least, at)[-1]
+    worst = worst[np.isfinite(worst) & (worst > 0)]
+    return length / float(np.median(worst)) if len(worst) else length

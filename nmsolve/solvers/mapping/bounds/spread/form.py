@@ -1,0 +1,105 @@
+"""A pairwise problem as the bound ``spread`` sees it: pairs with traffic as a network, and how near k nodes can be to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.features import at_most
+from nmsolve.model.mapping.features import LIMITS, takes
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.pairs import (
+    PairForm,
+    crowded,
+    nearest,
+    no_core,
+    pair_form,
+    room_per_core,
+    usable_cores,
+)
+
+#: Most usable cores: slots of every core are in memory.
+MAX_CORES = 6000
+#: Most nodes, and most groups of cores that are told apart by where they lie on the board.
+MAX_NODES, GROUPS = 50_000, 24
+
+
+def _given(problem: MappingProblem) -> str | None:
+    """Distances are given or have detours; then nothing says that they obey the triangle inequality."""
+    machine = problem.machine
+    if machine.distance_matrix is not None or machine.faulty_links:
+        return "distances are not those of a whole mesh or torus"
+    return None
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_spread = takes(
+    f"pairs {LIMITS}", at_most(MAX_CORES, usable_cores, "usable cores"),
+    at_most(MAX_NODES, lambda problem: problem.n, "nodes"), no_core, crowded, _given,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SpreadForm:
+    """What rows are made of.
+
+    Attributes
+    ----------
+    n : nodes; ``room`` : the most that one core can hold
+    indptr, node, edge : the network as CSR over nodes: neighbour and number of the pair, every pair twice
+    weight : (M,) > 0 traffic of every pair, which come in order of their lower, then their higher node
+    least : (G, n) the least sum of distances from a core of every group to k other nodes, k < n
+    count : (G,) how many nodes the cores of every group can hold
+    group : (cores,) the group of every usable core
+    lattice : the objective is a multiple of this; 0 if unknown
+    """
+
+    n: int
+    room: int
+    indptr: IntArray
+    node: IntArray
+    edge: IntArray
+    weight: FloatArray
+    least: FloatArray
+    count: FloatArray
+    group: IntArray
+    lattice: float
+
+
+def spread_form(problem: MappingProblem) -> SpreadForm:
+    """Bring a problem that :func:`refuses_spread` takes into :class:`SpreadForm`."""
+    form, room = pair_form(problem), min(problem.n, room_per_core(problem))
+    rows, cols = form.rows(), form.indices.astype(np.int64)
+    kept = (rows != cols) & (form.weights > 0)
+    rows, cols, weight = rows[kept], cols[kept], form.weights[kept]
+    low, high = np.minimum(rows, cols), np.maximum(rows, cols)
+    _, first, edge = np.unique(low * form.n + high, return_index=True, return_inverse=True)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=form.n))])
+    slots = _slots(form, -(-max(0, form.n - room) // room) + 1)
+    group = _groups(slots.sum(axis=1))
+    least = np.full((int(group.max()) + 1, slots.shape[1]), np.inf)
+    np.minimum.at(least, group, slots)
+    count = room * np.bincount(group).astype(np.float64)
+    beyond = np.maximum(np.arange(form.n - 1) - (room - 1), -1)
+    each = least[:, np.where(beyond < 0, 0, 1 + beyond // room)]
+    sums = np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1)
+    return SpreadForm(
+        form.n, room, indptr.astype(np.int64), cols, edge.astype(np.int64), weight[first], sums, count, group, form.lattice,
+    )  # fmt: skip
+
+
+def _slots(form: PairForm, count: int) -> FloatArray:
+    """Return (cores, count) distances of the nearest cores, own core first."""
+    return np.concatenate([nearest(block, which, count) for which, block in form.blocks()])
+
+
+def _groups(far: FloatArray) -> IntArray:
+    """Return a group of every core by what all others are away (cores,): as many as there are values, at most GROUPS."""
+    values, group = np.unique(far, return_inverse=True)
+    if len(values) > GROUPS:
+        rank = np.argsort(np.argsort(far, kind="stable"), kind="stable")
+        group = rank * GROUPS // len(far)
+    out: IntArray = group.astype(np.int64)
+    return out

@@ -1,0 +1,230 @@
+"""How much of every row: a first-order method on the packing problem and the positions of its sources.
+
+    min sum_e w_e d_e    so that    sum_e load_re d_e >= sum_g z_ug least_g(k_r)  for every row r = (u, k_r)
+    d >= 0, every z_u in the simplex, sum_u z_ug <= count_g
+
+Its multipliers, y of rows and v of groups, are the bound. Chambolle and Pock's method with diagonal steps (Pock and
+Chambolle 2011), in x = w d and rows over their own right side, restarted at the mean of every stretch (Applegate et al. 2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
+from nmsolve.solvers.mapping.bounds.spread.rows import Rows
+
+#: A row that had no share for so many stretches is dropped.
+IDLE = 3
+#: The weight of steps of y and v against those of x and z.
+PULL = 2.0
+#: How much positions count beside pairs in the steps of rows.
+SCALE = 1.0
+#: Part of the mean share up to which a row counts as idle.
+SMALL = 0.05
+
+
+@dataclass
+class Packing:
+    """The pool of rows and the point that was reached.
+
+    Attributes
+    ----------
+    x : (M,) traffic times length of every pair; ``z`` : (n, G) where every node lies
+    y : (rows,) shares of rows times their right sides; ``v`` : (G,) prices of groups of cores
+    """
+
+    form: SpreadForm
+    x: FloatArray
+    z: FloatArray
+    v: FloatArray
+    rows: Rows = field(default_factory=Rows.none)
+    y: FloatArray = field(default_factory=lambda: np.zeros(0))
+    idle: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def start(cls, form: SpreadForm, length: FloatArray) -> Packing:
+        """No rows; pairs have these lengths (M,), and every node lies anywhere."""
+        z = np.tile(form.count / form.count.sum(), (form.n, 1))
+        return cls(form, form.weight * length, z, np.zeros(len(form.count)))
+
+    def add(self, rows: Rows) -> None:
+        """Add rows without a share."""
+        self.rows = self.rows.joined(rows)
+        more = len(rows.source)
+        self.y = np.concatenate([self.y, np.zeros(more)])
+        self.idle = np.concatenate([self.idle, np.zeros(more, np.int64)])
+
+    def drop(self) -> None:
+        """Drop what had no share for long."""
+        if len(self.y) == 0:
+            return
+        self.idle = np.where(self.y > SMALL * self.y.mean(), 0, self.idle + 1)
+        kept = self.idle < IDLE
+        if not kept.all():
+            self.rows, self.y, self.idle = self.rows.chosen(kept), self.y[kept], self.idle[kept]
+
+    def advance(self, steps: int) -> None:
+        """Some steps, then on from their mean."""
+        form, rows = self.form, self.rows
+        if len(rows.source) == 0:
+            return
+        right = form.least[:, rows.targets].mean(axis=0)
+        scale = np.repeat(1.0 / right, np.diff(rows.indptr))
+        entry = np.abs(rows.load) / form.weight[rows.edge] * scale
+        part = form.least[:, rows.targets].T / right[:, None]
+        s = SCALE * float(entry.sum()) / float(part.sum())
+        advance(
+            rows.source,
+            rows.indptr,
+            rows.edge,
+            entry,
+            part,
+            form.count,
+            self.x,
+            self.z,
+            self.y,
+            self.v,
+            s,
+            PULL,
+            steps,
+        )
+
+
+@kernel
+def advance(
+    source: IntArray,
+    indptr: IntArray,
+    edge: IntArray,
+    entry: FloatArray,
+    part: FloatArray,
+    count: FloatArray,
+    x: FloatArray,
+    z: FloatArray,
+    y: FloatArray,
+    v: FloatArray,
+    s: float,
+    pull: float,
+    steps: int,
+) -> None:
+    """Steps from (x, z, y, v), which become the mean of what they pass.
+
+    ``entry`` (nnz,) of x in rows, ``part`` (rows, G) right sides by group over the row's mean, ``s`` the scale of z.
+    """
+    rows, groups, n = len(source), len(count), len(z)
+    sum_x, sum_y = np.zeros(len(x)), np.empty(rows)
+    most = np.ones(n)
+    for r in range(rows):
+        total, high = 0.0, 0.0
+        for k in range(indptr[r], indptr[r + 1]):
+            total += entry[k]
+            sum_x[edge[k]] += entry[k]
+        for g in range(groups):
+            total += s * part[r, g]
+            high = max(high, part[r, g])
+        most[source[r]] += high
+        sum_y[r] = total
+    step_x = np.zeros(len(x))
+    for e in range(len(x)):
+        if sum_x[e] > 0:
+            step_x[e] = 1.0 / (sum_x[e] * pull)
+    mean_x, mean_y = np.zeros(len(x)), np.zeros(rows)
+    mean_z, mean_v = np.zeros(z.shape), np.zeros(groups)
+    grad_x, grad_z = np.empty(len(x)), np.empty(z.shape)
+    new_z, held = np.empty(groups), np.empty(groups)
+    for _ in range(steps):
+        grad_x[:] = 1.0
+        for u in range(n):
+            grad_z[u] = v
+        for r in range(rows):
+            if y[r] > 0:
+                for k in range(indptr[r], indptr[r + 1]):
+                    grad_x[edge[k]] -= y[r] * entry[k]
+                for g in range(groups):
+                    grad_z[source[r], g] += y[r] * part[r, g]
+        # x and z step down; what rows and prices see is the point beyond it
+        for e in range(len(x)):
+            new = max(0.0, x[e] - step_x[e] * grad_x[e])
+            grad_x[e], x[e] = 2.0 * new - x[e], new
+            mean_x[e] += new
+        held[:] = 0.0
+        for u in range(n):
+            for g in range(groups):
+                new_z[g] = z[u, g] - s / (most[u] * pull) * grad_z[u, g]
+            _onto_simplex(new_z)
+            for g in range(groups):
+                grad_z[u, g], z[u, g] = 2.0 * new_z[g] - z[u, g], new_z[g]
+                mean_z[u, g] += new_z[g]
+                held[g] += grad_z[u, g]
+        for r in range(rows):
+            gap = 0.0
+            for g in range(groups):
+                gap += part[r, g] * grad_z[source[r], g]
+            for k in range(indptr[r], indptr[r + 1]):
+                gap -= entry[k] * grad_x[edge[k]]
+            y[r] = max(0.0, y[r] + pull / sum_y[r] * gap)
+            mean_y[r] += y[r]
+        for g in range(groups):
+            v[g] = max(0.0, v[g] + pull / (s * n) * (held[g] - count[g]))
+            mean_v[g] += v[g]
+    x[:] = mean_x / steps
+    y[:] = mean_y / steps
+    v[:] = mean_v / steps
+    z[:] = mean_z / steps
+
+
+@plain_callee
+def _onto_simplex(point: FloatArray) -> None:
+    """Move a point (G,) to the nearest with entries >= 0 that add up to 1 (Michelot 1986)."""
+    count, total = len(point), 0.0
+    for g in range(len(point)):
+        total += point[g]
+    level = (total - 1.0) / count
+    while True:
+        kept, left = 0, 0.0
+        for g in range(len(point)):
+            if point[g] > level:
+                kept += 1
+                left += point[g]
+        if kept == 0 or kept >= count:
+            break
+        count, level = kept, (left - 1.0) / kept
+    for g in range(len(point)):
+        point[g] = max(0.0, point[g] - level)
+
+
+@kernel
+def fitted(
+    indptr: IntArray, edge: IntArray, load: FloatArray, weight: FloatArray, share: FloatArray
+) -> FloatArray:
+    """(rows,) shares near ``share`` at which no pair carries more than its traffic: softened, cut, then filled up row by row."""
+    rows = len(share)
+    y, used = share.copy(), np.empty(len(weight))
+    for turn in range(10):
+        used[:] = 0.0
+        for r in range(rows):
+            if y[r] > 0:
+                for k in range(indptr[r], indptr[r + 1]):
+                    used[edge[k]] += y[r] * abs(load[k])
+        if turn == 9:
+            break
+        for r in range(rows):
+            if y[r] > 0:
+                over = 0.0
+                for k in range(indptr[r], indptr[r + 1]):
+                    over = max(over, used[edge[k]] / weight[edge[k]])
+                if over > 1.0:
+                    y[r] *= over ** (-0.4) if turn < 8 else 1.0 / over
+    for r in range(rows):
+        left = np.inf
+        for k in range(indptr[r], indptr[r + 1]):
+            left = min(left, (weight[edge[k]] - used[edge[k]]) / abs(load[k]))
+        if left > 0 and left < np.inf:
+            y[r] += left
+            for k in range(indptr[r], indptr[r + 1]):
+                used[edge[k]] += left * abs(load[k])
+    return y

@@ -1,0 +1,136 @@
+"""Re-check of the bound ``spread``: flows are added up and split into what they bring to every node, all in whole units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import frexp
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array, triu
+
+from nmsolve.hw.cost import core_distance
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.recheck.parts import (
+    EPS,
+    EXACT,
+    CertificateError,
+    both_ways,
+    distances,
+    expect,
+    numbers,
+    parallel,
+    room_of,
+    slot_rows,
+    usable_cores,
+    whole_data,
+)
+
+#: Products of sources and cores, or of sources and slots, that are in memory at once.
+BLOCK = 20_000_000
+
+
+def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """Sum over sources of the least scalar product of what its flow brings with distances of slots, cores priced.
+
+    Raises
+    ------
+    CertificateError : the distances are not those of a whole mesh or torus, a flow brings less than nothing to a node, a pair
+        carries more than its traffic, or a field is missing or wrong
+    """
+    expect(problem, "pairs")
+    if (
+        problem.machine.distance_matrix is not None
+        or problem.machine.faulty_links
+        or not core_distance(problem).separable
+    ):
+        raise CertificateError("distances are not those of a whole mesh or torus, so they need not add up")
+    traffic = triu(both_ways(problem), 1).tocsr()
+    traffic.sort_indices()
+    traffic.eliminate_zeros()
+    low = np.repeat(np.arange(problem.n), np.diff(traffic.indptr))
+    high, weight = traffic.indices.astype(np.int64), np.asarray(traffic.data, np.float64)
+    if not whole_data(problem):
+        weight = weight * (1.0 - parallel(problem) * EPS)
+    unit = float(numbers({"unit": [certificate.get("unit", np.nan)]}, "unit", 1)[0])
+    if not 2.0**-900 < unit < 2.0**900 or frexp(unit)[0] != 0.5:
+        raise CertificateError("'unit' must be a power of two")
+    row, source, pair, flow = _stated(problem, certificate, len(weight))
+    used = np.bincount(pair, np.abs(flow), len(weight))
+    if used.max(initial=0.0) >= EXACT or (used * unit > weight).any():
+        raise CertificateError("a pair carries more than its traffic")
+    brought = _brought(problem.n, row, source, low[pair], high[pair], flow)
+    return _value(problem, certificate, brought, unit)
+
+
+def _stated(
+    problem: MappingProblem, certificate: Mapping[str, Any], pairs: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Return every entry's row, the rows' sources, every entry's pair and flow; a source, and a pair in a row, comes once."""
+    source = _whole(certificate, "sources", None, problem.n)
+    if len(np.unique(source)) < len(source):
+        raise CertificateError("'sources' holds a node twice")
+    counts = _whole(certificate, "counts", len(source), problem.n * problem.n + 1)
+    pair = _whole(certificate, "pairs", int(counts.sum()), pairs)
+    flow = numbers(certificate, "flows", len(pair))
+    if (flow % 1).any() or np.abs(flow).max(initial=0.0) >= EXACT:
+        raise CertificateError("'flows' must hold whole numbers")
+    return np.repeat(np.arange(len(source)), counts), source, pair, flow
+
+
+def _whole(certificate: Mapping[str, Any], name: str, length: int | None, below: int) -> IntArray:
+    """Return a field of whole numbers from 0 to ``below`` - 1."""
+    values = numbers(certificate, name, length)
+    if (values % 1).any() or (values < 0).any() or (values >= below).any():
+        raise CertificateError(f"{name!r} must hold whole numbers from 0 to {below - 1}")
+    return values.astype(np.int64)
+
+
+def _brought(
+    n: int, row: IntArray, source: IntArray, low: IntArray, high: IntArray, flow: FloatArray
+) -> csr_array:
+    """Return (sources, n) what every flow brings to every node but its source. Raises CertificateError if it is below 0."""
+    entries = np.concatenate([flow, -flow]), (np.concatenate([row, row]), np.concatenate([high, low]))
+    net = coo_array(entries, shape=(len(source), n)).tocsr()
+    net.sum_duplicates()
+    if np.abs(net.data).max(initial=0.0) >= EXACT:
+        raise CertificateError("a flow is too large to be added up exactly")
+    where = np.repeat(np.arange(len(source)), np.diff(net.indptr))
+    net.data[net.indices == source[where]] = 0.0
+    net.eliminate_zeros()
+    if (net.data < 0).any():
+        raise CertificateError("a flow brings less than nothing to a node")
+    return csr_array(net)
+
+
+def _value(problem: MappingProblem, certificate: Mapping[str, Any], brought: csr_array, unit: float) -> float:
+    """Return the bound of what flows bring, less what floats may have added."""
+    cores, room = usable_cores(problem), room_of(problem)
+    price = numbers(certificate, "prices", len(cores))
+    if (price % 1).any() or price.min(initial=0.0) < 0 or price.max(initial=0.0) >= EXACT:
+        raise CertificateError("'prices' must hold whole numbers >= 0")
+    rows = slot_rows(distances(problem, down=True))
+    longest = int(np.diff(brought.indptr).max(initial=0))
+    slots = min(len(cores), 1 + longest // room)
+    kinds, kind = np.unique(rows[:, :slots], axis=0, return_inverse=True)
+    cheapest = np.full(len(kinds), np.inf)
+    np.minimum.at(cheapest, kind.ravel(), price)
+    total, largest = 0.0, 0.0
+    step = max(1, BLOCK // max(1, slots + len(kinds)))
+    for first in range(0, brought.shape[0], step):
+        part = brought[first : first + step]
+        at = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        order = np.lexsort((-part.data, at))
+        rank = np.arange(len(at)) - np.repeat(part.indptr[:-1], np.diff(part.indptr))
+        slot = np.where(rank < room - 1, 0, 1 + (rank - (room - 1)) // room)
+        by_slot = np.zeros((part.shape[0], slots))
+        np.add.at(by_slot, (at, np.minimum(slot, slots - 1)), part.data[order])
+        cost = by_slot @ kinds.T + cheapest
+        total += float(cost.min(axis=1).sum())
+        largest += float(cost.max(axis=1, initial=0.0).sum())
+    paid = room * float(price.sum())
+    if whole_data(problem) and largest + paid < EXACT:
+        return unit * (total - paid)
+    charge = (longest + slots + brought.shape[0] + 8) * EPS * (total + paid)
+    return unit * (total - paid - charge)
