@@ -26,17 +26,16 @@ def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]
     unit = _unit(LOST * float(share @ right) / max(1e-300, float(right.sum())))
     times = np.floor(share / unit)
     price = np.floor(packing.v / unit)
-    paid = np.zeros((form.n, len(form.count)))
-    np.add.at(paid, rows.source, (times * form.least[:, rows.targets]).T)
     sources = np.unique(rows.source[times > 0])
-    value, kept = 0.0, np.zeros_like(price)
-    for tried in (np.zeros_like(price), price):
-        reached = unit * (float((paid[sources] + tried).min(axis=1).sum()) - float(form.count @ tried))
-        if reached > value:
-            value, kept = reached, tried
     counts, edges, flows = _flows(
         rows.source, rows.indptr, rows.edge, rows.load * np.repeat(times, np.diff(rows.indptr))
     )
+    paid = _paid(form, sources, counts, edges, flows)
+    value, kept = 0.0, np.zeros_like(price)
+    for tried in (np.zeros_like(price), price):
+        reached = unit * (float((paid + tried).min(axis=1).sum()) - float(form.count @ tried))
+        if reached > value:
+            value, kept = reached, tried
     certificate = {
         "method": "spread",
         "unit": unit,
@@ -66,3 +65,28 @@ def _flows(
     used = np.unique(who[kept])
     counts = np.diff(total.indptr)[used]
     return counts.astype(np.int64), total.indices.astype(np.int64), total.data.astype(np.int64)
+
+
+def _paid(
+    form: SpreadForm, sources: IntArray, counts: IntArray, edges: IntArray, flows: IntArray
+) -> FloatArray:
+    """Return (sources, G) what the flow of every source costs at least, if it lies in a group: most to the nearest slots.
+
+    Rows of one source together cost no less than one by one.
+    """
+    ends = np.empty((len(form.weight), 2), np.int64)
+    at = np.repeat(np.arange(form.n), np.diff(form.indptr))
+    up = at < form.node
+    ends[form.edge[up]] = np.column_stack([at[up], form.node[up]])
+    row, flow = np.repeat(np.arange(len(sources)), counts), flows.astype(np.float64)
+    where = np.concatenate([row, row]), np.concatenate([ends[edges, 1], ends[edges, 0]])
+    net = coo_array((np.concatenate([flow, -flow]), where), shape=(len(sources), form.n)).tocsr()
+    net.sum_duplicates()
+    row = np.repeat(np.arange(len(sources)), np.diff(net.indptr))
+    brought = np.where(net.indices == sources[row], 0.0, net.data)
+    brought = brought[np.lexsort((-brought, row))]
+    rank = np.arange(len(row)) - net.indptr[row]
+    after = np.where(np.append(row[1:], -1) == row, np.append(brought[1:], 0.0), 0.0)
+    rest = rank < form.n - 1  # the last is the source itself, if all others get something
+    steps = coo_array(((brought - after)[rest], (row[rest], rank[rest] + 1)), shape=(len(sources), form.n))
+    return np.asarray(steps.tocsr() @ form.least.T)
