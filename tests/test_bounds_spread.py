@@ -20,7 +20,7 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import fitted
-from nmsolve.solvers.mapping.bounds.spread.rows import find_rows
+from nmsolve.solvers.mapping.bounds.spread.rows import Network, find_rows
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 
@@ -100,7 +100,7 @@ def test_rows_are_trees_of_shortest_paths() -> None:
     length = np.random.default_rng(1).random(len(form.weight)) * 1e-3
     at = np.tile(form.count / form.count.sum(), (form.n, 1))
     source, targets, indptr, edge, load, worst = find_rows(
-        np.arange(form.n), 30, form.indptr, form.node, form.edge, length, form.least, at
+        np.arange(form.n), 30, Network(form.indptr, form.node, form.edge, length), form.least, at
     )
     ends = np.zeros((len(form.weight), 2), np.int64)
     for u in range(form.n):

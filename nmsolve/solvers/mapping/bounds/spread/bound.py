@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
-from nmsolve.solvers.mapping.bounds.spread.rows import Rows, find_rows
+from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
 
 #: Nodes that all searches of one round from near targets, and to far ones, may reach; and most targets of a row.
 NEAR, FAR, MOST = 400_000, 200_000, 4000
@@ -133,7 +133,7 @@ def _some(n: int, count: int, rng: np.random.Generator) -> IntArray:
 
 
 def _rows(form: SpreadForm, at: FloatArray, length: FloatArray, sources: IntArray, most: int) -> Rows:
-    *rows, _ = find_rows(sources, most, form.indptr, form.node, form.edge, length, form.least, at)
+    *rows, _ = find_rows(sources, most, Network(form.indptr, form.node, form.edge, length), form.least, at)
     return Rows(*rows)
 
 
@@ -143,6 +143,6 @@ def _inner_point(form: SpreadForm, rng: np.random.Generator) -> FloatArray:
     at = np.tile(form.count / form.count.sum(), (form.n, 1))
     most = min(form.n - 1, MOST, 3 * form.room + BEYOND)
     sources = _some(form.n, max(4, NEAR // (4 * most)), rng)
-    worst = find_rows(sources, most, form.indptr, form.node, form.edge, length, form.least, at)[-1]
+    worst = find_rows(sources, most, Network(form.indptr, form.node, form.edge, length), form.least, at)[-1]
     worst = worst[np.isfinite(worst) & (worst > 0)]
     return length / float(np.median(worst)) if len(worst) else length

@@ -10,6 +10,7 @@ Chambolle 2011), in x = w d and rows over their own right side, restarted at the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -78,43 +79,34 @@ class Packing:
         entry = np.abs(rows.load) / form.weight[rows.edge] * scale
         part = form.least[:, rows.targets].T / right[:, None]
         s = SCALE * float(entry.sum()) / float(part.sum())
-        advance(
-            rows.source,
-            rows.indptr,
-            rows.edge,
-            entry,
-            part,
-            form.count,
-            self.x,
-            self.z,
-            self.y,
-            self.v,
-            s,
-            PULL,
-            steps,
-        )
+        pool = _Pool(rows.source, rows.indptr, rows.edge, entry, part, form.count, s)
+        advance(pool, self.x, self.z, self.y, self.v, PULL, steps)
+
+
+class _Pool(NamedTuple):
+    """Rows over the mean of their right sides.
+
+    Attributes
+    ----------
+    source, indptr, edge : as of :class:`Rows`; ``entry`` : (nnz,) coefficients of x
+    part : (rows, G) right sides by group; ``count`` : (G,) as of :class:`SpreadForm`; ``scale`` : of z beside x
+    """
+
+    source: IntArray
+    indptr: IntArray
+    edge: IntArray
+    entry: FloatArray
+    part: FloatArray
+    count: FloatArray
+    scale: float
 
 
 @kernel
 def advance(
-    source: IntArray,
-    indptr: IntArray,
-    edge: IntArray,
-    entry: FloatArray,
-    part: FloatArray,
-    count: FloatArray,
-    x: FloatArray,
-    z: FloatArray,
-    y: FloatArray,
-    v: FloatArray,
-    s: float,
-    pull: float,
-    steps: int,
+    pool: _Pool, x: FloatArray, z: FloatArray, y: FloatArray, v: FloatArray, pull: float, steps: int
 ) -> None:
-    """Steps from (x, z, y, v), which become the mean of what they pass.
-
-    ``entry`` (nnz,) of x in rows, ``part`` (rows, G) right sides by group over the row's mean, ``s`` the scale of z.
-    """
+    """Steps from (x, z, y, v), which become the mean of what they pass; ``pull`` : weight of steps of y and v."""
+    source, indptr, edge, entry, part, count, s = pool
     rows, groups, n = len(source), len(count), len(z)
     sum_x, sum_y = np.zeros(len(x)), np.empty(rows)
     most = np.ones(n)

@@ -6,11 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Rows that hold within this part are not wanted.
 HOLDS = 1e-3
+
+
+class Network(NamedTuple):
+    """Pairs with traffic as CSR over nodes, as in :class:`SpreadForm`, and the length (M,) of every pair."""
+
+    indptr: IntArray
+    node: IntArray
+    edge: IntArray
+    length: FloatArray
 
 
 class Rows(NamedTuple):
@@ -73,66 +82,60 @@ def _pop(heap: FloatArray, item: IntArray, size: int) -> int:
     return size
 
 
-@callee
-def _grow(
-    source: int,
-    most: int,
-    indptr: IntArray,
-    node: IntArray,
-    edge: IntArray,
-    length: FloatArray,
-    far: FloatArray,
-    heap: FloatArray,
-    item: IntArray,
-    order: IntArray,
-    up: IntArray,
-    over: IntArray,
-    place: IntArray,
-) -> int:
-    """Dijkstra from ``source`` until ``most`` other nodes are reached; how many are.
+class _Tree(NamedTuple):
+    """What Dijkstra's algorithm fills: by place in the order of reaching, by node, and its heap.
 
-    Fills ``order`` (source first), ``up`` (the place in ``order`` of the node before) and ``over`` (the pair between) by place;
-    ``far`` by node (inf before and after, but for what was reached) and ``place`` by node.
+    Attributes
+    ----------
+    order : (n,) nodes as they are reached, the source first; ``up`` : (n,) the place in ``order`` of the node before;
+        ``over`` : (n,) the pair between
+    far : (n,) distance by node; ``place`` : (n,) place in ``order`` by node; ``parent``, ``by`` : (n,) node and pair before
+    key, item : the heap
     """
-    size = _push(heap, item, 0, 0.0, source)
-    far[source], place[source] = 0.0, -1
-    up[0], over[0] = -1, -1
-    reached, touched = 0, 0
-    parent, by = np.full(len(far), -1, np.int64), np.full(len(far), -1, np.int64)
-    done = np.zeros(len(far), np.bool_)
+
+    order: IntArray
+    up: IntArray
+    over: IntArray
+    far: FloatArray
+    place: IntArray
+    parent: IntArray
+    by: IntArray
+    key: FloatArray
+    item: IntArray
+
+
+@plain_callee
+def _grow(source: int, most: int, net: Network, t: _Tree) -> int:
+    """Dijkstra's algorithm from ``source`` until ``most`` other nodes are reached; how many are."""
+    t.far[:] = np.inf
+    t.place[:] = -1
+    size = _push(t.key, t.item, 0, 0.0, source)
+    t.far[source] = 0.0
+    t.up[0], t.over[0] = -1, -1
+    reached = 0
     while size > 0 and reached <= most:
-        key, u = heap[0], item[0]
-        size = _pop(heap, item, size)
-        if done[u] or key > far[u]:
+        key, u = t.key[0], t.item[0]
+        size = _pop(t.key, t.item, size)
+        if t.place[u] >= 0:
             continue
-        done[u] = True
-        order[reached] = u
-        place[u] = reached
+        t.order[reached], t.place[u] = u, reached
         if reached > 0:
-            up[reached], over[reached] = place[parent[u]], by[u]
+            t.up[reached], t.over[reached] = t.place[t.parent[u]], t.by[u]
         reached += 1
-        for k in range(indptr[u], indptr[u + 1]):
-            v = node[k]
-            new = key + length[edge[k]]
-            if not done[v] and new < far[v]:
-                far[v], parent[v], by[v] = new, u, edge[k]
-                size = _push(heap, item, size, new, v)
-                touched += 1
+        for k in range(net.indptr[u], net.indptr[u + 1]):
+            v = net.node[k]
+            new = key + net.length[net.edge[k]]
+            if t.place[v] < 0 and new < t.far[v]:
+                t.far[v], t.parent[v], t.by[v] = new, u, net.edge[k]
+                size = _push(t.key, t.item, size, new, v)
     return reached - 1
 
 
 @kernel
 def find_rows(
-    sources: IntArray,
-    most: int,
-    indptr: IntArray,
-    node: IntArray,
-    edge: IntArray,
-    length: FloatArray,
-    least: FloatArray,
-    at: FloatArray,
+    sources: IntArray, most: int, net: Network, least: FloatArray, at: FloatArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
-    """Rows that the lengths (M,) of pairs violate, at most two from each of ``sources``: of all k up to ``most``, and of few.
+    """Rows that the lengths of pairs violate, at most two from each of ``sources``: of all k up to ``most``, and of few.
 
     Parameters
     ----------
@@ -142,24 +145,24 @@ def find_rows(
     -------
     source, targets, indptr, edge, load as of :class:`Rows`, and (sources,) the least sum of lengths over the least of distances
     """
-    n, groups = len(indptr) - 1, len(least)
-    heap, item = np.empty(len(node) + 2), np.empty(len(node) + 2, np.int64)
-    order, up, over = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    place, below = np.empty(n, np.int64), np.empty(n, np.int64)
+    n, groups = len(net.indptr) - 1, len(least)
+    t = _Tree(
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64),
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(len(net.node) + 2), np.empty(len(net.node) + 2, np.int64),
+    )  # fmt: skip
+    below = np.empty(n, np.int64)
     room = 2 * len(sources)
     who, many = np.empty(room, np.int64), np.empty(room, np.int64)
     starts = np.zeros(room + 1, np.int64)
     crossed, load = np.empty(room * most, np.int64), np.empty(room * most)
     worst = np.full(len(sources), np.inf)
     rows, filled = 0, 0
-    far = np.empty(n)
     for s in range(len(sources)):
         u = sources[s]
-        far[:] = np.inf
-        reached = _grow(u, most, indptr, node, edge, length, far, heap, item, order, up, over, place)
+        reached = _grow(u, most, net, t)
         best, best_few, k_best, k_few, total = np.inf, np.inf, 0, 0, 0.0
         for k in range(1, reached + 1):
-            total += far[order[k]]
+            total += t.far[t.order[k]]
             aim = 0.0
             for g in range(groups):
                 aim += at[u, g] * least[g, k]
@@ -176,10 +179,10 @@ def find_rows(
                 continue
             below[: k + 1] = 1
             for i in range(k, 0, -1):
-                if up[i] > 0:
-                    below[up[i]] += below[i]
-                crossed[filled] = over[i]
-                load[filled] = below[i] if order[up[i]] < order[i] else -below[i]
+                if t.up[i] > 0:
+                    below[t.up[i]] += below[i]
+                crossed[filled] = t.over[i]
+                load[filled] = below[i] if t.order[t.up[i]] < t.order[i] else -below[i]
                 filled += 1
             who[rows], many[rows] = u, k
             rows += 1
