@@ -89,7 +89,7 @@ class _Pool(NamedTuple):
     Attributes
     ----------
     source, indptr, edge : as of :class:`Rows`; ``entry`` : (nnz,) coefficients of x
-    part : (rows, G) right sides by group; ``count`` : (G,) as of :class:`SpreadForm`; ``scale`` : of z beside x
+    part : (rows, G) right sides by group; ``places`` : (G,) nodes that a group can hold; ``scale`` : of z beside x
     """
 
     source: IntArray
@@ -97,7 +97,7 @@ class _Pool(NamedTuple):
     edge: IntArray
     entry: FloatArray
     part: FloatArray
-    count: FloatArray
+    places: FloatArray
     scale: float
 
 
