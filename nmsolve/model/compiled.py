@@ -6,13 +6,11 @@
   array go without. (Small kernels that take their state whole run twice as fast.)
 * Numba makes a version for every width of whole numbers and for every constant in a call. One for 64 bits serves them all.
 * What a decorator leaves open a kernel takes over from the one that calls it first: its results would depend on who that is.
-* While numba compiles, the clock of :mod:`nmsolve.model.clock` stands still, and nobody looks for garbage: numba makes millions
-  of small things that it keeps, and searching them for cycles costs a tenth of the time.
+* While numba compiles, the clock of :mod:`nmsolve.model.clock` stands still.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +31,7 @@ class _Uncounted(Listener):  # type: ignore[misc]
     """
 
     def __init__(self) -> None:
-        self._depth, self._held, self._collects = 0, False, True
+        self._depth, self._held = 0, False
 
     def __enter__(self) -> None:
         self._depth += 1
@@ -42,8 +40,6 @@ class _Uncounted(Listener):  # type: ignore[misc]
         self._depth -= 1
         if self._held and not self._depth:
             self._held = False
-            if self._collects:
-                gc.enable()
             clock.go_on()
 
     def on_start(self, event: Event) -> None:
@@ -51,8 +47,6 @@ class _Uncounted(Listener):  # type: ignore[misc]
         self.__enter__()
         if not self._held:
             self._held = True
-            self._collects = gc.isenabled()
-            gc.disable()
             clock.hold()
 
     def on_end(self, event: Event) -> None:
