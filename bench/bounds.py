@@ -22,7 +22,7 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.formats import load_graph
 from nmsolve.model.generators import generate
-from nmsolve.model.generators.mesh import communities, feed_forward, random_targets
+from nmsolve.model.generators.mesh import communities, feed_forward, geometric, random_targets
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.types import IntArray
@@ -74,6 +74,7 @@ CASES = (
     Case("comm-64", lambda: communities(64, seed=0), "mesh:8x8", 1, 4182),
     Case("comm-256", lambda: communities(256, seed=0), "mesh:16x16", 1, 18399),
     Case("comm-1024", lambda: communities(1024, seed=0), "mesh:32x32", 1, 76478),
+    Case("geo-1000", lambda: geometric(1000, side=32, seed=1), "mesh:32x32", 1, 54391.5),
     Case("layered-1000", lambda: feed_forward(1000, side=32, seed=1), "mesh:32x32", 1, 26936),
     Case("rnd-1000", lambda: random_targets(1000, side=32, seed=1), "mesh:32x32", 1, 130996),
     Case("q256", lambda: load_graph(HERE / "q256.graph"), "mesh:16x16", 1, 89.06e6),
