@@ -155,7 +155,7 @@ def run(row: Row, limit: float, seed: int, folder: Path) -> dict[str, float]:
         "value": float("nan") if value is None else value,
         "cpu": cpu,
         "wall": wall,
-        "gap": report["gap"] or 0.0,
+        "gap": 1.0 if report["gap"] is None else report["gap"],  # without a bound: 0 is one
     }
 
 

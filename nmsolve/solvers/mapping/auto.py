@@ -104,7 +104,12 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     shares = {name: heuristics.get(name, 1.0) for name in order} | (_exact(problem) if small else {})
     steps, refusals = steps_for(REGISTRY, problem, None, shares=shares)
     late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
-    if any(late.get(name, "") is None and name not in refusals for name in ("split", "subgraphs")):
+    runs = [name for name in shares if late[name] is None and name not in refusals]
+    for name in _behind_spread(problem) if "spread" in runs else ():
+        if late.get(name, "") is None:
+            late[name] = "the network is sparse and local, where the bound `spread` is better"
+            runs = [other for other in runs if other != name]
+    if "split" in runs or "subgraphs" in runs:
         late["projection"] = late["projection"] or "the bounds `split` and `subgraphs` are better"
     for name in shares:
         if name in refusals or late[name] is not None:
@@ -198,20 +203,16 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     """Return why another bound is the better one, or None.
 
     Several nodes per core: joint on well filled cores, parts on loosely filled ones. One: split is above projection, and
-    subgraphs pay where nodes have few neighbours, as spread does wherever it can be used.
+    subgraphs pay where nodes have few neighbours, spread where they have not many.
     """
     if name == "subgraphs" and problem.one_per_core and _neighbours(problem) > DENSE:
         return "nodes have many neighbours, where the bound `split` is better"
-    if name == "split" and problem.one_per_core and problem.n >= SEVERAL_NODES and _local(problem):
-        return "neighbours know each other, and the bound `spread` is better"
     if name == "spread" and problem.n <= EXACT_NODES:
         return "on so few nodes exact engines prove more"
     if name == "spread" and _neighbours(problem) > CROWDED:
         return "nodes have many neighbours, where eigenvalues say more"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None
-    if problem.n >= MANY_NODES and _neighbours(problem) <= DENSE and not problem.machine.faulty_links:
-        return "nodes have few neighbours, where the bound `spread` is better"
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
     if name == "parts" and fill > FULL:
         return "cores are well filled, where the bound `joint` is better"
@@ -220,26 +221,26 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     return None
 
 
+def _behind_spread(problem: MappingProblem) -> tuple[str, ...]:
+    """Return the bounds that are not worth their time where ``spread`` runs."""
+    if problem.one_per_core:
+        return ("split", "projection") if problem.n >= SEVERAL_NODES and _local(problem) else ()
+    return ("joint", "parts") if problem.n >= MANY_NODES and _neighbours(problem) <= DENSE else ()
+
+
 def _neighbours(problem: MappingProblem) -> float:
-    """Return the mean number of nodes that a node sends to or receives from."""
-    n, source, target = problem.n, problem.graph.edge_source.astype(np.int64), problem.graph.targets
-    pairs = np.unique(np.minimum(source, target) * n + np.maximum(source, target))
-    return 2.0 * len(pairs) / n
+    """Return the mean number of nodes that a node sends to or receives from; where that is above CROWDED, at least that."""
+    if problem.graph.m > 2 * CROWDED * problem.n:
+        return problem.graph.m / problem.n
+    return len(problem.graph.traffic[1]) / problem.n
 
 
 def _local(problem: MappingProblem) -> bool:
-    """Return whether neighbours of a node have neighbours in common, and few enough of them for the bound ``spread``."""
-    if (
-        problem.machine.faulty_links
-        or problem.machine.distance_matrix is not None
-        or _neighbours(problem) > CROWDED
-    ):
-        return False
+    """Return whether neighbours of a node have neighbours in common."""
     indptr, indices, _ = problem.graph.traffic
     ways, reached = 0, 0
     for u in np.linspace(0, problem.n - 1, min(SEEN, problem.n)).astype(np.int64):
-        near = indices[indptr[u] : indptr[u + 1]]
-        two = [indices[indptr[v] : indptr[v + 1]] for v in near]
+        two = [indices[indptr[v] : indptr[v + 1]] for v in indices[indptr[u] : indptr[u + 1]]]
         ways += sum(map(len, two))
         reached += len(np.unique(np.concatenate(two))) if two else 0
     return reached < LOCAL * ways

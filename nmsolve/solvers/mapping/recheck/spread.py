@@ -25,6 +25,7 @@ from nmsolve.solvers.mapping.recheck.parts import (
     slot_rows,
     usable_cores,
     whole_data,
+    whole_numbers,
 )
 
 #: Products of sources and cores, or of sources and slots, that are in memory at once.
@@ -40,11 +41,7 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
         carries more than its traffic, or a field is missing or wrong
     """
     expect(problem, "pairs")
-    if (
-        problem.machine.distance_matrix is not None
-        or problem.machine.faulty_links
-        or not core_distance(problem).separable
-    ):
+    if not core_distance(problem).separable:
         raise CertificateError("distances are not those of a whole mesh or torus, so they need not add up")
     traffic = triu(both_ways(problem), 1).tocsr()
     traffic.sort_indices()
@@ -71,24 +68,16 @@ def _stated(
 
     All flows of a source together are below 2^53, so that floats add them up exactly in any order.
     """
-    source = _whole(certificate, "sources", None, problem.n)
+    source = whole_numbers(certificate, "sources", None, 0, problem.n)
     if len(np.unique(source)) < len(source):
         raise CertificateError("'sources' holds a node twice")
-    counts = _whole(certificate, "counts", len(source), problem.n * problem.n + 1)
-    pair = _whole(certificate, "pairs", int(counts.sum()), pairs)
-    flow = numbers(certificate, "flows", len(pair))
+    counts = whole_numbers(certificate, "counts", len(source), 0, pairs + 1)
+    pair = whole_numbers(certificate, "pairs", int(counts.sum()), 0, pairs)
+    flow = whole_numbers(certificate, "flows", len(pair)).astype(np.float64)
     row = np.repeat(np.arange(len(source)), counts)
-    if (flow % 1).any() or np.bincount(row, np.abs(flow)).max(initial=0.0) >= EXACT:
-        raise CertificateError("'flows' must hold whole numbers, those of a source below 2^53 together")
+    if np.bincount(row, np.abs(flow)).max(initial=0.0) >= EXACT:
+        raise CertificateError("'flows' of one source are 2^53 or more together")
     return row, source, pair, flow
-
-
-def _whole(certificate: Mapping[str, Any], name: str, length: int | None, below: int) -> IntArray:
-    """Return a field of whole numbers from 0 to ``below`` - 1."""
-    values = numbers(certificate, name, length)
-    if (values % 1).any() or (values < 0).any() or (values >= below).any():
-        raise CertificateError(f"{name!r} must hold whole numbers from 0 to {below - 1}")
-    return values.astype(np.int64)
 
 
 def _brought(
@@ -109,9 +98,7 @@ def _brought(
 def _value(problem: MappingProblem, certificate: Mapping[str, Any], brought: csr_array, unit: float) -> float:
     """Return the bound of what flows bring, less what floats may have added."""
     cores, room = usable_cores(problem), room_of(problem)
-    price = numbers(certificate, "prices", len(cores))
-    if (price % 1).any() or price.min(initial=0.0) < 0 or price.max(initial=0.0) >= EXACT:
-        raise CertificateError("'prices' must hold whole numbers >= 0")
+    price = whole_numbers(certificate, "prices", len(cores), 0).astype(np.float64)
     rows = slot_rows(distances(problem, down=True))
     longest = int(np.diff(brought.indptr).max(initial=0))
     slots = min(len(cores), 1 + longest // room)

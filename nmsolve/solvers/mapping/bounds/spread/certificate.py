@@ -20,7 +20,7 @@ KEPT_BACK, CHARGED = 1e-12, 1e-9
 def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]]:
     """Return a value that the certificate proves, a little less for rounding, and the certificate."""
     rows = packing.rows
-    right = form.least[:, rows.targets].mean(axis=0) if len(rows.source) else np.zeros(0)
+    right = packing.right()
     weight, wanted = form.weight * (1 - KEPT_BACK), packing.y / np.maximum(right, 1e-300)
     share = fitted(rows.indptr, rows.edge, rows.load, weight, wanted)
     unit = _unit(LOST * float(share @ right) / max(1e-300, float(right.sum())))

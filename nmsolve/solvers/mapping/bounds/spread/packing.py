@@ -69,18 +69,23 @@ class Packing:
         if not kept.all():
             self.rows, self.y, self.idle = self.rows.chosen(kept), self.y[kept], self.idle[kept]
 
+    def right(self) -> FloatArray:
+        """Return (rows,) what every row is measured by: the mean over groups of the least sum of distances."""
+        out: FloatArray = self.form.least[:, self.rows.targets].mean(axis=0)
+        return out
+
     def advance(self, steps: int) -> None:
         """Some steps, then on from their mean."""
         form, rows = self.form, self.rows
         if len(rows.source) == 0:
             return
-        right = form.least[:, rows.targets].mean(axis=0)
+        right = self.right()
         scale = np.repeat(1.0 / right, np.diff(rows.indptr))
         entry = np.abs(rows.load) / form.weight[rows.edge] * scale
         part = form.least[:, rows.targets].T / right[:, None]
         s = SCALE * float(entry.sum()) / float(part.sum())
         pool = _Pool(rows.source, rows.indptr, rows.edge, entry, part, form.count, s)
-        advance(pool, self.x, self.z, self.y, self.v, PULL, steps)
+        take_steps(pool, self.x, self.z, self.y, self.v, PULL, steps)
 
 
 class _Pool(NamedTuple):
@@ -102,7 +107,7 @@ class _Pool(NamedTuple):
 
 
 @kernel
-def advance(
+def take_steps(
     pool: _Pool, x: FloatArray, z: FloatArray, y: FloatArray, v: FloatArray, pull: float, steps: int
 ) -> None:
     """Steps from (x, z, y, v), which become the mean of what they pass; ``pull`` : weight of steps of y and v."""

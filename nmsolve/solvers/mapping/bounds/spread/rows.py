@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.model.compiled import kernel, plain_callee
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Rows that hold within this part are not wanted.
 HOLDS = 1e-3
@@ -51,83 +52,63 @@ class Rows(NamedTuple):
         return Rows(*parts)
 
 
-@plain_callee
-def _push(heap: FloatArray, item: IntArray, size: int, key: float, value: int) -> int:
-    """Add to a binary heap; returns its size."""
-    at = size
-    while at > 0 and heap[(at - 1) // 2] > key:
-        heap[at], item[at] = heap[(at - 1) // 2], item[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at], item[at] = key, value
-    return size + 1
-
-
-@plain_callee
-def _pop(heap: FloatArray, item: IntArray, size: int) -> int:
-    """Take the least off a binary heap; returns its size."""
-    size -= 1
-    key, value = heap[size], item[size]
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= key:
-            break
-        heap[at], item[at] = heap[child], item[child]
-        at = child
-    heap[at], item[at] = key, value
-    return size
-
-
 class _Tree(NamedTuple):
-    """What Dijkstra's algorithm fills: by place in the order of reaching, by node, and its heap.
+    """What Dijkstra's algorithm fills, by place in the order of reaching and by node, and its heap.
 
     Attributes
     ----------
     order : (n,) nodes as they are reached, the source first; ``up`` : (n,) the place in ``order`` of the node before;
         ``over`` : (n,) the pair between
-    far : (n,) distance by node; ``place`` : (n,) place in ``order`` by node; ``parent``, ``by`` : (n,) node and pair before
-    key, item : the heap
+    rank : (n,) place in ``order`` by node, -1 before it is reached; ``parent``, ``by`` : (n,) node and pair before
+    heap, place, key, size : as of :mod:`nmsolve.heuristics.mapping.common.heap`; keys are distances below 0
     """
 
     order: IntArray
     up: IntArray
     over: IntArray
-    far: FloatArray
-    place: IntArray
+    rank: IntArray
     parent: IntArray
     by: IntArray
+    heap: Int32Array
+    place: Int32Array
     key: FloatArray
-    item: IntArray
+    size: IntArray
+
+
+@kernel
+def _tree(n: int) -> _Tree:
+    """Return arrays for a network of n nodes."""
+    return _Tree(
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
+        np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.zeros(1, np.int64),
+    )  # fmt: skip
 
 
 @plain_callee
 def _grow(source: int, most: int, net: Network, t: _Tree) -> int:
     """Dijkstra's algorithm from ``source`` until ``most`` other nodes are reached; how many are."""
-    t.far[:] = np.inf
-    t.place[:] = -1
-    size = _push(t.key, t.item, 0, 0.0, source)
-    t.far[source] = 0.0
-    t.up[0], t.over[0] = -1, -1
+    t.rank[:], t.place[:], t.size[0] = -1, -1, 0
+    t.key[source], t.up[0], t.over[0] = 0.0, -1, -1
+    push(t.heap, t.place, t.key, t.size, source)
     reached = 0
-    while size > 0 and reached <= most:
-        key, u = t.key[0], t.item[0]
-        size = _pop(t.key, t.item, size)
-        if t.place[u] >= 0:
-            continue
-        t.order[reached], t.place[u] = u, reached
+    while t.size[0] > 0 and reached <= most:
+        u = t.heap[0]
+        remove(t.heap, t.place, t.key, t.size, u)
+        t.order[reached], t.rank[u] = u, reached
         if reached > 0:
-            t.up[reached], t.over[reached] = t.place[t.parent[u]], t.by[u]
+            t.up[reached], t.over[reached] = t.rank[t.parent[u]], t.by[u]
         reached += 1
         for k in range(net.indptr[u], net.indptr[u + 1]):
             v = net.node[k]
-            new = key + net.length[net.edge[k]]
-            if t.place[v] < 0 and new < t.far[v]:
-                t.far[v], t.parent[v], t.by[v] = new, u, net.edge[k]
-                size = _push(t.key, t.item, size, new, v)
+            new = t.key[u] - net.length[net.edge[k]]
+            known = t.place[v] >= 0
+            if t.rank[v] >= 0 or (known and new <= t.key[v]):
+                continue
+            t.key[v], t.parent[v], t.by[v] = new, u, net.edge[k]
+            if known:
+                changed(t.heap, t.place, t.key, t.size, v)
+            else:
+                push(t.heap, t.place, t.key, t.size, v)
     return reached - 1
 
 
@@ -146,10 +127,7 @@ def find_rows(
     source, targets, indptr, edge, load as of :class:`Rows`, and (sources,) the least sum of lengths over the least of distances
     """
     n, groups = len(net.indptr) - 1, len(least)
-    t = _Tree(
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64),
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(len(net.node) + 2), np.empty(len(net.node) + 2, np.int64),
-    )  # fmt: skip
+    t = _tree(n)
     below = np.empty(n, np.int64)
     room = 2 * len(sources)
     who, many = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -162,7 +140,7 @@ def find_rows(
         reached = _grow(u, most, net, t)
         best, best_few, k_best, k_few, total = np.inf, np.inf, 0, 0, 0.0
         for k in range(1, reached + 1):
-            total += t.far[t.order[k]]
+            total -= t.key[t.order[k]]
             aim = 0.0
             for g in range(groups):
                 aim += at[u, g] * least[g, k]
