@@ -60,7 +60,7 @@ class _Search:
 
     Attributes
     ----------
-    last : seconds that the last certificate took; over : True once the next one would be the last one again
+    last : seconds that the last certificate took; over : True once the present state is the last to be certified
     """
 
     def __init__(self, form: SpreadForm, guide: Guide) -> None:
