@@ -9,7 +9,9 @@ import pytest
 from search_fakes import TimedContext
 
 from nmsolve.heuristics.mapping.first_fit import filled
+from nmsolve.heuristics.mapping.multilevel import mapper
 from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel, map_multilevel
+from nmsolve.heuristics.mapping.multilevel.thin import thinned
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
@@ -201,3 +203,27 @@ def test_some_mapping_comes_before_the_search_only_where_none_is_known() -> None
         Multilevel().run(problem, context)
     assert fresh.moves[:2] == ["first fit", "bisection"]
     assert "first fit" not in known.moves
+
+
+def test_a_dense_network_is_searched_on_samples_and_ends_in_an_optimum_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every offer is feasible and costs less than the one before, by the connections of the whole network."""
+    rng = np.random.default_rng(2)
+    group = np.arange(600) // 50
+    near = np.abs(group[:, None] - group) <= 2
+    a, b = np.nonzero(np.triu((rng.random((600, 600)) < 0.5) & (near | (rng.random((600, 600)) < 0.3)), 1))
+    shuffled = rng.permutation(600)
+    graph = LogicGraph.from_edges(600, shuffled[a], shuffled[b])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=50)
+    seen = []
+    monkeypatch.setattr(mapper, "thinned", lambda net, rng: seen.append(thinned(net, rng)) or seen[-1])
+    best, _ = search(problem, work=2e8)
+    assert seen and all(len(net.indices) < 0.6 * 2 * len(a) for net in seen)
+    cost = pairwise(problem, best)
+    for u in range(600):  # no exchange of two nodes helps
+        for v in range(u):
+            if best[u] != best[v] and rng.random() < 0.002:
+                other = best.copy()
+                other[u], other[v] = best[v], best[u]
+                assert pairwise(problem, other) >= cost - 1e-6

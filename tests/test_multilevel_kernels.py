@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.heuristics.mapping.multilevel.bisection import grid_board, halves_of_lines, halves_of_matrix
 from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract, renumber
-from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
+from nmsolve.heuristics.mapping.multilevel.descent import descend, evict, promises
 from nmsolve.heuristics.mapping.multilevel.fm import bisect
 from nmsolve.heuristics.mapping.multilevel.halving import halves
 from nmsolve.heuristics.mapping.multilevel.heatbath import heat_sweep
@@ -23,6 +24,7 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     new_state,
     weight_between,
 )
+from nmsolve.heuristics.mapping.multilevel.thin import thinned, threshold
 from nmsolve.heuristics.rng import below, new_rng, shuffle, uniform
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.graph import LogicGraph
@@ -104,15 +106,20 @@ def test_heap_keeps_the_largest_key_on_top(steps: list[tuple[int, int, int]]) ->
 
 @pytest.mark.parametrize("name", sorted(MACHINES))
 @pytest.mark.parametrize("objective", ["hops", "cut"])
-def test_sweeps_and_descent_keep_state_and_cost_exact(name: str, objective: str) -> None:
+@pytest.mark.parametrize("partners", ["on all cores", "on a few"])
+def test_sweeps_and_descent_keep_state_and_cost_exact(
+    name: str, objective: str, partners: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After hot and cold sweeps and descent, tables, loads and member lists equal a fresh recomputation."""
+    monkeypatch.setattr("nmsolve.heuristics.mapping.multilevel.descent.FULL", 1)
     problem = random_problem(3, machine=MACHINES[name], objective=objective)
     net, board, s = small_state(problem, 1)
     scratch, rng = scratch_for(board), new_rng(2)
     for temperature in (50.0, 5.0, 0.5):
         heat_sweep(net, board, s, 7, 300, temperature, scratch.bits, scratch.prob, scratch.step, rng)
     hot = line_cost(board, s)
-    descend(net, board, s, np.arange(problem.n, dtype=np.int32), scratch.step)
+    table = np.zeros((0, 0), np.float32) if partners == "on all cores" else promises(board, s)
+    descend(net, board, s, np.arange(problem.n, dtype=np.int32), table, scratch.step)
     assert line_cost(board, s) <= hot
     fresh = new_state(net, board, s.pos, board.capacity, True)
     np.testing.assert_allclose(s.lines, fresh.lines, rtol=1e-5, atol=1e-3)
@@ -131,7 +138,8 @@ def test_descent_ends_where_no_move_and_no_exchange_helps() -> None:
     net, board, s = small_state(problem, 1)
     scratch = scratch_for(board)
     nodes = np.arange(problem.n, dtype=np.int32)
-    while descend(net, board, s, nodes, scratch.step):
+    everywhere = np.zeros((0, 0), np.float32)
+    while descend(net, board, s, nodes, everywhere, scratch.step):
         pass
     best = dense_cost(problem, s.pos)
     for u in range(problem.n):
@@ -332,3 +340,79 @@ def test_grid_board_adds_up_capacities_and_averages_distances() -> None:
     assert grid.capacity[:, 0].tolist() == [8 * 5 - 5, 8 * 5 - 5] or grid.capacity.sum() == 14 * 5
     x = board.lines_x
     assert grid.lines_x[0, 1] == pytest.approx(x[:2, 2:].mean()) and grid.lines_x[0, 0] == 0
+
+
+def test_a_core_promises_what_its_best_member_makes_of_an_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmsolve.heuristics.mapping.multilevel.descent.FULL", 1)
+    problem = random_problem(11, n=14, edges=40, machine=Machine("m", (1, 1), (2, 3)), node_limit=3)
+    _, board, s = small_state(problem, 1)
+    table = promises(board, s)
+    at = (
+        s.lines[:, board.col] + s.lines[:, len(board.lines_x) + board.row]
+    )  # (n, P) what a node costs on a core
+    for p in range(problem.cores):
+        members = np.flatnonzero(s.pos == p)
+        expected = (at[members] - at[members, p][:, None]).min(axis=0, initial=np.inf)
+        np.testing.assert_allclose(table[p], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_descent_finds_the_partner_that_promises_most() -> None:
+    """Two cores full of nodes that belong on the other one: nothing fits, and one pass of exchanges sets all right."""
+    n = 2 * 64
+    one, other = np.triu_indices(64, 1)
+    graph = LogicGraph.from_edges(n, np.r_[one, one + 64], np.r_[other, other + 64])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2)), node_limit=64)
+    board, net = board_of(problem, core_distance(problem)), finest_net(problem)
+    core = (np.arange(n) >= 64).astype(np.int32)
+    core[:16], core[64:80] = 1, 0
+    s = new_state(net, board, core, board.capacity, True)
+    table = promises(board, s)
+    assert table.shape == (2, 2)
+    moves = descend(net, board, s, np.arange(n, dtype=np.int32), table, scratch_for(board).step)
+    assert moves == 32
+    assert line_cost(board, s) == 0
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 1e6), min_size=1, max_size=40), st.floats(0.001, 1.0))
+def test_a_threshold_keeps_the_share_that_was_asked_for(weights: list[float], share: float) -> None:
+    w = np.array(weights)
+    least = threshold(w, share)
+    kept = np.minimum(1.0, w / least).mean() if least > 0 else np.mean(w > 0)
+    assert kept == pytest.approx(min(share, np.mean(w > 0)), rel=1e-6)
+
+
+def dense_problem(n: int, share: float, seed: int = 5) -> MappingProblem:
+    """A random network in which a node talks to this share of all others, by weights over four orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    a, b = np.nonzero(np.triu(rng.random((n, n)) < share, 1))
+    graph = LogicGraph.from_edges(n, a, b, np.exp(rng.normal(0, 2, len(a))))
+    return MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=n // 10)
+
+
+def test_a_sample_of_a_dense_network_costs_the_same_on_average() -> None:
+    """Symmetric, about as large as asked for, heavy connections as they are, light ones as heavy as the threshold."""
+    problem = dense_problem(600, 0.6)
+    net, board = finest_net(problem), board_of(problem, core_distance(problem))
+    whole = csr_array((net.weights, net.indices, net.indptr)).toarray()
+    pos = first_fit(net, board, new_rng(1), 0.3)
+    costs, sizes, rng = [], [], new_rng(3)
+    for _ in range(30):
+        some = thinned(net, rng)
+        assert some.sizes is net.sizes
+        part = csr_array((some.weights, some.indices, some.indptr)).toarray()
+        assert (part == part.T).all()
+        assert (part[part > 0] >= whole[part > 0]).all()
+        light = part > whole
+        assert len(np.unique(part[light])) == 1
+        assert (whole[(part == 0)] < part[light][0]).all()
+        costs.append(line_cost(board, new_state(some, board, pos, board.capacity, True)))
+        sizes.append(len(some.indices) / problem.n)
+    whole_cost = line_cost(board, new_state(net, board, pos, board.capacity, True))
+    assert np.mean(sizes) == pytest.approx(64, rel=0.02)
+    assert len(set(costs)) == 30
+    assert np.mean(costs) == pytest.approx(whole_cost, rel=4 * np.std(costs) / whole_cost / np.sqrt(30))
+
+
+def test_a_network_with_few_neighbours_stays_whole() -> None:
+    net = finest_net(dense_problem(200, 0.5))
+    assert thinned(net, new_rng(1)) is net

@@ -56,6 +56,12 @@ def test_multilevel_descent() -> None:
     at_most(found(Multilevel(), problem, 3, seconds=0.1, stops=300), 3200)
 
 
+def test_multilevel_dense() -> None:
+    """Fails if what was found on a sample of a dense network is not followed by a descent on all of it, or by one without exchanges."""
+    problem = MappingProblem(near(1500, 250), board(4, 4), "hops", (), 94)
+    at_most(found(Multilevel(), problem, 3, seconds=0.05, stops=60), 785_000)
+
+
 def test_multilevel_halves() -> None:
     """Fails if regions are halved on one level only, or halves do not see those of their neighbours."""
     problem = MappingProblem(near(1200, 6), board(6, 6), "hops", (), 36)

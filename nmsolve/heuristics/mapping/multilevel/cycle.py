@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract
-from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
+from nmsolve.heuristics.mapping.multilevel.descent import descend, evict, promises
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for, warm_up
@@ -211,17 +212,21 @@ def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
     return make_feasible(net, bench.board, s.pos, bench.rng, bench.budget.stop)
 
 
-def polish(net: Net, s: State, bench: Bench, until: float = 1.0) -> None:
-    """Descend to a move-and-swap optimum, or till the run is at ``until``."""
+def polish(
+    net: Net, s: State, bench: Bench, until: float = 1.0, after_pass: Callable[[], None] | None = None
+) -> None:
+    """Descend to a move-and-swap optimum, or till the run is at ``until``; ``after_pass`` is called after each but the last."""
     nodes = np.arange(len(s.pos), dtype=np.int32)
     for _ in range(20):
-        moves = 0
+        moves, promise = 0, promises(bench.board, s)
         for part in np.array_split(nodes, max(1, len(nodes) // 2000)):
-            moves += descend(net, bench.board, s, part, bench.scratch.step)
+            moves += descend(net, bench.board, s, part, promise, bench.scratch.step)
             if bench.budget.stop() or bench.budget.done() >= until:
                 return
         if moves <= len(nodes) // 5000:
             return
+        if after_pass is not None:
+            after_pass()
 
 
 def relaxed(net: Net, board: Board) -> IntArray:

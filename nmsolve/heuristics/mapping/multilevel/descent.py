@@ -16,8 +16,13 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     welcome,
 )
 from nmsolve.model.basic_kernels import stable_order
-from nmsolve.model.compiled import kernel, plain_callee
-from nmsolve.model.types import AnyArray, Int32Array
+from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
+
+#: A table of what the members of cores make of exchanges pays from this many nodes per core on, up to this many cores.
+FULL, MANY_CORES = 8, 2048
+#: On so many cores a descent then looks for the best partner of a node.
+TRIED = 3
 
 
 @plain_callee
@@ -81,14 +86,40 @@ def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float
     return best
 
 
+def promises(board: Board, s: State) -> AnyArray:
+    """The table for :func:`descend`, (P, P) float32; without entries where cores hold few nodes, or where there are too many."""
+    cores = len(s.held)
+    if len(s.pos) < FULL * cores or cores > MANY_CORES:
+        return np.zeros((0, 0), np.float32)
+    table = np.full((cores, cores), np.inf, np.float32)
+    _fill_promises(board, s, table)
+    return table
+
+
+@plain
+def _fill_promises(board: Board, s: State, table: AnyArray) -> None:
+    """Write the least that any node of core p costs more on core q to ``table[p, q]``."""
+    for v in range(len(s.pos)):
+        p = s.pos[v]
+        here = place_cost(board, s, v, p)
+        for q in range(len(s.held)):
+            table[p, q] = min(table[p, q], place_cost(board, s, v, q) - here)
+
+
 @kernel
-def descend(net: Net, board: Board, s: State, nodes: Int32Array, step: AnyArray) -> int:
-    """Give every node of ``nodes`` its best improving move or exchange, if any. Returns the moves made."""
+def descend(net: Net, board: Board, s: State, nodes: Int32Array, promise: AnyArray, step: AnyArray) -> int:
+    """Give every node of ``nodes`` its best improving move or exchange, if any. Returns the moves made.
+
+    ``promise`` says what the members of a core would make of an exchange (:func:`promises`); partners are then looked for on the
+    few cores that promise most. Without entries they are looked for on all.
+    """
     moves, w = 0, len(board.lines_x)
+    likely, hope = np.empty(TRIED, np.int64), np.empty(TRIED, np.float32)
     for u in nodes:
         q = s.pos[u]
         here = place_cost(board, s, u, q)
         best, partner, least = -1, -1, -1e-6 * (1.0 + here)
+        hope[:] = 0.0
         cheapest = s.lines[u, 0]
         for x in range(1, w):
             cheapest = min(cheapest, s.lines[u, x])
@@ -102,12 +133,18 @@ def descend(net: Net, board: Board, s: State, nodes: Int32Array, step: AnyArray)
                 if welcome(net, board, s, u, p, -1):
                     best, partner, least = p, -1, d
             elif d < 0.0 and s.held[p] > 0:
-                v = _best_exchange(net, board, s, u, p, -d)
-                if v >= 0:
-                    both = d + place_cost(board, s, v, q) - place_cost(board, s, v, p)
-                    both += weight_between(net, u, v) * pair_error(board, p, q)
+                if len(promise) > 0:
+                    _remember(likely, hope, p, d + promise[p, q])
+                else:
+                    v, both = _exchange(net, board, s, u, p, d)
                     if both < least:
                         best, partner, least = p, v, both
+        for k in range(TRIED):
+            if hope[k] < 0.0:
+                p = likely[k]
+                v, both = _exchange(net, board, s, u, p, place_cost(board, s, u, p) - here)
+                if both < least:
+                    best, partner, least = p, v, both
         if best >= 0:
             relocate(net, s, u, best)
             shift_lines(net, board, s, u, q, best, step)
@@ -117,3 +154,27 @@ def descend(net: Net, board: Board, s: State, nodes: Int32Array, step: AnyArray)
                 shift_lines(net, board, s, partner, best, q, step)
                 moves += 1
     return moves
+
+
+@plain_callee
+def _remember(likely: IntArray, hope: AnyArray, p: int, change: float) -> None:
+    """Keep core ``p`` among the few with the least change, in rising order."""
+    k = len(hope)
+    while k > 0 and change < hope[k - 1]:
+        k -= 1
+        if k + 1 < len(hope):
+            hope[k + 1], likely[k + 1] = hope[k], likely[k]
+        hope[k], likely[k] = change, p
+
+
+@plain_callee
+def _exchange(net: Net, board: Board, s: State, u: int, p: int, d: float) -> tuple[int, float]:
+    """The member of core ``p`` with which ``u`` exchanges best, and the change; (-1, 0) if no exchange lowers the cost.
+
+    ``d`` < 0 is what moving ``u`` alone changes.
+    """
+    v, q = _best_exchange(net, board, s, u, p, -d), s.pos[u]
+    if v < 0:
+        return -1, 0.0
+    both = d + place_cost(board, s, v, q) - place_cost(board, s, v, p)
+    return v, both + weight_between(net, u, v) * pair_error(board, p, q)

@@ -13,13 +13,14 @@ from nmsolve.heuristics.mapping.multilevel.cycle import Bench, Levels, coarsen, 
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
+from nmsolve.heuristics.mapping.multilevel.thin import thinned
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.engine import Context
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: The shares of the run at which its two starts end: a short one for an early answer, and a long one.
 EARLY, LONG = 0.05, 0.5
@@ -31,6 +32,8 @@ MANY_CORES = 16_384
 #: The share of a start that the initial bisection gets; and where this many nodes have no coarser level, because there are
 #: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
 BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
+#: In a descent that follows a cycle on a sample of the network, a pass is offered if it costs this many times the best.
+STEADY = 0.99
 #: The shares of the run at which V-cycles from the best start end; and those from a given mapping alone.
 CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97), (0.1, 0.4, 0.97)
 
@@ -59,11 +62,18 @@ def map_multilevel(
     The objective inside is pairwise: :func:`nmsolve.hw.cost.core_distance` over ``graph.traffic``. For net
     objectives it is a surrogate.
     """
+    first = filled(problem) if given is None else None
+    if (
+        first is not None
+    ):  # before the problem's graph is even made symmetric, which takes a second on 10^7 connections
+        offer(first, "first fit")
     board = board_of(problem, core_distance(problem))
     budget = Budget(max(1.0, work), should_stop, elapsed)
     bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
     net = finest_net(problem)
     best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
+    if first is not None:
+        best.core, best.cost = first, best.cost_of(first.astype(np.int32))
     _start(best, problem.machine, EARLY, bench)
     close = None if given is None else best.descended(given, bench)
     if close is not None:
@@ -99,23 +109,23 @@ def mend_multilevel(
 def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
     """Make a mapping from scratch; the first one also decides the numbering of the finest level."""
     begin = bench.budget.done()
-    levels = coarsen(best.net, bench)
+    levels = coarsen(thinned(best.net, bench.rng), bench)
     flat = len(levels.nets) == 1 and len(best.net.volume) >= MANY_NODES
     share = FLAT_BISECTION if flat else BISECTION
     start = dual_bisection(levels.nets[-1], machine, begin + share * (until - begin), bench)
     if not best.sorted:
         start = _sort_by_core(levels, start, best)
         best.consider(strict(best.net, _project(levels, start), bench), "bisection")
-    best.consider(run_cycle(levels, start, False, until, bench), "multilevel")
+    best.settle(levels, run_cycle(levels, start, False, until, bench), "multilevel", bench)
 
 
 def _v_cycle(best: _Best, pos: Int32Array | None, until: float, bench: Bench) -> None:
     """Coarsen inside the parts of the placement ``pos``, and refine it on the way back."""
     if bench.budget.stop() or pos is None:
         return
-    levels = coarsen(best.net, bench, pos)
+    levels = coarsen(thinned(best.net, bench.rng), bench, pos)
     start = pos if levels.start is None else levels.start
-    best.consider(run_cycle(levels, start, True, until, bench), "v-cycle")
+    best.settle(levels, run_cycle(levels, start, True, until, bench), "v-cycle", bench)
 
 
 class _Best:
@@ -130,16 +140,40 @@ class _Best:
         self.core: IntArray | None = None
         self.cost = np.inf
 
+    def sort(self, core: AnyArray) -> None:
+        """Renumber the finest level by the cores (n,) of a mapping: nodes close on the board are close in memory."""
+        order = np.argsort(core, kind="stable").astype(np.int32)
+        self.net, self.order, self.sorted = renumber(self.net, order), order, True
+
+    def cost_of(self, pos: Int32Array) -> float:
+        """Cost of a placement of the whole network."""
+        state = new_state(self.net, self.board, pos, self.board.capacity, True)
+        return float(line_cost(self.board, state))
+
     def consider(self, pos: Int32Array | None, move: str) -> None:
         """Keep and offer a feasible placement if it is better."""
         if pos is None:
             return
-        cost = line_cost(self.board, new_state(self.net, self.board, pos, self.board.capacity, True))
-        if self.pos is None or cost < self.cost:
+        cost = self.cost_of(pos)
+        if cost < self.cost:
             self.pos, self.cost = pos, cost
             self.core = np.empty(len(pos), np.int64)
             self.core[self.order] = pos
             self.offer(self.core.copy(), move)
+
+    def settle(self, levels: Levels, pos: Int32Array | None, move: str, bench: Bench) -> None:
+        """Consider what a cycle on these levels found; if their finest was a sample, after a descent on the whole network."""
+        if pos is None or levels.nets[0] is self.net:
+            self.consider(pos, move)
+            return
+        state = new_state(self.net, self.board, pos, self.board.capacity, True)
+
+        def after_pass() -> None:
+            if line_cost(self.board, state) < STEADY * self.cost:
+                self.consider(state.pos.copy(), move)
+
+        polish(self.net, state, bench, after_pass=after_pass)
+        self.consider(state.pos, move)
 
     def descended(self, core: IntArray, bench: Bench) -> Int32Array | None:
         """Return a feasible mapping in the problem's numbering after a descent, if it is then worth going on from; else None.
@@ -162,13 +196,13 @@ def _project(levels: Levels, pos: Int32Array) -> Int32Array:
 
 
 def _sort_by_core(levels: Levels, start: Int32Array, best: _Best) -> Int32Array:
-    """Renumber the finest level so that nodes close on the board are close in memory. Returns the new ``start``."""
-    order = np.argsort(_project(levels, start), kind="stable").astype(np.int32)
-    levels.nets[0] = best.net = renumber(levels.nets[0], order)
-    best.order, best.sorted = order, True
+    """Renumber the finest level by the cores that ``start`` gives its nodes. Returns the new ``start``."""
+    whole = best.net
+    best.sort(_project(levels, start))
+    levels.nets[0] = best.net if levels.nets[0] is whole else renumber(levels.nets[0], best.order)
     if not levels.labels:
-        return start[order]
-    levels.labels[0] = levels.labels[0][order]
+        return start[best.order]
+    levels.labels[0] = levels.labels[0][best.order]
     return start
 
 
@@ -194,9 +228,6 @@ class Multilevel:
         one is offered before anything else: the first of the search itself takes a second on a million edges.
         """
         given, seconds = context.incumbent()[0], max(1e-3, context.time_left())
-        early = filled(problem) if given is None else None
-        if early is not None:
-            context.offer(early, "first fit")
         map_multilevel(
             problem,
             context.seed,
