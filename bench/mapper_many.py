@@ -2,7 +2,7 @@
 
     python bench/mapper_many.py INSTANCE SECONDS [--seeds 3] [--mesh 8x8] [--balance 0.03]
 
-INSTANCE is an ``.npz`` with an undirected CSR (``indptr, indices, weights``, each edge twice) or a METIS ``.graph``.
+INSTANCE is any graph file.
 Processor seconds of the search alone are counted (graph in memory, kernels compiled before); the schedule follows
 processor time, so that a loaded machine does not change what is measured. One line per improvement, one per seed.
 """
@@ -18,34 +18,12 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.mapper import WORK_PER_SECOND, map_multilevel
 from nmsolve.hw.cost import core_distance
+from nmsolve.model.formats import load_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-
-
-def load(path: Path) -> LogicGraph:
-    """Undirected graph from ``.npz`` or from a METIS file without weights."""
-    if path.suffix == ".npz":
-        z = np.load(path)
-        indptr, indices, weights = z["indptr"], z["indices"], z["weights"]
-    else:
-        lines = [line for line in path.read_text().splitlines() if not line.startswith("%")]
-        rows = [np.array(line.split(), np.int64) - 1 for line in lines[1 : int(lines[0].split()[0]) + 1]]
-        indptr = np.cumsum([0] + [len(row) for row in rows])
-        indices = np.concatenate(rows)
-        weights = np.ones(len(indices))
-    source = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    once = source < indices
-    return LogicGraph.from_edges(
-        len(indptr) - 1,
-        source[once],
-        indices[once],
-        weights[once].astype(float),
-        directed=False,
-        name=path.stem,
-    )
 
 
 def cost_of(problem: MappingProblem, core: IntArray) -> float:
@@ -92,7 +70,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     args = parser.parse_args()
     rows, cols = (int(v) for v in args.mesh.split("x"))
-    graph, machine = load(args.instance), Machine(f"mesh:{args.mesh}", (1, 1), (rows, cols))
+    graph, machine = load_graph(args.instance), Machine(f"mesh:{args.mesh}", (1, 1), (rows, cols))
     problem = MappingProblem(graph, machine, node_limit=default_node_limit(graph, machine, args.balance))
     tiny = MappingProblem(LogicGraph.from_edges(40, range(39), range(1, 40)), machine, node_limit=5)
     map_multilevel(tiny, 0, 1e6, lambda: False, lambda *_: None)  # compiles the kernels
