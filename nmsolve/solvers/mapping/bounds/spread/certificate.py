@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
 
+from nmsolve.model.basic_kernels import stable_order
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
+from nmsolve.solvers.mapping.bounds.spread.rows import Rows
 
 #: Rounding shares down to whole units takes at most this part of the bound.
 LOST = 5e-4
@@ -26,11 +28,12 @@ def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]
     unit = _unit(LOST * float(share @ right) / max(1e-300, float(right.sum())))
     times = np.floor(share / unit)
     price = np.floor(packing.v / unit)
-    sources = np.unique(rows.source[times > 0])
-    counts, edges, flows = _flows(
-        rows.source, rows.indptr, rows.edge, rows.load * np.repeat(times, np.diff(rows.indptr))
+    used = times > 0
+    order = np.flatnonzero(used)[np.argsort(rows.source[used], kind="stable")]
+    sources, first = np.unique(rows.source[order], return_index=True)
+    counts, edges, flows, paid = _led(
+        order, np.append(first, len(order)), rows, times, _ends(form), form.least
     )
-    paid = _paid(form, sources, counts, edges, flows)
     value, kept = 0.0, np.zeros_like(price)
     for tried in (np.zeros_like(price), price):
         reached = unit * (float((paid + tried).min(axis=1).sum()) - float(form.count @ tried))
@@ -53,40 +56,82 @@ def _unit(most: float) -> float:
     return float(2.0 ** np.floor(np.log2(most))) if most > 1e-300 else 1.0
 
 
-def _flows(
-    source: IntArray, indptr: IntArray, edge: IntArray, flow: FloatArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the flows of every source added up: numbers of entries by source, pairs and flows."""
-    who = np.repeat(source, np.diff(indptr))
-    kept = flow != 0
-    shape = (int(source.max(initial=0)) + 1, int(edge.max(initial=0)) + 1)
-    total = coo_array((flow[kept], (who[kept], edge[kept])), shape=shape).tocsr()
-    total.sum_duplicates()
-    used = np.unique(who[kept])
-    counts = np.diff(total.indptr)[used]
-    return counts.astype(np.int64), total.indices.astype(np.int64), total.data.astype(np.int64)
-
-
-def _paid(
-    form: SpreadForm, sources: IntArray, counts: IntArray, edges: IntArray, flows: IntArray
-) -> FloatArray:
-    """Return (sources, G) what the flow of every source costs at least, if it lies in a group: most to the nearest slots.
-
-    Rows of one source together cost no less than one by one.
-    """
+def _ends(form: SpreadForm) -> IntArray:
+    """Return (M, 2) the lower and the higher node of every pair."""
     ends = np.empty((len(form.weight), 2), np.int64)
     at = np.repeat(np.arange(form.n), np.diff(form.indptr))
     up = at < form.node
     ends[form.edge[up]] = np.column_stack([at[up], form.node[up]])
-    row, flow = np.repeat(np.arange(len(sources)), counts), flows.astype(np.float64)
-    where = np.concatenate([row, row]), np.concatenate([ends[edges, 1], ends[edges, 0]])
-    net = coo_array((np.concatenate([flow, -flow]), where), shape=(len(sources), form.n)).tocsr()
-    net.sum_duplicates()
-    row = np.repeat(np.arange(len(sources)), np.diff(net.indptr))
-    brought = np.where(net.indices == sources[row], 0.0, net.data)
-    brought = brought[np.lexsort((-brought, row))]
-    rank = np.arange(len(row)) - net.indptr[row]
-    after = np.where(np.append(row[1:], -1) == row, np.append(brought[1:], 0.0), 0.0)
-    rest = rank < form.n - 1  # the last is the source itself, if all others get something
-    steps = coo_array(((brought - after)[rest], (row[rest], rank[rest] + 1)), shape=(len(sources), form.n))
-    return np.asarray(steps.tocsr() @ form.least.T)
+    return ends
+
+
+@kernel
+def _led(
+    order: IntArray, first: IntArray, rows: Rows, times: FloatArray, ends: IntArray, least: FloatArray
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Flows of every source added up: numbers of entries by source, pairs in rising order and flows; and what they cost at least.
+
+    Rows of one source together cost no less than one by one: most goes to the nearest slots.
+
+    Parameters
+    ----------
+    order, first : numbers of the rows by source; those of source s are ``order[first[s] : first[s + 1]]``
+    times : (rows,) whole numbers; ``ends`` : (M, 2) nodes of every pair; ``least`` : (G, n) as of the form
+
+    Returns
+    -------
+    the last, (sources, G), is what a source's flow costs at least if it lies in a group
+    """
+    entries, nodes = 0, int(ends.max()) + 1
+    for r in order:
+        entries += rows.indptr[r + 1] - rows.indptr[r]
+    counts = np.zeros(len(first) - 1, np.int64)
+    pairs, flows = np.empty(entries, np.int64), np.empty(entries, np.int64)
+    paid = np.zeros((len(first) - 1, len(least)))
+    flow, brought = np.zeros(len(ends), np.int64), np.zeros(nodes, np.int64)
+    touched, reached = np.empty(len(ends), np.int64), np.empty(nodes, np.int64)
+    seen, known = (
+        np.zeros(len(ends), np.int64),
+        np.zeros(nodes, np.int64),
+    )  # s + 1: pair or node was met for source s
+    end = 0
+    for s in range(len(counts)):
+        k = 0
+        for r in order[first[s] : first[s + 1]]:
+            for e in range(rows.indptr[r], rows.indptr[r + 1]):
+                pair = rows.edge[e]
+                if seen[pair] != s + 1:
+                    seen[pair] = s + 1
+                    touched[k] = pair
+                    k += 1
+                flow[pair] += int(rows.load[e] * times[r])
+        begin, m = end, 0
+        for i in stable_order(touched[:k]):
+            pair = touched[i]
+            if flow[pair] != 0:
+                pairs[end], flows[end] = pair, flow[pair]
+                end += 1
+                for side in range(2):
+                    v = ends[pair, side]
+                    if known[v] != s + 1:
+                        known[v] = s + 1
+                        reached[m] = v
+                        m += 1
+                    brought[v] += flow[pair] if side == 1 else -flow[pair]
+                flow[pair] = 0
+        counts[s] = end - begin
+        source = rows.source[order[first[s]]]
+        got, many = np.empty(m), 0
+        for i in range(m):
+            v = reached[i]
+            if v != source and brought[v] > 0:
+                got[many] = -float(brought[v])
+                many += 1
+            brought[v] = 0
+        rising = stable_order(got[:many])
+        for i in range(many):
+            step = (got[rising[i + 1]] if i + 1 < many else 0.0) - got[rising[i]]
+            if step > 0.0:
+                for g in range(len(least)):
+                    paid[s, g] += step * least[g, i + 1]
+    return counts, pairs[:end], flows[:end], paid

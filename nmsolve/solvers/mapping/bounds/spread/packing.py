@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.compiled import kernel, plain_callee
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
 
@@ -80,30 +80,31 @@ class Packing:
         if len(rows.source) == 0:
             return
         right = self.right()
-        scale = np.repeat(1.0 / right, np.diff(rows.indptr))
-        entry = np.abs(rows.load) / form.weight[rows.edge] * scale
         part = form.least[:, rows.targets].T / right[:, None]
-        s = SCALE * float(entry.sum()) / float(part.sum())
-        pool = _Pool(rows.source, rows.indptr, rows.edge, entry, part, form.count, s)
+        pool = _Pool(
+            rows.source, rows.indptr, rows.edge, rows.load, 1.0 / right, 1.0 / form.weight, part, form.count
+        )
         take_steps(pool, self.x, self.z, self.y, self.v, PULL, steps)
 
 
 class _Pool(NamedTuple):
-    """Rows over the mean of their right sides.
+    """Rows over the mean of their right sides: the coefficient of x at an entry is |load| * over[row] * per[edge].
 
     Attributes
     ----------
-    source, indptr, edge : as of :class:`Rows`; ``entry`` : (nnz,) coefficients of x
-    part : (rows, G) right sides by group; ``places`` : (G,) nodes that a group can hold; ``scale`` : of z beside x
+    source, indptr, edge, load : as of :class:`Rows`; ``over`` : (rows,) one over the right sides
+    per : (M,) one over the traffic of every pair
+    part : (rows, G) right sides by group; ``places`` : (G,) nodes that a group can hold
     """
 
     source: IntArray
     indptr: IntArray
-    edge: IntArray
-    entry: FloatArray
+    edge: Int32Array
+    load: AnyArray
+    over: FloatArray
+    per: FloatArray
     part: FloatArray
     places: FloatArray
-    scale: float
 
 
 @kernel
@@ -111,20 +112,28 @@ def take_steps(
     pool: _Pool, x: FloatArray, z: FloatArray, y: FloatArray, v: FloatArray, pull: float, steps: int
 ) -> None:
     """Steps from (x, z, y, v), which become the mean of what they pass; ``pull`` : weight of steps of y and v."""
-    source, indptr, edge, entry, part, count, s = pool
+    source, indptr, edge, load, over, per, part, count = pool
     rows, groups, n = len(source), len(count), len(z)
     sum_x, sum_y = np.zeros(len(x)), np.empty(rows)
     most = np.ones(n)
+    crossed, whole = 0.0, 0.0
     for r in range(rows):
         total, high = 0.0, 0.0
         for k in range(indptr[r], indptr[r + 1]):
-            total += entry[k]
-            sum_x[edge[k]] += entry[k]
+            e = edge[k]
+            total += abs(load[k]) * per[e]
+            sum_x[e] += abs(load[k]) * over[r]
         for g in range(groups):
-            total += s * part[r, g]
+            whole += part[r, g]
             high = max(high, part[r, g])
         most[source[r]] += high
-        sum_y[r] = total
+        sum_y[r] = total * over[r]
+        crossed += sum_y[r]
+    s = SCALE * crossed / whole
+    for r in range(rows):
+        for g in range(groups):
+            sum_y[r] += s * part[r, g]
+    sum_x *= per
     step_x = np.zeros(len(x))
     for e in range(len(x)):
         if sum_x[e] > 0:
@@ -134,19 +143,20 @@ def take_steps(
     grad_x, grad_z = np.empty(len(x)), np.empty(z.shape)
     new_z, held = np.empty(groups), np.empty(groups)
     for _ in range(steps):
-        grad_x[:] = 1.0
+        grad_x[:] = 0.0
         for u in range(n):
             grad_z[u] = v
         for r in range(rows):
             if y[r] > 0:
+                share = y[r] * over[r]
                 for k in range(indptr[r], indptr[r + 1]):
-                    grad_x[edge[k]] -= y[r] * entry[k]
+                    grad_x[edge[k]] += share * abs(load[k])
                 for g in range(groups):
                     grad_z[source[r], g] += y[r] * part[r, g]
         # x and z step down; what rows and prices see is the point beyond it
         for e in range(len(x)):
-            new = max(0.0, x[e] - step_x[e] * grad_x[e])
-            grad_x[e], x[e] = 2.0 * new - x[e], new
+            new = max(0.0, x[e] - step_x[e] * (1.0 - grad_x[e] * per[e]))
+            grad_x[e], x[e] = (2.0 * new - x[e]) * per[e], new
             mean_x[e] += new
         held[:] = 0.0
         for u in range(n):
@@ -158,11 +168,12 @@ def take_steps(
                 mean_z[u, g] += new_z[g]
                 held[g] += grad_z[u, g]
         for r in range(rows):
-            gap = 0.0
+            gap, length = 0.0, 0.0
             for g in range(groups):
                 gap += part[r, g] * grad_z[source[r], g]
             for k in range(indptr[r], indptr[r + 1]):
-                gap -= entry[k] * grad_x[edge[k]]
+                length += abs(load[k]) * grad_x[edge[k]]
+            gap -= length * over[r]
             y[r] = max(0.0, y[r] + pull / sum_y[r] * gap)
             mean_y[r] += y[r]
         for g in range(groups):
@@ -196,7 +207,7 @@ def _onto_simplex(point: FloatArray) -> None:
 
 @kernel
 def fitted(
-    indptr: IntArray, edge: IntArray, load: FloatArray, weight: FloatArray, share: FloatArray
+    indptr: IntArray, edge: Int32Array, load: AnyArray, weight: FloatArray, share: FloatArray
 ) -> FloatArray:
     """(rows,) shares near ``share`` at which no pair carries more than its traffic: softened, cut, then filled up row by row."""
     rows = len(share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,22 @@ class Network(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows as CSR: source, number of targets, pairs crossed and how many paths cross each, < 0 from the higher node on."""
+    """Rows as CSR: source, number of targets, pairs crossed and how many paths cross each, < 0 from the higher node on.
+
+    There are millions of entries: pairs are int32, loads float32, in which whole numbers up to 2^24 are exact.
+    """
 
     source: IntArray
     targets: IntArray
     indptr: IntArray
-    edge: IntArray
-    load: FloatArray
+    edge: Int32Array
+    load: AnyArray
 
     @classmethod
     def none(cls) -> Rows:
         """No rows."""
         whole = np.zeros(0, np.int64)
-        return cls(whole, whole, np.zeros(1, np.int64), whole, np.zeros(0))
+        return cls(whole, whole, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
     def chosen(self, kept: AnyArray) -> Rows:
         """Return the rows that a mask (rows,) keeps."""
@@ -47,7 +50,7 @@ class Rows(NamedTuple):
 
     def joined(self, other: Rows) -> Rows:
         """Return these rows, then the others."""
-        parts = [np.concatenate(pair) for pair in zip(self, other, strict=True)]
+        parts: list[Any] = [np.concatenate(pair) for pair in zip(self, other, strict=True)]  # type: ignore[arg-type]
         parts[2] = np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]])
         return Rows(*parts)
 
@@ -115,7 +118,7 @@ def _grow(source: int, most: int, net: Network, t: _Tree) -> int:
 @kernel
 def find_rows(
     sources: IntArray, most: int, net: Network, least: FloatArray, at: FloatArray
-) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, FloatArray]:
+) -> tuple[IntArray, IntArray, IntArray, Int32Array, AnyArray, FloatArray]:
     """Rows that the lengths of pairs violate, at most two from each of ``sources``: of all k up to ``most``, and of few.
 
     Parameters
@@ -132,7 +135,7 @@ def find_rows(
     room = 2 * len(sources)
     who, many = np.empty(room, np.int64), np.empty(room, np.int64)
     starts = np.zeros(room + 1, np.int64)
-    crossed, load = np.empty(room * most, np.int64), np.empty(room * most)
+    crossed, load = np.empty(room * most, np.int32), np.empty(room * most, np.float32)
     worst = np.full(len(sources), np.inf)
     rows, filled = 0, 0
     for s in range(len(sources)):
