@@ -57,7 +57,7 @@ def test_multilevel_descent() -> None:
 
 
 def test_multilevel_dense() -> None:
-    """Fails if what was found on a sample of a dense network is not followed by a descent on all of it, or by one without exchanges."""
+    """Fails if a descent on the whole of a dense network does not follow what a sample gave, or exchanges no nodes."""
     problem = MappingProblem(near(1500, 250), board(4, 4), "hops", (), 94)
     at_most(found(Multilevel(), problem, 3, seconds=0.05, stops=60), 785_000)
 

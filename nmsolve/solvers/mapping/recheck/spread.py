@@ -37,12 +37,10 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
 
     Raises
     ------
-    CertificateError : the distances are not those of a whole mesh or torus, a flow brings less than nothing to a node, a pair
-        carries more than its traffic, or a field is missing or wrong
+    CertificateError : a flow brings less than nothing to a node, a pair carries more than its traffic, or a field is missing or
+        wrong
     """
     expect(problem, "pairs")
-    if not core_distance(problem).separable:
-        raise CertificateError("distances are not those of a whole mesh or torus, so they need not add up")
     traffic = triu(both_ways(problem), 1).tocsr()
     traffic.sort_indices()
     traffic.eliminate_zeros()
@@ -95,11 +93,25 @@ def _brought(
     return csr_array(net)
 
 
+def _adding_up(problem: MappingProblem) -> FloatArray:
+    """Return (k, k) distances no longer than those between usable cores, and no longer than any way over other usable cores."""
+    d = distances(problem, down=True)
+    if core_distance(problem).separable:  # those of whole meshes add up by themselves
+        return d
+    while True:
+        shorter = np.array([np.minimum(row, (row[:, None] + d).min(axis=0)) for row in d])
+        if (shorter == d).all():
+            break
+        d = shorter
+    whole = (d == np.rint(d)).all() and d.max(initial=0.0) < EXACT
+    return d if whole else np.asarray(d * (1.0 - (len(d) + 2) * EPS))
+
+
 def _value(problem: MappingProblem, certificate: Mapping[str, Any], brought: csr_array, unit: float) -> float:
     """Return the bound of what flows bring, less what floats may have added."""
     cores, room = usable_cores(problem), room_of(problem)
     price = whole_numbers(certificate, "prices", len(cores), 0).astype(np.float64)
-    rows = slot_rows(distances(problem, down=True))
+    rows = slot_rows(_adding_up(problem))
     longest = int(np.diff(brought.indptr).max(initial=0))
     slots = min(len(cores), 1 + longest // room)
     kinds, kind = np.unique(rows[:, :slots], axis=0, return_inverse=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -22,15 +23,17 @@ from nmsolve.solvers.mapping.bounds.pairs import (
 
 #: Most usable cores: slots of every core are in memory.
 MAX_CORES = 6000
+#: Most of them where distances need not obey the triangle inequality.
+MAX_GIVEN = 1024
 #: Most nodes, and most groups of cores that are told apart by where they lie on the board.
 MAX_NODES, GROUPS = 50_000, 24
 
 
 def _given(problem: MappingProblem) -> str | None:
-    """Distances are given or have detours; then nothing says that they obey the triangle inequality."""
-    machine = problem.machine
-    if machine.distance_matrix is not None or machine.faulty_links:
-        return "distances are not those of a whole mesh or torus"
+    """Distances are given or have detours, and between so many cores that what adds up of them takes too long."""
+    machine, cores = problem.machine, usable_cores(problem)
+    if cores > MAX_GIVEN and (machine.distance_matrix is not None or machine.faulty_links):
+        return f"{cores} usable cores, at most {MAX_GIVEN} where distances are given or have detours"
     return None
 
 
@@ -91,8 +94,22 @@ def spread_form(problem: MappingProblem) -> SpreadForm:
 
 
 def _slots(form: PairForm, count: int) -> FloatArray:
-    """Return (cores, count) distances of the nearest cores, own core first."""
+    """Return (cores, count) distances of the nearest cores, own core first; the triangle inequality holds among them."""
+    if not form.distance.separable:
+        every = np.arange(len(form.cores))
+        return nearest(_closed(form.block(every)), every, count)
     return np.concatenate([nearest(block, which, count) for which, block in form.blocks()])
+
+
+@kernel
+def _closed(distance: FloatArray) -> FloatArray:
+    """Return the largest distances (k, k) up to these that obey the triangle inequality: of shortest ways (Floyd 1962)."""
+    d, k = distance.copy(), len(distance)
+    for over in range(k):
+        for p in range(k):
+            for q in range(k):
+                d[p, q] = min(d[p, q], d[p, over] + d[over, q])
+    return d
 
 
 def _groups(far: FloatArray) -> IntArray:
