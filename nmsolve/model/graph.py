@@ -316,9 +316,8 @@ class LogicGraph:
         """
         from scipy.sparse import csr_array
 
-        if (
-            self.one_row_per_node and self.weights.all()
-        ):  # a sum keeps rows sorted, but no zeros; sorting 10^7 takes seconds
+        # the sum of two sorted matrices is sorted, but holds no zeros; sorting 10^7 connections takes seconds
+        if self.one_row_per_node and self.weights.all():
             sent = csr_array((self.weights, self.targets, self.indptr), shape=(self.n, self.n))
             both = sent + sent.T.tocsr()
             ptr, ind, w = both.indptr.astype(np.int64), both.indices.astype(np.int32, copy=False), both.data

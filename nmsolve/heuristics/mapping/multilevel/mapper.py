@@ -63,9 +63,8 @@ def map_multilevel(
     objectives it is a surrogate.
     """
     first = filled(problem) if given is None else None
-    if (
-        first is not None
-    ):  # before the problem's graph is even made symmetric, which takes a second on 10^7 connections
+    if first is not None:
+        # before the problem's graph is even made symmetric, which takes a second on 10^7 connections
         offer(first, "first fit")
     board = board_of(problem, core_distance(problem))
     budget = Budget(max(1.0, work), should_stop, elapsed)
@@ -73,7 +72,7 @@ def map_multilevel(
     net = finest_net(problem)
     best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
     if first is not None:
-        best.core, best.cost = first, best.cost_of(first.astype(np.int32))
+        best.begin(first)
     _start(best, problem.machine, EARLY, bench)
     close = None if given is None else best.descended(given, bench)
     if close is not None:
@@ -140,10 +139,17 @@ class _Best:
         self.core: IntArray | None = None
         self.cost = np.inf
 
+    def begin(self, core: IntArray) -> None:
+        """Keep a feasible mapping that was offered already."""
+        self.core, self.pos = core, core.astype(np.int32)
+        self.cost = self.cost_of(self.pos)
+
     def sort(self, core: AnyArray) -> None:
         """Renumber the finest level by the cores (n,) of a mapping: nodes close on the board are close in memory."""
         order = np.argsort(core, kind="stable").astype(np.int32)
         self.net, self.order, self.sorted = renumber(self.net, order), order, True
+        if self.core is not None:
+            self.pos = self.core[order].astype(np.int32)
 
     def cost_of(self, pos: Int32Array) -> float:
         """Cost of a placement of the whole network."""

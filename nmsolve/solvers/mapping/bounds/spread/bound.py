@@ -32,7 +32,7 @@ POLISH = 0.25
 STEPS, ENTRIES = 20, 24_000_000
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
-#: A round and a certificate fit into what is kept back at the end: the longest round so far, every later one this much less.
+#: Kept back at the end, beside time for a certificate: the longest round, after every later one times this.
 FADES = 0.9
 #: Rounds without a violated row after which more of them change nothing, and most stretches after that.
 SETTLED, LAST = 4, 40
@@ -74,7 +74,7 @@ class _Search:
         self._inner = _inner_point(form, self.rng)
         self.packing = Packing.start(form, self._inner)
         self._due, self._quiet, self._after = list(CERTIFY), 0, 0
-        self._round_takes = 0.0
+        self._longest = 0.0
 
     def advanced(self) -> Packing:
         """Return the state when the next certificate is due: at parts of the time, when it is up, when nothing is violated."""
@@ -84,14 +84,14 @@ class _Search:
             if self.guide.should_stop() or self._after >= LAST:
                 self.over = True
                 return self.packing
-            if part >= 1 - (self.last + self._round_takes) / self._seconds:
+            if part >= 1 - (self.last + self._longest) / self._seconds:
                 self._go_on(now)
                 return self.packing
             if self._due and part >= self._due[0]:
                 self._due = [later for later in self._due if later > part]
                 return self.packing
             self._round(part)
-            self._round_takes = max(self.guide.clock() - now, FADES * self._round_takes)
+            self._longest = max(self.guide.clock() - now, FADES * self._longest)
 
     def _part(self, now: float) -> float:
         """Return how much of the time is over: of what it works, or of the whole search, if others got more of that."""

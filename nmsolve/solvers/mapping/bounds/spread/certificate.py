@@ -90,10 +90,8 @@ def _led(
     paid = np.zeros((len(first) - 1, len(least)))
     flow, brought = np.zeros(len(ends), np.int64), np.zeros(nodes, np.int64)
     touched, reached = np.empty(len(ends), np.int64), np.empty(nodes, np.int64)
-    seen, known = (
-        np.zeros(len(ends), np.int64),
-        np.zeros(nodes, np.int64),
-    )  # s + 1: pair or node was met for source s
+    # s + 1 where a pair or a node was met for source s
+    seen, known = np.zeros(len(ends), np.int64), np.zeros(nodes, np.int64)
     end = 0
     for s in range(len(counts)):
         k = 0
