@@ -227,15 +227,21 @@ def test_given_distances_count_as_far_as_they_add_up() -> None:
     assert len(share) > 60 and np.median(share) > 0.4
 
 
-def test_distances_count_less_where_a_way_over_another_core_is_shorter() -> None:
-    """The same flow proves 2 between ends that lie next to each other over a core between, though 9 are given."""
-    graph = LogicGraph.from_edges(3, [0, 1], [1, 2])
-    apart = np.array([[0, 1, 9], [1, 0, 1], [9, 1, 0.0]])
-    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 3), distance_matrix=apart), node_limit=1)
-    mesh = MappingProblem(graph, Machine("m", (1, 1), (1, 3)), node_limit=1)
-    assert found(problem)[-1].value == found(mesh)[-1].value == 2
-    bound = replace(found(mesh)[-1], value=3.0)
-    assert not check_bound(problem, bound).ok
+def test_a_forger_gains_nothing_from_distances_that_do_not_add_up() -> None:
+    """Leaves that send to all others through a hub: 41 if the 9 between leaves' cores counted; the best mapping costs 15."""
+    apart = np.full((4, 4), 9.0)
+    apart[0], apart[:, 0] = 1.0, 1.0
+    np.fill_diagonal(apart, 0)
+    graph = LogicGraph.from_edges(4, [0, 0, 0], [1, 2, 3], [5.0, 5.0, 5.0])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 4), distance_matrix=apart), node_limit=1)
+    assert one_per_core(problem) == 15
+    forged = {
+        "method": "spread", "unit": 1.0, "sources": np.array([1, 2, 3]), "counts": np.array([3, 3, 3]),
+        "pairs": np.array([0, 1, 2] * 3), "flows": np.array([-3, 1, 1, 1, -3, 1, 1, 1, -3]), "prices": np.array([16, 0, 0, 0]),
+    }  # fmt: skip
+    assert check_bound(problem, Bound(1.0, "spread", "full", forged)).value <= 15
+    whole = replace(problem, machine=Machine("m", (1, 1), (1, 4), distance_matrix=apart + 8 * (apart == 1)))
+    assert check_bound(whole, Bound(1.0, "spread", "full", forged)).value > 15
 
 
 def test_it_refuses_many_cores_whose_distances_need_not_add_up() -> None:
@@ -244,3 +250,17 @@ def test_it_refuses_many_cores_whose_distances_need_not_add_up() -> None:
     assert "1600 usable cores, at most 1024" in str(
         refuses_spread(MappingProblem(graph, board, node_limit=1))
     )
+
+
+def test_a_recheck_takes_no_more_cores_whose_distances_need_not_add_up() -> None:
+    """A stranger's certificate for a large matrix is refused before k^3 steps are made."""
+    graph = LogicGraph.from_edges(3, [0, 1], [1, 2])
+    board = Machine("m", (1, 1), (40, 40), faulty_links=((0, 1), (1, 0)))
+    sent = {
+        "method": "spread", "unit": 1.0, "sources": np.array([0]), "counts": np.array([1]), "pairs": np.array([0]),
+        "flows": np.array([1]), "prices": np.zeros(1600, np.int64),
+    }  # fmt: skip
+    problem = MappingProblem(graph, board, node_limit=1)
+    assert "at most 1024 cores" in check_bound(problem, Bound(1.0, "spread", "full", sent)).text
+    whole = replace(problem, machine=replace(board, faulty_links=()))
+    assert check_bound(whole, Bound(1.0, "spread", "full", sent)).ok

@@ -347,9 +347,8 @@ def test_a_core_promises_what_its_best_member_makes_of_an_exchange(monkeypatch: 
     problem = random_problem(11, n=14, edges=40, machine=Machine("m", (1, 1), (2, 3)), node_limit=3)
     _, board, s = small_state(problem, 1)
     table = promises(board, s)
-    at = (
-        s.lines[:, board.col] + s.lines[:, len(board.lines_x) + board.row]
-    )  # (n, P) what a node costs on a core
+    # (n, P) what a node costs on a core
+    at = s.lines[:, board.col] + s.lines[:, len(board.lines_x) + board.row]
     for p in range(problem.cores):
         members = np.flatnonzero(s.pos == p)
         expected = (at[members] - at[members, p][:, None]).min(axis=0, initial=np.inf)

@@ -22,7 +22,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from mutations import MUTATIONS, Mutation
+from mutation import Mutation
+from mutations import MUTATIONS
 
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "nmsolve"

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from mutation import Mutation
+from mutations_tasks import TASKS
 
-
-class Mutation(NamedTuple):
-    """Replace ``old``, which occurs once in ``file`` (within the package), by ``new``; then ``test`` must fail.
-
-    ``engine`` is the name in a registry, ``what`` the mutation in words. ``floor``: the test fails by a floor of strength, else
-    because something is wrong.
-    """
-
-    engine: str
-    what: str
-    test: str
-    file: str
-    old: str
-    new: str
-    floor: bool = True
-
-
-_H, _S, _B = "heuristics/mapping/", "solvers/mapping/", "solvers/mapping/bounds/"
-_R, _P = "heuristics/routing/", "heuristics/pipeline/"
-_J, _A = "solvers/mapping/joint/", "solvers/routed/alternate.py"
-_MANY, _PLACE = "test_strength_many.py::test_", "test_strength_placement.py::test_"
-_TRUE, _BOUND = "test_strength_true.py::test_", "test_strength_bounds.py::test_"
-_ROUTE, _PIPE = "test_strength_routing.py::test_", "test_strength_pipeline.py::test_"
-_JOINT, _TURNS = "test_strength_joint.py::test_", "test_strength_routed.py::test_"
+_H = "heuristics/mapping/"
+_S = "solvers/mapping/"
+_B = "solvers/mapping/bounds/"
+_R = "heuristics/routing/"
+_J = "solvers/mapping/joint/"
+_A = "solvers/routed/alternate.py"
+_MANY = "test_strength_many.py::test_"
+_PLACE = "test_strength_placement.py::test_"
+_TRUE = "test_strength_true.py::test_"
+_BOUND = "test_strength_bounds.py::test_"
+_ROUTE = "test_strength_routing.py::test_"
+_JOINT = "test_strength_joint.py::test_"
+_TURNS = "test_strength_routed.py::test_"
+_M = "model/schedule/"
+_W = "hw/schedule/"
 _RUN = "test_strength_run.py::test_"
-_ASSIGN, _T, _U = "test_strength_assign.py::test_", "heuristics/assignment/", "solvers/assignment/"
-_SCHED, _L = "test_strength_schedule.py::test_", "heuristics/schedule/"
-_GENERAL = "test_strength_schedule_search.py::test_"
-_WALK, _PROOFS, _FORGED = (
-    "../test_schedule_walk.py",
-    "../test_schedule_bounds.py",
-    "../adversary/test_forged_schedules.py",
-)
-_M, _W, _V = "model/schedule/", "hw/schedule/", "solvers/schedule/"
 
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
@@ -142,24 +125,6 @@ MUTATIONS = [
              "length = np.ceil(weight * scale).astype(np.int64)", "length = np.where(weight > 0, UNIT, 0)"),
     Mutation("price-bound", "lengths not tuned", _ROUTE + "price_bound", "solvers/routing/flow_bound.py",
              "if square <= 0.0 or target <= value:", "if True:"),
-    Mutation("chain", "groups of one core", _PIPE + "chain", _P + "chain.py",
-             "problem.ticks.time[:, : problem.largest_group])", "problem.ticks.time[:, :1])"),
-    Mutation("pipeline-counting", "no company", _PIPE + "counting", "solvers/pipeline/bounds.py",
-             "    if not small.overlap and small.count <= MOST:", "    if False:"),
-    Mutation("downsets", "one order", _PIPE + "downsets", _P + "downsets.py",
-             "            if self.proved < self.high:\n", "            if False:\n"),
-    Mutation("pipeline-local", "nothing worse is taken", _PIPE + "pipeline_local", _P + "local.py",
-             "HOT, COLD = 0.6, 0.0005", "HOT, COLD = 1e-9, 1e-10"),
-    Mutation("orders", "first generation only", _PIPE + "orders", _P + "orders.py",
-             "while idle < IDLE and not self.context.should_stop():", "while False:"),
-    Mutation("groups-local", "one action at a time", _PIPE + "groups_local", _P + "local.py",
-             "while taken == 0 or rng.random() < 0.5:", "while taken == 0:"),
-    Mutation("m5-policy", "any action, whatever the policy says", _PIPE + "m5_policy", "learn/pipeline/policy.py",
-             "(score + noise).argmax", "noise.argmax"),
-    Mutation("resplit", "slowest stage left out", _PIPE + "resplit", "solvers/pipeline/resplit.py",
-             "return np.append(others, worst).astype(np.int64)", "return others.astype(np.int64)"),
-    Mutation("cover", "prices of the first question", _PIPE + "cover", "solvers/pipeline/cover_engine.py",
-             "mixed = share * self.center + (1 - share) * prices / prices.sum()", "mixed = self.center"),
     Mutation("tree-search", "never cools", _JOINT + "tree_search", _J + "engines.py",
              "HOT, COLD, TRIES, LONGER = 3.0, 0.1,", "HOT, COLD, TRIES, LONGER = 3.0, 3.0,"),
     Mutation("tree-search", "descent only", _JOINT + "tree_search", _J + "engines.py",
@@ -354,38 +319,6 @@ MUTATIONS = [
              "return Bound(0.9 * float(-(-bound.numerator // bound.denominator)), "),
     Mutation("price-bound", "five rounds", _ROUTE + "price_bound", "solvers/routing/flow_bound.py",
              "REPORT, BETTER, MOST = 200, 1.001, 6000", "REPORT, BETTER, MOST = 200, 1.001, 5"),
-    Mutation("pipeline-counting", "10 % weaker", _PIPE + "counting", "solvers/pipeline/bounds.py",
-             "return max(0.0, value * (1 - MARGIN))", "return max(0.0, value * 0.9)"),
-    Mutation("pipeline-counting", "no layer bound", _PIPE + "counting", "solvers/pipeline/bounds.py",
-             "        context.raise_bound(layer_bound(problem, context.bound(), context.time_left()))\n", ""),
-    Mutation("pipeline-local", "accepts nothing", _PIPE + "pipeline_local", _P + "local.py",
-             "        value = anneal(ground, state, best, cores, value, high, low, CHUNK, rng)", "        pass"),
-    Mutation("pipeline-local", "one heat", _PIPE + "pipeline_local", _P + "local.py",
-             "plan = polish(merged, start, context, rng, HOT / 4 ** (idle % 4))",
-             "plan = polish(merged, start, context, rng, HOT)"),
-    Mutation("groups-local", "accepts nothing", _PIPE + "groups_local", _P + "local.py",
-             "if new <= now or rng.random() < np.exp", "if False and rng.random() < np.exp"),
-    Mutation("resplit", "divides nothing", _PIPE + "resplit", "solvers/pipeline/resplit.py",
-             "            better = self._divide(problem, plan, free, context, effort)", "            better = None"),
-    Mutation("resplit", "one other stage", _PIPE + "resplit", "solvers/pipeline/resplit.py",
-             "int(rng.integers(1, 3))", "1"),
-    Mutation("cover", "10 % weaker", _PIPE + "cover", "solvers/pipeline/cover_engine.py",
-             'context.raise_bound(Bound(value, "cover"', 'context.raise_bound(Bound(0.9 * value, "cover"'),
-    Mutation("cover", "no lift", _PIPE + "cover", "solvers/pipeline/cover_engine.py",
-             "            climb.lift(climb.center, high, value)", "            pass"),
-    Mutation("cover", "not smooth", _PIPE + "cover", "solvers/pipeline/cover_engine.py",
-             "SMOOTH = 0.5", "SMOOTH = 0.0"),
-    Mutation("cover", "one ceiling", _PIPE + "cover", "solvers/pipeline/cover_engine.py",
-             "        while climb.low <= high and not context.should_stop():", "        for _ in range(1):"),
-    Mutation("pipeline-counting", "no work bound", _PIPE + "work", "solvers/pipeline/bounds.py",
-             "        context.raise_bound(work_bound(problem))\n", ""),
-    Mutation("downsets", "no bound", _PIPE + "downsets_bound", "solvers/pipeline/partition.py",
-             "            if exact and bound > 0:", "            if False:"),
-    Mutation("orders", "children are random", _PIPE + "orders_bred", _P + "orders.py",
-             "born = np.where(rng.random((children, count)) < BIAS, mother, father)", "born = rng.random((children, count))"),
-    Mutation("orders", "no elite", _PIPE + "orders_bred", _P + "orders.py",
-             "        self.keys, self.values = self.keys[:elite], self.values[:elite]\n",
-             "        self.keys, self.values = self.keys[:0], self.values[:0]\n"),
     Mutation("multilevel", "the known mapping is left aside", _RUN + "multilevel_goes_on", _H + "multilevel/mapper.py",
              "            given,\n        )", "            None,\n        )"),
     Mutation("external", "the known mapping is left aside", _RUN + "external_goes_on", _H + "external/engine.py",
@@ -402,121 +335,6 @@ MUTATIONS = [
              "return self.spent if self.paused else 2 * self.span", "return self.spent if self.paused else self.span"),
     Mutation("links", "worse mappings are taken to the end", _TRUE + "links_end", _H + "links/engine.py",
              "HOT, COLD, GREEDY = 0.01, 0.0002, 0.15", "HOT, COLD, GREEDY = 0.01, 0.0002, 0.0"),
-    Mutation("threshold", "one threshold", _ASSIGN + "threshold", _T + "threshold.py",
-             "QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)", "QUANTILES = (0.9,)"),
-    Mutation("scalar-tensor", "scalar operators go to accelerators", _ASSIGN + "scalar_tensor", _T + "rules.py",
-             "back if items.scalar[k] else order", "order"),
-    Mutation("priority", "hosts first", _ASSIGN + "priority", _T + "rules.py",
-             "        for j in [*accelerators, *hosts]:\n", "        for j in [*hosts, *accelerators]:\n"),
-    Mutation("greedy-growth", "neighbours do not join", _ASSIGN + "greedy_growth", _T + "growth.py",
-             "    for k in queue:  # grows", "    for k in queue[:0]:  # grows"),
-    Mutation("min-cut", "10 % weaker", _ASSIGN + "min_cut", _U + "cut.py",
-             "return Bound(float_below(self.value)", "return Bound(float_below(int(0.9 * self.value))"),
-    Mutation("assign-counting", "10 % weaker", _ASSIGN + "counting", _U + "bounds.py",
-             "return Bound(float_below(value)", "return Bound(float_below(int(0.9 * value))"),
-    Mutation("assign-counting", "all units weigh the same", _ASSIGN + "load_counting", _U + "bounds.py",
-             "    return weights if weights.any() else np.ones(units, np.int64)", "    return np.ones(units, np.int64)"),
-    Mutation("tree", "10 % weaker", _ASSIGN + "tree", _U + "tree.py",
-             "else float_below(value), \"tree\"", "else float_below(int(0.9 * value)), \"tree\""),
-    Mutation("tree", "few steps, nothing divided", _ASSIGN + "tree", _U + "tree.py",
-             "FIRST, LATER, EACH = 600, 80, 20", "FIRST, LATER, EACH = 3, 1, 20"),
-    Mutation("dual", "10 % weaker", _ASSIGN + "dual", _U + "dual.py",
-             "Bound(float_below(value), \"dual\", \"full\", steps | claim)",
-             "Bound(float_below(int(0.9 * value)), \"dual\", \"full\", steps | claim)"),
-    Mutation("dual", "a few sweeps", _ASSIGN + "dual", _U + "dual.py",
-             "SWEEPS, AGAIN, ROUNDS = 100, 1e4, 4", "SWEEPS, AGAIN, ROUNDS = 2, 1e4, 1"),
-    Mutation("subgraphs", "one short annealing", _ASSIGN + "subgraphs", _T + "network_search.py",
-             "EFFORT, IDLE = 100, 24", "EFFORT, IDLE = 1, 1"),
-    Mutation("list-schedule", "only the start", _ASSIGN + "list_schedule", _T + "list_schedule.py",
-             "while idle < IDLE and not context.should_stop():", "while False:"),
-    Mutation("activity-lists", "random lists only", _SCHED + "activity_lists", _L + "genetic.py",
-             "while search.breed(context):", "while False:"),
-    Mutation("activity-lists", "no justification", _SCHED + "activity_lists_justified", _L + "genetic_breed.py",
-             "    while True:\n        before = now", "    while False:\n        before = now"),
-    Mutation("tabu-blocks", "no moves", _SCHED + "tabu_blocks", _L + "tabu_blocks.py",
-             "    for _ in range(moves):\n        if w.counts[IDLE] >= patience:",
-             "    for _ in range(0):\n        if w.counts[IDLE] >= patience:"),
-    Mutation("tabu-blocks", "nothing is tabu", _SCHED + "tabu_blocks", _L + "tabu_blocks.py",
-             "free = w.until[m] <= w.counts[MOVES]", "free = True"),
-    Mutation("tabu-blocks", "starts from earliest ends only", _SCHED + "tabu_blocks_even_loads", _L + "tabu.py",
-             "squares = below(self._rng, 1 + SQUARES)", "squares = 0"),
-    Mutation("m4", "any free units", _GENERAL + "published", _L + "dispatch.py",
-             "if best < 0 or _less(mark):", "if best < 0:"),
-    Mutation("heft", "processes by number", _GENERAL + "heft", _L + "rules.py",
-             "w, ranks_of(problem, g), np.zeros(", "w, -np.arange(problem.count), np.zeros("),
-    Mutation("peft", "processes by number", _GENERAL + "peft", _L + "rules.py",
-             "w, np.add.reduceat(table, problem.modes.first[:-1]) / sizes, table)",
-             "w, -np.arange(problem.count) * sizes, table)"),
-    Mutation("sampling", "units have no prices", _GENERAL + "sampling", _L + "sampling.py",
-             "PRICES = (1.0, 0.3, 2.0, 0.0, 3.0)", "PRICES = (0.0,)"),
-    Mutation("schedule-counting", "no paths", _GENERAL + "counting", _V + "program.py",
-             "return 0 < e.count <= MOST_FLOWS and int(", "return False and int("),
-    Mutation("schedule-search", "only the start", _GENERAL + "search", _L + "search.py",
-             "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
-    Mutation("schedule-search", "only the start, energy", _GENERAL + "search_energy", _L + "search.py",
-             "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
-    Mutation("schedule-search", "no stretch is kept", _GENERAL + "stretches", _L + "search.py",
-             "if cost > max(x.level[0], x.level[1] * (1.0 + SLIP)):", "if True:"),
-    Mutation("evaluator", "idling is free", _WALK, _W + "evaluate.py",
-             '"idle": int(power.idle_energy.sum()),', '"idle": 0,', False),
-    Mutation("evaluator", "all lateness costs the same", _WALK, _W + "evaluate.py",
-             'int((problem.weight * late).sum())', 'int(late.sum())', False),
-    Mutation("evaluator", "a gang loads once", _WALK, _W + "evaluate.py",
-             '(problem.items.bytes[item] * size).sum()', '(problem.items.bytes[item]).sum()', False),
-    Mutation("evaluator", "on in gaps that just pay", _WALK, _W + "power.py",
-             'until - since >= problem.units.break_even[at]', 'until - since > problem.units.break_even[at]', False),
-    Mutation("gating", "break-even is rounded down", _WALK, _M + "problem.py",
-             '-(-self.switch_energy // np.maximum(saved, 1))', 'self.switch_energy // np.maximum(saved, 1)', False),
-    Mutation("gating", "no time to switch", _WALK, _M + "problem.py",
-             'np.maximum(self.off_time + self.wake_time, pays)', 'np.maximum(0, pays)', False),
-    Mutation("rules", "data arrive a tick early", _WALK, _M + "check.py",
-             'np.flatnonzero(answer.start[e.target] < ready)', 'np.flatnonzero(answer.start[e.target] < ready - 1)', False),
-    Mutation("rules", "units overlap by a tick", _WALK, _M + "check.py",
-             '(begin[two] < end[one])', '(begin[two] < end[one] - 1)', False),
-    Mutation("rules", "what is kept takes no memory", _WALK, _M + "check.py",
-             '    until[order[kept - 1]] = answer.start[order[kept]]\n', '', False),
-    Mutation("rules", "loads in the past", _WALK, _M + "check.py",
-             'np.flatnonzero(begin < problem.earliest)', 'np.flatnonzero(answer.start < problem.earliest)', False),
-    Mutation("rules", "one more than there is", _WALK, _M + "check.py",
-             'held > limit[place[order]]', 'held > limit[place[order]] + 1', False),
-    Mutation("rules", "nothing need be loaded", _WALK, _M + "check.py",
-             '    missing = order[~again & ~answer.loaded[order]]', '    missing = order[:0]', False),
-    Mutation("walk", "one byte more than there is", _WALK, _W + "walk.py",
-             'if held > int(problem.units.memory[u]):', 'if held > int(problem.units.memory[u]) + 1:', False),
-    Mutation("walk", "loads in the past", _WALK, _W + "walk.py",
-             'start - load < first', 'start < first', False),
-    Mutation("walk", "resources are not given back in time", _WALK, _W + "walk.py",
-             'if used > int(problem.capacity[r]):', 'if used > int(problem.capacity[r]) + 1:', False),
-    Mutation("recheck", "shares beyond the charge", _FORGED, _V + "recheck_counting.py",
-             'if any(left < 0 for left in charge.values()):', 'if False:', False),
-    Mutation("recheck", "under a ceiling the makespan is least", _FORGED, _V + "recheck_counting.py",
-             'math.floor(paths.ceiling)', 'int(paths.low)', False),
-    Mutation("recheck", "loads do not come before heads", _FORGED, _V + "recheck_counting.py",
-             'begin - paths.load[k]', 'begin', False),
-    Mutation("recheck", "loading and dark at once", _FORGED, _V + "recheck_counting.py",
-             'worth = energy * (int(items.energy[d]) - load * sum(dark[u] for u in own))',
-             'worth = energy * int(items.energy[d])',
-             False),
-    Mutation("recheck", "no loads cheaper than darkness", _FORGED, _V + "recheck_counting.py",
-             '        if sum(known[u] for u in own) * int(items.load[d]) > int(items.energy[d]):', '        if False:', False),
-    Mutation("recheck", "more flows in than out", _FORGED, _V + "recheck_counting.py",
-             'if into[p] > out[p]:', 'if False:', False),
-    Mutation("recheck", "heads as often as anything flows", _FORGED, _V + "recheck_counting.py",
-             '(out[p] - into[p]) * paths.head[k]', 'out[p] * paths.head[k]', False),
-    Mutation("recheck", "flows end for nothing", _FORGED, _V + "recheck_counting.py",
-             'return flow, sum(last)', 'return flow, 0', False),
-    Mutation("recheck", "capacity of one for all resources", _FORGED, _V + "recheck_counting.py",
-             'capacity = 1 if r < count else int(problem.capacity[r - count])', 'capacity = 1', False),
-    Mutation("recheck", "prices below nothing", _FORGED, _V + "recheck_paths.py",
-             '(-LARGEST if signed else 0) <= x', '-LARGEST <= x', False),
-    Mutation("recheck", "the slowest way there", _FORGED, _V + "recheck_paths.py",
-             '.min(axis=0) + convert', '.max(axis=0) + convert', False),
-    Mutation("recheck", "modes that just keep a ceiling", _FORGED, _V + "recheck_paths.py",
-             'through[k] <= self.ceiling', 'through[k] < self.ceiling', False),
-    Mutation("recheck", "proofs under a ceiling count for all", _FORGED, _V + "recheck.py",
-             'FREE: tuple[str, ...] = ("energetic",)', 'FREE: tuple[str, ...] = ("energetic", "prices")', False),
-    Mutation("recheck", "ceilings to a part of a billion", _FORGED, "cli/check_bounds.py",
-             'more = 1.0 if self._checks.exact else 1.0 + TOLERANCE', 'more = 1.0 + TOLERANCE', False),
     Mutation("verify", "queues say nothing of power", "../test_cli_schedule.py", "cli/check_schedule.py",
              'if queues.off_after[own].tolist() != off:', 'if False:', False),
     Mutation("verify", "intervals are not compared", "../test_cli_schedule.py", "cli/check_schedule.py",
@@ -532,4 +350,5 @@ MUTATIONS = [
              '        history[e.source[waits]] = False\n', '        break\n', False),
     Mutation("gate", "room for a tick more", "../test_schedule_bad_input.py", _M + "feasible.py",
              'if (total > window * units).any():', 'if (total > window * units + 1).any():', False),
+    *TASKS,
 ]  # fmt: skip

@@ -69,8 +69,7 @@ def map_multilevel(
     board = board_of(problem, core_distance(problem))
     budget = Budget(max(1.0, work), should_stop, elapsed)
     bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
-    net = finest_net(problem)
-    best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
+    best = _Best(finest_net(problem), board, offer)
     if first is not None:
         best.begin(first)
     _start(best, problem.machine, EARLY, bench)
@@ -98,8 +97,8 @@ def mend_multilevel(
     board = board_of(problem, core_distance(problem))
     budget = Budget(max(1.0, work), should_stop, elapsed)
     bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
-    order = np.argsort(given, kind="stable").astype(np.int32)  # nodes close on the board are close in memory
-    best = _Best(renumber(finest_net(problem), order), board, order, offer)
+    best = _Best(finest_net(problem), board, offer)
+    best.sort(given)
     best.descended(given, bench)
     for until in MENDS:
         _v_cycle(best, best.pos, until, bench)
@@ -130,11 +129,9 @@ def _v_cycle(best: _Best, pos: Int32Array | None, until: float, bench: Bench) ->
 class _Best:
     """The best placement of the finest level so far; offers improvements in the problem's own numbering."""
 
-    def __init__(
-        self, net: Net, board: Board, order: Int32Array, offer: Callable[[IntArray, str], object]
-    ) -> None:
-        self.net, self.board, self.order, self.offer = net, board, order, offer
-        self.sorted = False
+    def __init__(self, net: Net, board: Board, offer: Callable[[IntArray, str], object]) -> None:
+        self.net, self.board, self.offer = net, board, offer
+        self.order, self.sorted = np.arange(len(net.volume), dtype=np.int32), False
         self.pos: Int32Array | None = None
         self.core: IntArray | None = None
         self.cost = np.inf
@@ -145,7 +142,7 @@ class _Best:
         self.cost = self.cost_of(self.pos)
 
     def sort(self, core: AnyArray) -> None:
-        """Renumber the finest level by the cores (n,) of a mapping: nodes close on the board are close in memory."""
+        """Renumber the finest level, once, by the cores (n,) of a mapping: nodes close on the board are close in memory."""
         order = np.argsort(core, kind="stable").astype(np.int32)
         self.net, self.order, self.sorted = renumber(self.net, order), order, True
         if self.core is not None:

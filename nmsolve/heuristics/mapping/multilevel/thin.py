@@ -1,8 +1,9 @@
-"""A dense network by a sample of its connections: what is found on it takes a tenth of the time, and needs a descent at the end.
+"""A dense network by a sample of its connections: searched in a fraction of the time; a descent on the whole has to follow.
 
 Where a node has hundreds of neighbours, a sample of them pulls it the same way. A connection of weight w is kept with the
-probability min(1, w / T), and then weighs max(w, T): every mapping has the same expected cost as on the whole network, and no
-sample of that size has a smaller variance (threshold sampling: Duffield, Lund and Thorup, IEEE Trans. Inf. Theory 51(5), 2005).
+probability min(1, w / T), and then weighs max(w, T): every mapping has the same expected cost as on the whole network, and the
+variances of the weights add up to the least for so many expected connections (threshold sampling: Duffield, Lund and Thorup, IEEE
+Trans. Inf. Theory 51(5), 2005).
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ def threshold(weights: FloatArray, share: float) -> float:
     rising = np.sort(weights[weights > 0])
     sums, left = np.cumsum(rising), np.arange(len(rising) - 1, -1, -1)
     kept = share * len(weights)
-    k = int(
-        np.count_nonzero(sums / rising + left >= kept)
-    )  # those up to T: with T = rising[i] so many are kept
+    # those up to T: with T = rising[i] this sum is kept
+    k = int(np.count_nonzero(sums / rising + left >= kept))
     return float(sums[k - 1] / (kept - (len(rising) - k))) if k else 0.0
 
 

@@ -28,6 +28,8 @@ from nmsolve.solvers.mapping.recheck.parts import (
     whole_numbers,
 )
 
+#: Most cores whose given distances are made to add up: k^3 log k steps, k^2 numbers at once.
+MAX_GIVEN = 1024
 #: Products of sources and cores, or of sources and slots, that are in memory at once.
 BLOCK = 20_000_000
 
@@ -37,8 +39,8 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
 
     Raises
     ------
-    CertificateError : a flow brings less than nothing to a node, a pair carries more than its traffic, or a field is missing or
-        wrong
+    CertificateError : a flow brings less than nothing to a node, a pair carries more than its traffic, a field is missing or
+        wrong, or there are too many cores with given distances
     """
     expect(problem, "pairs")
     traffic = triu(both_ways(problem), 1).tocsr()
@@ -95,10 +97,12 @@ def _brought(
 
 def _adding_up(problem: MappingProblem) -> FloatArray:
     """Return (k, k) distances no longer than those between usable cores, and no longer than any way over other usable cores."""
-    d = distances(problem, down=True)
     if core_distance(problem).separable:  # those of whole meshes add up by themselves
-        return d
-    while True:
+        return distances(problem, down=True)
+    if len(usable_cores(problem)) > MAX_GIVEN:
+        raise CertificateError(f"given distances are made to add up between at most {MAX_GIVEN} cores")
+    d = distances(problem, down=True)
+    for _ in range(len(d).bit_length()):  # ways of up to 1, 2, 4 ... links
         shorter = np.array([np.minimum(row, (row[:, None] + d).min(axis=0)) for row in d])
         if (shorter == d).all():
             break

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
@@ -114,30 +114,7 @@ def take_steps(
     """Steps from (x, z, y, v), which become the mean of what they pass; ``pull`` : weight of steps of y and v."""
     source, indptr, edge, load, over, per, part, count = pool
     rows, groups, n = len(source), len(count), len(z)
-    sum_x, sum_y = np.zeros(len(x)), np.empty(rows)
-    most = np.ones(n)
-    crossed, whole = 0.0, 0.0
-    for r in range(rows):
-        total, high = 0.0, 0.0
-        for k in range(indptr[r], indptr[r + 1]):
-            e = edge[k]
-            total += abs(load[k]) * per[e]
-            sum_x[e] += abs(load[k]) * over[r]
-        for g in range(groups):
-            whole += part[r, g]
-            high = max(high, part[r, g])
-        most[source[r]] += high
-        sum_y[r] = total * over[r]
-        crossed += sum_y[r]
-    s = SCALE * crossed / whole
-    for r in range(rows):
-        for g in range(groups):
-            sum_y[r] += s * part[r, g]
-    sum_x *= per
-    step_x = np.zeros(len(x))
-    for e in range(len(x)):
-        if sum_x[e] > 0:
-            step_x[e] = 1.0 / (sum_x[e] * pull)
+    sum_x, most, sum_y, s = _sums(pool, n)
     mean_x, mean_y = np.zeros(len(x)), np.zeros(rows)
     mean_z, mean_v = np.zeros(z.shape), np.zeros(groups)
     grad_x, grad_z = np.empty(len(x)), np.empty(z.shape)
@@ -155,7 +132,8 @@ def take_steps(
                     grad_z[source[r], g] += y[r] * part[r, g]
         # x and z step down; what rows and prices see is the point beyond it
         for e in range(len(x)):
-            new = max(0.0, x[e] - step_x[e] * (1.0 - grad_x[e] * per[e]))
+            step = 1.0 / (sum_x[e] * pull) if sum_x[e] > 0 else 0.0
+            new = max(0.0, x[e] - step * (1.0 - grad_x[e] * per[e]))
             grad_x[e], x[e] = (2.0 * new - x[e]) * per[e], new
             mean_x[e] += new
         held[:] = 0.0
@@ -183,6 +161,32 @@ def take_steps(
     y[:] = mean_y / steps
     v[:] = mean_v / steps
     z[:] = mean_z / steps
+
+
+@callee
+def _sums(pool: _Pool, n: int) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """What steps are measured by: coefficients of every x (M,), of z (n,) and of every row (rows,) added up; the scale of z."""
+    source, indptr, edge, load, over, per, part, count = pool
+    sum_x, most, sum_y = np.zeros(len(per)), np.ones(n), np.empty(len(source))
+    crossed, whole = 0.0, 0.0
+    for r in range(len(source)):
+        total, high = 0.0, 0.0
+        for k in range(indptr[r], indptr[r + 1]):
+            e = edge[k]
+            total += abs(load[k]) * per[e]
+            sum_x[e] += abs(load[k]) * over[r]
+        for g in range(len(count)):
+            whole += part[r, g]
+            high = max(high, part[r, g])
+        most[source[r]] += high
+        sum_y[r] = total * over[r]
+        crossed += sum_y[r]
+    scale = SCALE * crossed / whole
+    for r in range(len(source)):
+        for g in range(len(count)):
+            sum_y[r] += scale * part[r, g]
+    sum_x *= per
+    return sum_x, most, sum_y, scale
 
 
 @plain_callee
