@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from test_search import make
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.host.memory import own_peak
-from nmsolve.solvers.search.memory import Memory, held_now
+from nmsolve.solvers.search.memory import Memory, give_back, held_now, return_freed
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 
 MIB = 2**20
@@ -45,7 +46,11 @@ class Hungry:
 
 
 def searched(engine: Hungry, room: int):
+    """Run the engine with so many MiB more than what is held once earlier tests' memory has gone back to the system."""
     referee, budget, incumbent = make(20.0)
+    gc.collect()
+    return_freed()
+    give_back()
     memory = Memory(held_now() + room * MIB)
     begun = time.monotonic()
     with memory.watched(budget.starve):
