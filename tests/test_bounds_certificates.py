@@ -192,14 +192,14 @@ def test_certificate_files_survive_and_broken_ones_are_explained(single: Mapping
     for broken, where in (
         ("{", "not JSON"),
         ("[]", "not a certificate file"),
-        (text.replace('"value": null', '"value": "x"'), r"\$.bounds\[1\]"),
-        (text.replace('"method": "cpsat"', '"method": 3'), r"\$.bounds\[1\]"),
+        (text.replace('"value":null', '"value":"x"'), r"\$.bounds\[1\]"),
+        (text.replace('"method":"cpsat"', '"method":3'), r"\$.bounds\[1\]"),
         (text.replace('"certificate"', '"c"'), r"\$.bounds\[0\]"),
-        (text.replace('"value": null', '"value": NaN'), "NaN"),
-        (text.replace('"value": null', '"value": 1e999'), r"\$.bounds\[1\]: value is inf"),
-        (text.replace('"value": null', f'"value": {10**400}'), r"\$.bounds\[1\]: value is too large"),
-        (text.replace('"value": null', '"value": 3, "value": 2'), "'value' twice"),
-        (text.replace('"value": null', '"value": ' + "[" * 100_000), "not JSON"),
+        (text.replace('"value":null', '"value":NaN'), "NaN"),
+        (text.replace('"value":null', '"value":1e999'), r"\$.bounds\[1\]: value is inf"),
+        (text.replace('"value":null', f'"value":{10**400}'), r"\$.bounds\[1\]: value is too large"),
+        (text.replace('"value":null', '"value":3, "value":2'), "'value' twice"),
+        (text.replace('"value":null', '"value":' + "[" * 100_000), "not JSON"),
     ):
         with pytest.raises(InputError, match=where):
             certificates_from_json(broken, "c.json")

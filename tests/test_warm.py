@@ -33,6 +33,8 @@ ROOMS = {
     "routing": ("nmsolve.model.routing.", "nmsolve.hw.routing.", "nmsolve.heuristics.routing.", "nmsolve.solvers.routing."),
     "schedules": ("nmsolve.hw.schedule.", "nmsolve.heuristics.schedule.", "nmsolve.solvers.schedule."),
     "simulation": ("nmsolve.hw.noc.",),
+    "multilevel": ("nmsolve.heuristics.mapping.multilevel.",),
+    "spread": ("nmsolve.solvers.mapping.bounds.spread.",),
 }  # fmt: skip
 
 

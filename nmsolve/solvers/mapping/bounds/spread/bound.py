@@ -32,8 +32,8 @@ POLISH = 0.25
 STEPS, ENTRIES = 20, 24_000_000
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
-#: Kept back at the end, beside time for a certificate: the longest round, after every later one times this.
-FADES = 0.9
+#: Kept back at the end: the longest round, after every later one times FADES, and SURE times what the last certificate took.
+FADES, SURE = 0.9, 1.75
 #: Rounds without a violated row after which more of them change nothing, and most stretches after that.
 SETTLED, LAST = 4, 40
 
@@ -84,7 +84,7 @@ class _Search:
             if self.guide.should_stop() or self._after >= LAST:
                 self.over = True
                 return self.packing
-            if part >= 1 - (self.last + self._longest) / self._seconds:
+            if part >= 1 - self._kept_back() / self._seconds:
                 self._go_on(now)
                 return self.packing
             if self._due and part >= self._due[0]:
@@ -98,12 +98,17 @@ class _Search:
         left = self.guide.remaining(now - self._first)
         return max((now - self._began) / self._seconds, 1 - left / self._left)
 
+    def _kept_back(self) -> float:
+        """Return seconds before the end in which no round begins: it would be over after the last certificate is due."""
+        return SURE * self.last + self._longest
+
     def _go_on(self, now: float) -> None:
-        """The time that there should be is up: plan what there is beyond it, if there is any."""
+        """The time that there should be is up: plan what there is beyond it, if it is enough for rounds and a certificate."""
         left = self.guide.remaining(now - self._first)
-        self.over = not left > GO_ON * self._seconds
+        self.over = not left > max(GO_ON * self._seconds, self.last + 2 * self._kept_back())
         self._began, self._left, self._due = now, max(1e-3, left), list(CERTIFY[1:])
-        self._seconds = min(self._left, self._seconds)
+        if left < 2 * self._seconds:
+            self._seconds = self._left
 
     def _round(self, part: float) -> None:
         form, packing = self.form, self.packing
