@@ -176,24 +176,25 @@ PRICES, PRESS = (0.1, 20.0), 0.5
 
 
 def start_without_limits(problem: MappingProblem, context: Context) -> IntArray | None:
-    """Return (n,) a mapping by the multilevel mapper, which ignores limits on tables; offer it if it obeys them."""
+    """Return (n,) a mapping by the multilevel mapper, which ignores limits on tables; offer those on the way that obey them."""
     from nmsolve.heuristics.mapping.multilevel import mapper
     from nmsolve.hw.scores import broken_ceiling
     from nmsolve.model.mapping.axons_fit import axon_overflows, without_axons
 
+    def offer(core: IntArray, move: str) -> None:
+        if not axon_overflows(problem, core) and broken_ceiling(problem, core) is None:
+            context.offer(core, move)
+
     seconds = max(1e-3, UNLIMITED_PART * context.time_left())
     end = context.time_left() - seconds
-    core = mapper.map_multilevel(
+    return mapper.map_multilevel(
         without_axons(problem),
         context.seed,
         seconds * mapper.WORK_PER_SECOND,
         lambda: context.should_stop() or context.time_left() <= end,
-        lambda core, move: None,
+        offer,
         lambda: 1.0 - (context.time_left() - end) / seconds,
     )
-    if core is not None and not axon_overflows(problem, core) and broken_ceiling(problem, core) is None:
-        context.offer(core, "multilevel")
-    return core
 
 
 def within_tables(
