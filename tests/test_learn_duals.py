@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Called
+from scipy.sparse import csr_array
 
 from nmsolve.cli.bench.learn import duals as bench
 from nmsolve.cli.bench.learn.suite import Suite
 from nmsolve.learn.checkpoint import DUALS, FOLDER, Checkpoint, load, model_path, save
-from nmsolve.learn.duals.features import WIDTH
+from nmsolve.learn.duals.features import HEAVIEST, WIDTH, node_features
 from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes
 from nmsolve.learn.duals.train import Settings, Trainer
 from nmsolve.model.types import FloatArray
@@ -39,6 +40,20 @@ FINDS = {
 def small(method: str, family: str = "mesh-geo") -> Settings:
     """Few small graphs."""
     return Settings(method, (family,), (48,), seed=2, pool=2, batch=2)
+
+
+def test_what_is_seen_around_a_node_is_what_matrices_say() -> None:
+    """Shares of heaviest partners and the return of walks of three steps, against sorted rows and powers of a matrix."""
+    rng = np.random.default_rng(2)
+    upper = np.triu(rng.random((40, 40)) * (rng.random((40, 40)) < 0.2), 1)
+    upper[:, 7] = upper[7] = 0.0  # a node without partners
+    dense = upper + upper.T
+    load = dense.sum(axis=1)
+    walk = dense / np.where(load > 0, load, 1.0)[:, None]
+    features = node_features(csr_array(dense), rng.standard_normal(40), 5)
+    heaviest = np.cumsum(-np.sort(-walk, axis=1), axis=1)[:, [most - 1 for most in HEAVIEST]]
+    np.testing.assert_allclose(features[:, 8:11], heaviest, atol=1e-12)
+    np.testing.assert_allclose(features[:, 11], np.sqrt(np.diag(walk @ walk @ walk)), atol=1e-12)
 
 
 def test_derivatives_of_the_network_are_those_of_differences() -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from nmsolve.model.types import FloatArray
+from nmsolve.model.compiled import plain
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Steps outwards over which figures are averaged.
 REACHES = (1, 2, 4)
@@ -47,11 +48,18 @@ def node_features(traffic: csr_array, gradient: FloatArray, lines: int) -> Float
     slope = gradient - gradient.mean()
     slope = slope / (np.sqrt(float((slope**2).mean())) or 1.0)
     walk = csr_array(diags_array(inverse) @ traffic)
+    shares, back = np.empty((HEAVIEST[-1], n)), np.empty(n)
+    sparse = (
+        traffic.indptr.astype(np.int64),
+        traffic.indices.astype(np.int32),
+        traffic.data.astype(np.float64),
+    )
+    look_around(*sparse, inverse, np.zeros(n), np.empty(HEAVIEST[-1]), shares, back)
     own = np.column_stack(
         [
             relative - 1, np.sqrt(relative) - 1, np.log(relative + 0.05), np.log1p(partners) - np.log1p(partners.mean()),
             even, np.sqrt(even), np.clip(slope, -4, 4), np.where(load > 0, 0.0, 1.0),
-            *heaviest_shares(walk), closure(walk),
+            *(shares[most - 1] for most in HEAVIEST), np.sqrt(back),
         ]
     )  # fmt: skip
     columns, now, steps = [own], own, 0
@@ -66,19 +74,44 @@ def node_features(traffic: csr_array, gradient: FloatArray, lines: int) -> Float
     return out
 
 
-def heaviest_shares(walk: csr_array) -> FloatArray:
-    """Return (len(HEAVIEST), n) the part of a node's traffic with its heaviest partners; rows of ``walk`` (n, n) sum to 1."""
-    n = walk.shape[0]
-    row = np.repeat(np.arange(n), np.diff(walk.indptr))
-    order = np.lexsort((-walk.data, row))
-    rank = np.arange(len(row)) - walk.indptr[row]
-    out = np.zeros((len(HEAVIEST), n))
-    for i, most in enumerate(HEAVIEST):
-        out[i] = np.bincount(row, walk.data[order] * (rank < most), n)
-    return out
+@plain
+def look_around(
+    indptr: IntArray, indices: Int32Array, weights: FloatArray, inverse: FloatArray, mark: FloatArray, top: FloatArray,
+    shares: FloatArray, back: FloatArray,
+) -> None:  # fmt: skip
+    """Note what part of its traffic each node has with its heaviest partners, and how probably three steps lead back.
 
-
-def closure(walk: csr_array) -> FloatArray:
-    """Return (n,) how probable it is that a walk of three steps comes back: how much a node's partners are partners."""
-    out: FloatArray = np.asarray((walk @ walk).multiply(walk.T).sum(axis=1)).ravel()
-    return np.sqrt(out)
+    Parameters
+    ----------
+    indptr, indices, weights : CSR of the symmetric traffic
+    inverse : (n,) one over the load of every node
+    mark, top : (n,) zeros, and (t,) for the heaviest partners of one node; both are worked in
+    shares : (t,) x n, set: the sum over the 1, 2 ... t heaviest partners
+    back : (n,) set: where partners are each other's partners, it is large
+    """
+    most = len(top)
+    for u in range(len(indptr) - 1):
+        top[:] = 0.0
+        for e in range(indptr[u], indptr[u + 1]):
+            x = indices[e]
+            mark[x] = weights[e] * inverse[x]
+            if weights[e] > top[most - 1]:
+                i = most - 1
+                while i > 0 and top[i - 1] < weights[e]:
+                    top[i] = top[i - 1]
+                    i -= 1
+                top[i] = weights[e]
+        total = 0.0
+        for e in range(indptr[u], indptr[u + 1]):
+            v = indices[e]
+            home = 0.0
+            for f in range(indptr[v], indptr[v + 1]):
+                home += weights[f] * mark[indices[f]]
+            total += weights[e] * inverse[v] * home
+        back[u] = total * inverse[u]
+        for e in range(indptr[u], indptr[u + 1]):
+            mark[indices[e]] = 0.0
+        kept = 0.0
+        for i in range(most):
+            kept += top[i]
+            shares[i, u] = kept * inverse[u]

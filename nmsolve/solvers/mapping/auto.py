@@ -195,7 +195,7 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
         return 4e-7 * (m + problem.graph.rows) * (min(-(-n // _room(problem)), 40) + 8)
     if name == "joint":
         lines = problem.machine.rows + problem.machine.cols
-        return 3.2e-7 * (m + 20 * n) * min(lines + 6, 48, n)
+        return 1.5e-7 * (m + 20 * n) * min(lines + 6, 48, n)
     return 0.0
 
 

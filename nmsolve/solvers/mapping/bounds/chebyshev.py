@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from nmsolve.model.compiled import compiled
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
 class Operator(Protocol):
@@ -28,7 +29,7 @@ class Operator(Protocol):
         """The matrix times (n, b)."""
 
     def step(self, now: FloatArray, before: FloatArray, out: FloatArray, centre: float, scale: float) -> None:
-        """``out = scale * (A - centre) now - before``; ``out`` may be ``before``."""
+        """``out = scale * (A - centre) now - before``; ``out`` may be ``before``. All in double or all in single precision."""
 
     def dense(self) -> FloatArray:
         """The matrix itself."""
@@ -54,9 +55,16 @@ class Shifted:
 
     def step(self, now: FloatArray, before: FloatArray, out: FloatArray, centre: float, scale: float) -> None:
         """As in :class:`Operator`."""
-        sparse = (self.laplacian.indptr, self.laplacian.indices, self.laplacian.data)
-        level = self.rho * now.mean(axis=0)
-        chebyshev_step(*sparse, self.shift - centre, level, scale, now, before, out)
+        kind = now.dtype.type
+        data = self._single if kind is np.float32 else self.laplacian.data
+        sparse = (self.laplacian.indptr, self.laplacian.indices, data)
+        diagonal, level = (self.shift - centre).astype(kind), self.rho * now.mean(axis=0)
+        chebyshev_step(*sparse, diagonal, level.astype(kind), kind(scale), now, before, out)
+
+    @cached_property
+    def _single(self) -> AnyArray:
+        """Its entries, half as wide."""
+        return self.laplacian.data.astype(np.float32)
 
     def dense(self) -> FloatArray:
         """The matrix itself."""

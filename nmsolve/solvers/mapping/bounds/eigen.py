@@ -28,6 +28,14 @@ from nmsolve.solvers.mapping.bounds.chebyshev import Operator, StoppedError, fil
 DENSE = 1500
 #: Largest matrix that is decomposed densely at every step of an ascent.
 EXACT_STEPS = 300
+#: Passes over a block that begins at random, or whose matrix has changed much, and over one that begins near by.
+FRESH, NEAR = 5, 2
+#: Blocks are this many vectors wide, or a multiple: what a processor multiplies at once.
+LANES = 8
+#: Passes end once the sum of the values falls by less than this part of it.
+SETTLED = 0.01
+#: Residuals up to this part of the largest eigenvalue need filters in double precision.
+ROUGH = 1e-4
 #: A standard normal number is smaller than this with probability < 8e-4; four of them < 5e-13.
 DELTA = 1e-3
 
@@ -35,52 +43,67 @@ DELTA = 1e-3
 class Tracker:
     """Ritz pairs near the smallest eigenvalues of a matrix that changes little from call to call.
 
-    Up to EXACT_STEPS rows they are exact. Beyond, a block of ``count + 5`` vectors is kept, filtered with a Chebyshev
-    polynomial that damps everything above its largest Ritz value, and orthonormalised: one pass per small change is
-    enough to steer an ascent; ``settle`` passes until the residuals are small.
+    Up to EXACT_STEPS rows they are exact. Beyond, a block of ``count + 5`` vectors or a few more is kept, filtered with a
+    Chebyshev polynomial that damps everything above its largest Ritz value, and orthonormalised: one pass per small change,
+    in single precision, is enough to steer an ascent; ``settle`` passes until the residuals are small, in double precision
+    where they are.
+
+    Parameters
+    ----------
+    start : (n, any number) vectors that span about what is looked for; at random if not given
     """
 
     def __init__(
         self, n: int, count: int, seed: int, start: FloatArray | None = None, degree: int = 20
     ) -> None:
         self.count, self.degree = count, degree
-        width = min(n, count + 5)
+        width = min(n, -(-(count + 5) // LANES) * LANES)
         block = np.random.default_rng(seed).standard_normal((n, width))
         if start is not None:
             known = min(width, start.shape[1])
             block[:, :known] = start[:, :known] + 1e-3 * block[:, :known]
         self.block = np.linalg.qr(block)[0]
-        self.high, self.age, self.fresh = 0.0, 0, start is None
+        self.high, self.age, self.passes = 0.0, 0, FRESH if start is None else NEAR
         self.last: Operator | None = None
 
     def pairs(self, a: Operator, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
         """Return (count,) Ritz values, rising, and (n, count) orthonormal vectors. Raises StoppedError."""
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
-        for _ in range(5 if self.fresh else 1):
-            theta, _ = self._pass(a, self.degree, should_stop)
-        self.fresh = False
+        for _ in range(self.passes):
+            theta, _ = self._pass(a, self.degree, np.float32, should_stop)
+        self.passes = 1
         return theta[: self.count], self.block[:, : self.count]
 
     def settle(self, a: Operator, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
-        """Do as :meth:`pairs`, (count,) and (n, count), with residuals below 2 % of the values if eight passes suffice."""
+        """Return the whole block, (r,) and (n, r), its first ``count`` with residuals below 2 % of the values if that can be had.
+
+        It makes eight passes at most, and ends where values hardly fall any more. The other vectors keep the rest at a distance.
+        """
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
+        before = residual = np.inf
         for _ in range(8):
-            theta, residual = self._pass(a, 30, should_stop)
-            if residual < 2e-2 * float(np.abs(theta).mean()):
+            kind = np.float32 if residual > ROUGH * self.high else np.float64
+            theta, residual = self._pass(a, 30, kind, should_stop)
+            size, now = float(np.abs(theta).mean()), float(theta[: self.count].mean())
+            if residual < 2e-2 * size or before - now < SETTLED * size:
                 break
-        return theta[: self.count], self.block[:, : self.count]
+            before = now
+        return theta, self.block
 
     def _dense(self, a: Operator) -> tuple[FloatArray, FloatArray]:
         lam, vectors = np.linalg.eigh(a.dense())
         return lam[: self.count], vectors[:, : self.count]
 
-    def _pass(self, a: Operator, degree: int, should_stop: Callable[[], bool]) -> tuple[FloatArray, float]:
-        """Filter, orthonormalise, Rayleigh-Ritz; returns the Ritz values and the residual norm of those wanted."""
+    def _pass(
+        self, a: Operator, degree: int, kind: type[np.floating], should_stop: Callable[[], bool]
+    ) -> tuple[FloatArray, float]:
+        """Filter in precision ``kind``, orthonormalise, Rayleigh-Ritz; returns values and the residual norm of those wanted."""
         self._update_high(a, should_stop)
         low = float(np.linalg.eigvalsh(self.block.T @ (a @ self.block))[-1])
-        basis = np.linalg.qr(filtered(a, self.block, low, self.high, degree, None, should_stop))[0]
+        passed = filtered(a, self.block.astype(kind), low, self.high, degree, None, should_stop)
+        basis = np.linalg.qr(passed.astype(np.float64))[0]
         image = a @ basis
         theta, turn = np.linalg.eigh(basis.T @ image)
         self.block = basis @ turn

@@ -13,6 +13,7 @@ three at most two pairs are parted by two cores and three by three: lambda - 1 >
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.sparse import csr_array, diags_array
 
 from nmsolve.model.compiled import compiled, kernel
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import laplacian_of
 from nmsolve.solvers.mapping.bounds.chebyshev import chebyshev_step
 from nmsolve.solvers.mapping.bounds.nets import message_rows
@@ -90,18 +91,23 @@ class Pulled:
 
     def __matmul__(self, x: FloatArray) -> FloatArray:
         out: FloatArray = self.nets.laplacian @ x + self.shift[:, None] * x + self.rho * x.mean(axis=0)
-        self._pull(x, 1.0, out)
+        add_pull(self.nets.indptr, self.nets.terminals, self.pull, -2.0 * self.nets.rate, x, out)
         return out
 
-    def _pull(self, x: FloatArray, scale: float, out: FloatArray) -> None:
-        add_pull(self.nets.indptr, self.nets.terminals, self.pull, -2.0 * scale * self.nets.rate, x, out)
-
     def step(self, now: FloatArray, before: FloatArray, out: FloatArray, centre: float, scale: float) -> None:
-        """``out = scale * (A - centre) now - before``; ``out`` may be ``before``."""
-        pairs = self.nets.laplacian
-        sparse = (pairs.indptr, pairs.indices, pairs.data)
-        chebyshev_step(*sparse, self.shift - centre, self.rho * now.mean(axis=0), scale, now, before, out)
-        self._pull(now, scale, out)
+        """As in :class:`~.chebyshev.Operator`."""
+        nets, kind = self.nets, now.dtype.type
+        data, pull, rate = self._single if kind is np.float32 else (nets.laplacian.data, self.pull, nets.rate)
+        sparse = (nets.laplacian.indptr, nets.laplacian.indices, data)
+        diagonal, level = (self.shift - centre).astype(kind), self.rho * now.mean(axis=0)
+        chebyshev_step(*sparse, diagonal, level.astype(kind), kind(scale), now, before, out)
+        add_pull(nets.indptr, nets.terminals, pull, kind(-2.0 * scale) * rate, now, out)
+
+    @cached_property
+    def _single(self) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Weights of pairs, pulls and rates, half as wide."""
+        wide = (self.nets.laplacian.data, self.pull, self.nets.rate)
+        return tuple(values.astype(np.float32) for values in wide)  # type: ignore[return-value]
 
     def dense(self) -> FloatArray:
         """The matrix itself."""
@@ -132,7 +138,7 @@ def add_pull(
 ) -> None:
     """``out += sum_i rate_i q_i (q_i' x)`` for x, out (n, b); q_i holds ``pull`` on the terminals of net i."""
     width = x.shape[1]
-    total = np.empty(width)
+    total = np.empty(width, x.dtype)
     for i in range(rate.shape[0]):
         total[:] = 0.0
         for k in range(indptr[i], indptr[i + 1]):
