@@ -158,3 +158,17 @@ def test_laplacians_are_numbered_as_asked(problem: MappingProblem) -> None:
     found = form.numbered(order).laplacian
     assert isinstance(found, csr_array) and found.has_sorted_indices
     assert (found.toarray() == form.laplacian.toarray()[np.ix_(order, order)]).all()
+
+
+@pytest.mark.usefixtures("large")
+def test_one_eigenvalue_far_below_does_not_drown_the_others(problem: MappingProblem) -> None:
+    """A filter that would raise its vector by 10^30 gets a lower degree, and is not made in single precision."""
+    shift = np.zeros(problem.n)
+    shift[3] = -1e4
+    a = Shifted(partition_placement_form(problem).laplacian, shift, 3.0)
+    tracker = eigen.Tracker(problem.n, 6, 1)
+    for _ in range(9):
+        tracker.pairs(a, never)
+    found = tracker.settle(a, never)[0][:6]
+    exact = np.linalg.eigvalsh(a.dense())[:6]
+    np.testing.assert_allclose(found, exact, atol=0.05 * exact[5])

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.model.types import FloatArray
+from nmsolve.model.types import AnyArray, FloatArray
 from nmsolve.solvers.mapping.bounds.chebyshev import Operator, StoppedError, filtered
 
 #: Largest matrix that is decomposed densely.
@@ -32,10 +32,12 @@ EXACT_STEPS = 300
 FRESH, NEAR = 5, 2
 #: Blocks are this many vectors wide, or a multiple: what a processor multiplies at once.
 LANES = 8
-#: Passes end once the sum of the values falls by less than this part of it.
+#: Passes end once values fall by less than this part of how far they lie apart, the first, which may be far below, left out.
 SETTLED = 0.01
 #: Residuals up to this part of the largest eigenvalue need filters in double precision.
 ROUGH = 1e-4
+#: Filters raise the smallest eigenvectors at most by e to this, in single and in double precision.
+RAISED = 9.0, 27.0
 #: A standard normal number is smaller than this with probability < 8e-4; four of them < 5e-13.
 DELTA = 1e-3
 
@@ -71,7 +73,7 @@ class Tracker:
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
         for _ in range(self.passes):
-            theta, _ = self._pass(a, self.degree, np.float32, should_stop)
+            theta, _ = self._pass(a, self.degree, True, should_stop)
         self.passes = 1
         return theta[: self.count], self.block[:, : self.count]
 
@@ -82,14 +84,16 @@ class Tracker:
         """
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
-        before = residual = np.inf
+        before, residual = np.full(self.block.shape[1], np.inf), np.inf
         for _ in range(8):
-            kind = np.float32 if residual > ROUGH * self.high else np.float64
-            theta, residual = self._pass(a, 30, kind, should_stop)
-            size, now = float(np.abs(theta).mean()), float(theta[: self.count].mean())
-            if residual < 2e-2 * size or before - now < SETTLED * size:
+            theta, residual = self._pass(a, 30, residual > ROUGH * self.high, should_stop)
+            fallen, wide = before - theta, float(theta[self.count - 1] - theta[:2].max())
+            if (
+                residual < 2e-2 * float(np.abs(theta).mean())
+                or fallen[1 : self.count].mean() < SETTLED * wide
+            ):
                 break
-            before = now
+            before = theta
         return theta, self.block
 
     def _dense(self, a: Operator) -> tuple[FloatArray, FloatArray]:
@@ -97,12 +101,22 @@ class Tracker:
         return lam[: self.count], vectors[:, : self.count]
 
     def _pass(
-        self, a: Operator, degree: int, kind: type[np.floating], should_stop: Callable[[], bool]
+        self, a: Operator, degree: int, rough: bool, should_stop: Callable[[], bool]
     ) -> tuple[FloatArray, float]:
-        """Filter in precision ``kind``, orthonormalise, Rayleigh-Ritz; returns values and the residual norm of those wanted."""
+        """Filter, orthonormalise, Rayleigh-Ritz; returns the Ritz values and the residual norm of those wanted.
+
+        A filter that raised the smallest eigenvectors so far that the others would drown in their rounding gets a lower degree.
+        ``rough``: in single precision, if the degree does.
+        """
         self._update_high(a, should_stop)
-        low = float(np.linalg.eigvalsh(self.block.T @ (a @ self.block))[-1])
-        passed = filtered(a, self.block.astype(kind), low, self.high, degree, None, should_stop)
+        values = np.linalg.eigvalsh(self.block.T @ (a @ self.block))
+        low = float(values[-1])
+        outside = 1 + 2 * (low - float(values[0])) / max(self.high - low, 1e-300)
+        steep = max(float(np.arccosh(outside)), 1e-300)
+        rough = rough and degree * steep < RAISED[0]
+        degree = max(2, min(degree, int(RAISED[1] / steep)))
+        block: AnyArray = self.block.astype(np.float32) if rough else self.block
+        passed = filtered(a, block, low, self.high, degree, None, should_stop)
         basis = np.linalg.qr(passed.astype(np.float64))[0]
         image = a @ basis
         theta, turn = np.linalg.eigh(basis.T @ image)
