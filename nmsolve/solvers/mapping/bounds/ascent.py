@@ -28,10 +28,11 @@ MAX_EIGENVALUES = 40
 SPARE = 3
 #: The last certificate is begun while there is this many times the time that the one before took.
 SURE = 1.75
-#: The first one takes about as long as this many steps, and is not worth its time before a few.
-FIRST, FEW = 10.0, 5
-#: Most nodes for which multipliers are predicted where eigenvectors begin near by: beyond, that takes as long as several steps.
-PREDICTED = 10_000
+#: The first one is not worth its time before so many steps, unless half of the time is over.
+FEW = 4
+#: On networks of more nodes time counts more than the last percent: no multipliers are predicted where eigenvectors begin near
+#: by, and a certificate is exact for this part of the eigenvalues only, the smallest ones.
+LARGE, EXACT_PART = 10_000, 0.75
 #: A step that loses this part of the best value was far too long.
 LOST = 0.5
 #: Steps aim at least at this part of :attr:`Spectral.worth` above the best value, which may be 0 for long.
@@ -131,7 +132,7 @@ def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
         order = np.argsort(guide.core, kind="stable")
         spectral = spectral.numbered(order)
         start = smooth_parts(spectral.laplacian, guide.core[order], spectral.rank + SPARE)
-    duals = None if start is not None and spectral.n > PREDICTED else guide.duals
+    duals = None if start is not None and spectral.n > LARGE else guide.duals
     ascent = SpectralAscent(spectral, guide.seed, duals, start)
     certify = partial(_certify, spectral, ascent, order, guide)
     yield from follow(ascent, certify, spectral.n <= DENSE, guide, rounds)
@@ -176,9 +177,8 @@ def follow(
             spent = guide.clock() - began
             left = guide.remaining(spent)
             ending = step == rounds or ascent.exhausted or left < SURE * cost
-            late = cost == 0.0 and (
-                (step >= FEW and spent > guide.seconds / 3) or left < FIRST * spent / (step + 1)
-            )
+            late = spent > guide.seconds / 3 if step >= FEW else spent > left
+            late = late and cost == 0.0
             if ascent.best > certified and (step >= due or ending or late):
                 due, certified = max(due, 2 * step), ascent.best
                 bound = certify()
@@ -197,7 +197,8 @@ def _certify(spectral: Spectral, ascent: SpectralAscent, order: IntArray, guide:
     a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
     ascent.tracker.block = ascent.best_block
     _, vectors = ascent.tracker.settle(a, guide.should_stop)
-    lam = lower_eigenvalues(a, vectors, spectral.rank, guide.seed, guide.should_stop)[: spectral.rank]
+    wanted = int(np.ceil(EXACT_PART * spectral.rank)) if spectral.n > LARGE else spectral.rank
+    lam = lower_eigenvalues(a, vectors, wanted, guide.seed, guide.should_stop)[: spectral.rank]
     lam = stated(lam, spectral.n, ascent.tracker.high)
     value, _ = spectral.worst(lam, a.shift, a.rho)
     value -= 1e-10 * (abs(value) + spectral.length * np.abs(a.shift).sum())
