@@ -172,3 +172,14 @@ def test_one_eigenvalue_far_below_does_not_drown_the_others(problem: MappingProb
     found = tracker.settle(a, never)[0][:6]
     exact = np.linalg.eigvalsh(a.dense())[:6]
     np.testing.assert_allclose(found, exact, atol=0.05 * exact[5])
+
+
+@pytest.mark.usefixtures("large")
+def test_weights_beyond_single_precision_are_filtered_in_double(problem: MappingProblem) -> None:
+    """The values are those of the same network with ordinary weights, times the unit."""
+    laplacian, unit = partition_placement_form(problem).laplacian, 1e55
+    plain, scaled = (
+        eigen.Tracker(problem.n, 6, 1).pairs(Shifted(laplacian * by, np.zeros(problem.n), 0.0), never)[0]
+        for by in (1.0, unit)
+    )
+    np.testing.assert_allclose(scaled / unit, plain, atol=1e-3 * plain[-1])

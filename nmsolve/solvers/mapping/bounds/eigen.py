@@ -38,6 +38,8 @@ SETTLED = 0.01
 ROUGH = 1e-4
 #: Filters raise the smallest eigenvectors at most by e to this, in single and in double precision.
 RAISED = 9.0, 27.0
+#: Single precision holds numbers of this size, with room for products.
+SINGLE = 1e30
 #: A standard normal number is smaller than this with probability < 8e-4; four of them < 5e-13.
 DELTA = 1e-3
 
@@ -106,14 +108,15 @@ class Tracker:
         """Filter, orthonormalise, Rayleigh-Ritz; returns the Ritz values and the residual norm of those wanted.
 
         A filter that raised the smallest eigenvectors so far that the others would drown in their rounding gets a lower degree.
-        ``rough``: in single precision, if the degree does.
+        ``rough``: in single precision, if the degree and the numbers do.
         """
         self._update_high(a, should_stop)
         values = np.linalg.eigvalsh(self.block.T @ (a @ self.block))
         low = float(values[-1])
         outside = 1 + 2 * (low - float(values[0])) / max(self.high - low, 1e-300)
         steep = max(float(np.arccosh(outside)), 1e-300)
-        rough = rough and degree * steep < RAISED[0]
+        fits = max(abs(self.high), abs(float(values[0]))) < SINGLE
+        rough = rough and fits and degree * steep < RAISED[0]
         degree = max(2, min(degree, int(RAISED[1] / steep)))
         block: AnyArray = self.block.astype(np.float32) if rough else self.block
         passed = filtered(a, block, low, self.high, degree, None, should_stop)
