@@ -61,6 +61,17 @@ def test_certificates_are_about_nodes_as_the_problem_numbers_them(
     assert not check_bound(problem, turned).ok
 
 
+@pytest.mark.usefixtures("large")
+def test_more_parts_than_are_decomposed_densely_begin_at_random(
+    problem: MappingProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a mapping has thousands of parts their eigenvectors would take a minute that nobody can interrupt."""
+    monkeypatch.setattr(ascent, "smooth_parts", lambda *_: pytest.fail("21 parts, dense up to 20"))
+    guide = Guide(core=np.arange(problem.n) % 21, seed=1)
+    bound = [*climb(partition_placement_form(problem), guide, 5)][-1]
+    assert check_bound(problem, bound).ok
+
+
 def test_smooth_parts_are_the_smoothest_that_are_constant_on_parts(
     problem: MappingProblem, core: IntArray
 ) -> None:
@@ -114,7 +125,7 @@ def test_eigenvectors_that_begin_near_by_are_found_sooner(problem: MappingProble
 
 
 @pytest.mark.usefixtures("large")
-def test_a_step_far_too_long_is_taken_back(problem: MappingProblem, core: IntArray) -> None:
+def test_a_step_far_too_long_is_taken_back(problem: MappingProblem) -> None:
     """Multipliers and eigenvectors of the best step come back at once, and steps get shorter."""
     search = SpectralAscent(partition_placement_form(problem), 1, None, None)
     search.advance(np.inf, never)
@@ -126,7 +137,7 @@ def test_a_step_far_too_long_is_taken_back(problem: MappingProblem, core: IntArr
     assert search.shift is shift and search.tracker.block is block
 
 
-def test_the_first_certificate_is_made_while_there_is_time(problem: MappingProblem) -> None:
+def test_the_first_certificate_is_made_while_there_is_time() -> None:
     """Where steps take long it comes after a few of them, sooner if there may be no time for it later, but not before."""
     made: list[int] = []
 

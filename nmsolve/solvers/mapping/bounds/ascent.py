@@ -131,7 +131,8 @@ def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
     if guide.core is not None and spectral.n > DENSE:
         order = np.argsort(guide.core, kind="stable")
         spectral = spectral.numbered(order)
-        start = smooth_parts(spectral.laplacian, guide.core[order], spectral.rank + SPARE)
+        if len(np.unique(guide.core)) <= DENSE:
+            start = smooth_parts(spectral.laplacian, guide.core[order], spectral.rank + SPARE)
     duals = None if start is not None and spectral.n > LARGE else guide.duals
     ascent = SpectralAscent(spectral, guide.seed, duals, start)
     certify = partial(_certify, spectral, ascent, order, guide)
@@ -177,8 +178,7 @@ def follow(
             spent = guide.clock() - began
             left = guide.remaining(spent)
             ending = step == rounds or ascent.exhausted or left < SURE * cost
-            late = spent > guide.seconds / 3 if step >= FEW else spent > left
-            late = late and cost == 0.0
+            late = cost == 0.0 and (spent > guide.seconds / 3 if step >= FEW else spent > left)
             if ascent.best > certified and (step >= due or ending or late):
                 due, certified = max(due, 2 * step), ascent.best
                 bound = certify()
