@@ -8,17 +8,18 @@ import numpy as np
 
 from nmsolve.model.graph import READERS, Rows
 from nmsolve.model.mapping.axons import AXON_WORDS, AXONS_IN, AXONS_OUT, BIG, axon_usage, most_entries
+from nmsolve.model.mapping.axons_crowd import crowd
 from nmsolve.model.mapping.groups import Groups, make_groups
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
 
 def axon_misfit(problem: MappingProblem) -> list[str]:
-    """Return nodes (or ``together`` groups) whose messages alone exceed a table, and totals that exceed all tables.
+    """Return nodes (or ``together`` groups) whose messages alone exceed a table, totals that exceed all tables, and a crowd.
 
     A message needs an entry for every core it reaches, and reaches at least as many cores as its targets fill: their sizes
     over what a core holds, rounded up. It takes this number of incoming entries wherever its targets are, and as many
-    outgoing ones where its source is.
+    outgoing ones where its source is. Crowds are in :mod:`nmsolve.model.mapping.axons_crowd`.
     """
     stated = problem.axon_limits
     bounds = most_axons(problem) if stated else (0, 0)
@@ -37,6 +38,13 @@ def axon_misfit(problem: MappingProblem) -> list[str]:
                 f"the messages must reach {least} cores, counted for each message, because a core cannot hold all of"
                 f" its targets; the {usable} usable cores have {stated[name] * usable} {name} ({stated[name]} each)"
             )
+    found = crowd(problem, received, stated[AXONS_IN]) if AXONS_IN in stated and not out else None
+    if found is not None:
+        nodes, s, messages = found
+        out.append(
+            f"of the {nodes} nodes that most messages reach, {usable} cores hold {s} or more on one of them; any {s} of these"
+            f" nodes receive at least {messages} distinct messages, and a core has {stated[AXONS_IN]} {AXONS_IN}"
+        )
     return out
 
 

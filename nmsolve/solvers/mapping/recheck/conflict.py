@@ -1,4 +1,5 @@
-"""That no mapping keeps the rules, shown again: by a model over single nodes instead of classes."""
+"""That no mapping keeps the rules, shown again: by a model over single nodes instead of classes, and where that is too large by
+counting messages that crowds of nodes share."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.search.cpsat import decide, new_solver
 from nmsolve.solvers.search.stop import stopping
 
-#: Most variables "node u on core p" of the second model; larger conflicts have their witnesses checked only.
+#: Most variables "node u on core p" of the second model; of larger conflicts only crowds are counted.
 MOST_PLACES = 100_000
+#: Most marks "message m reaches node u" that are counted at once.
+MOST_MARKS = 50_000_000
 
 
 def impossible(problem: MappingProblem, seconds: float) -> bool | None:
@@ -21,7 +24,7 @@ def impossible(problem: MappingProblem, seconds: float) -> bool | None:
     if not problem.machine.usable.any():
         return True
     if problem.n * problem.cores > MOST_PLACES or _axon_pairs(problem) > MOST_PLACES:
-        return None
+        return True if _overcrowded(contracted(problem)) else None
     status = _status(contracted(problem), seconds)
     return {"INFEASIBLE": True, "OPTIMAL": False, "FEASIBLE": False}.get(status)
 
@@ -47,6 +50,41 @@ def _status(problem: MappingProblem, seconds: float) -> str:
     _axon_tables(model, problem, x)
     with stopping() as stop:
         return decide(new_solver(seconds), model, lambda: stop.asked)
+
+
+def _overcrowded(problem: MappingProblem) -> bool:
+    """Whether incoming axon tables are too small for the nodes that most messages reach, wherever these are.
+
+    With k nodes more than (s - 1) times the cores, s of them share one. Each of the s is reached by its own messages; one that
+    reaches r >= 1 of them is counted r times, and r - r (r - 1) / 2 <= 1. So the distinct messages are no fewer than the sum,
+    over the s nodes, of own messages less half of those in common with each of the others.
+    """
+    limit, graph = problem.axon_limits.get("axons_in"), problem.graph
+    cores = int(np.count_nonzero(problem.machine.usable))
+    if limit is None or not 0 < cores < problem.n:
+        return False
+    ends = np.column_stack([np.repeat(np.arange(graph.rows), np.diff(graph.indptr)), graph.targets])
+    if problem.inner is not None:
+        own = np.flatnonzero(problem.inner)
+        ends = np.concatenate([ends, np.column_stack([own, graph.source[own]])])
+    ends = np.unique(ends, axis=0) if problem.inner is not None else ends
+    busiest = np.argsort(-np.bincount(ends[:, 1], minlength=problem.n), kind="stable")
+    for s in range(2, (problem.n - 1) // cores + 2):
+        k = cores * (s - 1) + 1
+        if k * graph.rows > MOST_MARKS or k > problem.n:
+            return False
+        column = np.full(problem.n, -1)
+        column[busiest[:k]] = np.arange(k)
+        marks = np.zeros((k, graph.rows), np.float32)
+        inside = column[ends[:, 1]] >= 0
+        marks[column[ends[inside, 1]], ends[inside, 0]] = 1
+        common = np.rint(marks @ marks.T).astype(np.int64)
+        doubled = 2 * np.diagonal(common)
+        np.fill_diagonal(common, 0)
+        doubled = np.sort(doubled - np.sort(common, axis=1)[:, ::-1][:, : s - 1].sum(axis=1))
+        if doubled[:s].sum() > 2 * limit:
+            return True
+    return False
 
 
 def _axon_pairs(problem: MappingProblem) -> int:
