@@ -23,7 +23,7 @@ from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
-from nmsolve.model.host.memory import address_space
+from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
@@ -145,6 +145,7 @@ app.add_typer(hw_app, name="hw")
 def main() -> None:
     """Entry point. Exit codes: 0 done; 1 internal or back-end error; 2 wrong input; 3 feasible but the asked gap
     was not reached; 4 infeasible (proved); 5 no solution in time; 130 interrupted without a solution."""
+    rarely_collect()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(
             name, "1"

@@ -44,7 +44,7 @@ ENGINE = {"fan-out": "star"}
 #: A claim that anything above 0 proves.
 PROBE = 5e-324
 #: Tries of each kind in a test.
-TRIES = int(os.environ.get("NMSOLVE_FORGER_TRIES", "20000"))
+TRIES = int(os.environ.get("NMSOLVE_FORGER_TRIES", "10000"))
 #: Tries of one climb before it starts again.
 CLIMB = 250
 

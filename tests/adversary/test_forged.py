@@ -26,7 +26,7 @@ ONCE = [json.loads(line) for line in (Path(__file__).parent / "believed_once.jso
 
 @pytest.mark.parametrize("kind", HERE)
 def test_no_forgery_is_believed(kind: str) -> None:
-    """20,000 changed certificates of every kind: nothing above the optimum, nothing raised, and climbs do climb."""
+    """10,000 changed certificates of every kind: nothing above the optimum, nothing raised, and climbs do climb."""
     assault(kind)
 
 

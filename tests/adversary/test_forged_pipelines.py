@@ -29,7 +29,7 @@ from nmsolve.solvers.mapping.certificates import certificate_from_json
 from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
 from nmsolve.solvers.routing.recheck import check_routing_bound
 
-TRIES = int(os.environ.get("NMSOLVE_FORGED", "20000"))
+TRIES = int(os.environ.get("NMSOLVE_FORGED", "10000"))
 #: Numbers that break arithmetic that is not careful.
 STRANGE: tuple[Any, ...] = (
     0, -0.0, 1, -1, 0.5, 1e-300, 1e-12, 1e-7, 1e9, 4e11, 1e15, 2**52, 2**53 + 1, 1e300, 10**400, -1e300, math.nan,

@@ -20,7 +20,7 @@ import numpy as np
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Engine, ScratchPlace
-from nmsolve.model.host.memory import limit_data
+from nmsolve.model.host.memory import limit_data, rarely_collect
 from nmsolve.model.host.processes import die_with
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.context import run_guarded
@@ -153,6 +153,7 @@ class ChildContext:
 
 def main() -> None:
     """Read the order from stdin, run it, report the end, and leave without waiting for native threads."""
+    rarely_collect()
     order: Order = pickle.load(sys.stdin.buffer)
     clock.skip(order.stood)
     die_with(order.parent)

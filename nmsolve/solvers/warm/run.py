@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 
+from nmsolve.model.host.memory import rarely_collect
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.warm.assignment import warm_assignment
 from nmsolve.solvers.warm.files import warm_files
@@ -75,6 +76,7 @@ def warm_up(say: Callable[[str], None]) -> int:
 
 def _timed(name: str) -> tuple[list[str], float]:
     """Return what was run, and the CPU seconds that it took."""
+    rarely_collect()
     start = time.process_time()
     return warm_one(name), time.process_time() - start
 
