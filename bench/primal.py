@@ -66,7 +66,6 @@ class Case:
 CASES = (
     *(Case(row.name, row.graph, row.args, row.limit) for row in ROWS if row.read == "objective"),
     Case("microcircuit-5, loihi1", "microcircuit-5.npz", LOIHI, 10),
-    Case("microcircuit-20, loihi1", "microcircuit-20.npz", LOIHI, 20),
     Case("microcircuit-5, 64 cores", "microcircuit-5.npz", ("--machine", "mesh:8x8", "--balance", "0.1"), 10),
     # 128 neurons per core
     Case("microcircuit-20, 132 cores", "microcircuit-20.npz", ("--machine", "mesh:11x12", "--balance", "0.09"), 20),

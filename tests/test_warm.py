@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numba as nb
@@ -191,3 +193,38 @@ def test_a_command_after_warming_compiles_nothing(tmp_path: Path) -> None:
     with install_listener("numba:compile", RecordingListener()) as heard:
         run_here("map", first, "--time-limit", 1, "--out", tmp_path / "run")
     assert [event.data["dispatcher"].py_func.__qualname__ for _, event in heard.buffer] == []
+
+
+#: A kernel that is kept in the cache, and one that is compiled later and calls it.
+FIRST = "from nmsolve.model.compiled import kernel\n\n@kernel\ndef doubled(x):\n    return 2 * x[1]\n"
+LATER = """
+import sys
+import numpy as np
+from nmsolve.model.compiled import kernel
+from first import doubled
+
+assert doubled(np.arange(3.0)) == 2.0
+print("numba.cpython.charseq" in sys.modules)
+if sys.argv[1:]:
+    @kernel
+    def summed(x):
+        return doubled(x) + x.sum()
+
+    assert summed(np.arange(3.0)) == 5.0
+"""
+
+
+def test_what_is_compiled_is_loaded_without_what_compiling_takes(tmp_path: Path) -> None:
+    """Numba reads 200 modules before it compiles: not for kernels in the cache, and still for a new one that calls them."""
+    (tmp_path / "first.py").write_text(FIRST)
+    (tmp_path / "later.py").write_text(LATER)
+    said, cache = [], {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for words in ((), (), ("more",)):
+        done = subprocess.run(
+            [sys.executable, str(tmp_path / "later.py"), *words],
+            env={**os.environ, **cache, "PYTHONPATH": str(Path(nmsolve.__file__).parent.parent)},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.strip())
+    assert said == ["True", "False", "False"]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 from nmsolve.model.host.folders import cache_folder, can_write, is_as_safe_as, is_safe
 
@@ -154,6 +155,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())
             for folder in self._place.read
         ]
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled version, None if there is none.
+
+        Numba first reads all that it needs to compile, a quarter of a second: what is compiled takes the runtime library alone.
+        """
+        rtsys.initialize(target_context)
+        return self._load_overload(sig, target_context)
 
     def _load_overload(self, signature: Any, context: Any) -> Any:
         if not self._enabled:

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf
 
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
@@ -100,6 +98,8 @@ def least(
     error : bound on the 2-norm of the difference between it and A
     vectors : (n, c) Q
     """
+    from scipy.linalg.blas import dgemm
+
     gaps = stated[-1] - stated
     weighted = np.asfortranarray(vectors * gaps)
     other = np.asfortranarray(vectors)
@@ -143,6 +143,8 @@ def lowest(matrix: FloatArray, level: float, patience: float) -> float | None:
     multiply by reciprocals of the diagonal. ``patience``: what is added to the diagonal, in parts of that; s is about that, and
     may be negative.
     """
+    from scipy.linalg.lapack import dpotrf
+
     n = len(matrix)
     diagonal = np.arange(n)
     before = matrix[diagonal, diagonal] - level
