@@ -13,7 +13,7 @@ from nmsolve.heuristics.mapping.multilevel.cycle import Bench, Levels, coarsen, 
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
-from nmsolve.heuristics.mapping.multilevel.thin import thinned
+from nmsolve.heuristics.mapping.multilevel.thin import is_dense, thinned
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.engine import Context
@@ -29,9 +29,9 @@ EARLY, LONG = 0.05, 0.5
 CONTINUE, FRESH, CLOSE = 0.45, 0.65, 1.25
 #: From this many cores on the second start takes the whole run: on 65,536 the splits of one take 13 s.
 MANY_CORES = 16_384
-#: If the short first start takes more than this share of the run, as two seconds are for 32,768 nodes, the second takes the rest:
-#: V-cycles need the time in which a start anneals.
-HURRIED = 0.15
+#: With fewer units of work for every connection the second start takes the whole run, too: V-cycles would take the time in which
+#: it anneals (two seconds for 32,768 nodes with ten neighbours). Not where samples are searched: V-cycles take others.
+HURRIED = 6000
 #: The share of a start that the initial bisection gets; and where this many nodes have no coarser level, because there are
 #: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
 BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
@@ -76,12 +76,12 @@ def map_multilevel(
     if first is not None:
         best.begin(first)
     _start(best, problem.machine, EARLY, bench)
-    hurried = budget.done() > HURRIED
     close = None if given is None else best.descended(given, bench)
     if close is not None:
         _v_cycle(best, close, CONTINUE, bench)
     if not budget.stop():
         until = LONG if close is None else FRESH
+        hurried = budget.total < HURRIED * len(best.net.indices) and not is_dense(best.net)
         whole = problem.cores >= MANY_CORES or hurried
         _start(best, problem.machine, CYCLES[-1] if whole else until, bench)
     for until in CYCLES:

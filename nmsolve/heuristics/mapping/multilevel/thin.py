@@ -24,11 +24,16 @@ NEIGHBOURS = 64
 LOOKED_AT = 100_000
 
 
+def is_dense(net: Net) -> bool:
+    """Return whether the network is searched by samples."""
+    return len(net.indices) >= 2 * NEIGHBOURS * len(net.volume)
+
+
 def thinned(net: Net, rng: AnyArray) -> Net:
     """The network with about :data:`NEIGHBOURS` neighbours per node, or ``net`` itself if it has few enough."""
-    most = NEIGHBOURS * len(net.volume)
-    if len(net.indices) < 2 * most:
+    if not is_dense(net):
         return net
+    most = NEIGHBOURS * len(net.volume)
     some = net.weights[:: max(1, len(net.indices) // LOOKED_AT)].astype(np.float64)
     least = threshold(some, most / len(net.indices))
     ptr, idx, weights = _sample(net.indptr, net.indices, net.weights, least, rng)
