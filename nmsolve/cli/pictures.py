@@ -188,6 +188,8 @@ def resource_use(
     limits : R limits, of every core (cores,) where they are unlike, None where unlimited
     usable : (cores,) the cores to show
     """
+    from matplotlib.ticker import MaxNLocator
+
     count = max(1, len(names))
     figure, axes = new_panels(7.2, 1.0 + 1.5 * count, count, 1)
     for i, name in enumerate(names):
@@ -209,6 +211,7 @@ def resource_use(
                         color=PALETTE[1], fontsize=8)  # fmt: skip
             ax.set_ylim(0, max(limit, int(values[0]) if len(values) else 0) * 1.2)
         ax.set(xlim=(0, len(values)), ylabel=name)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.yaxis.set_major_formatter(plain_labels())
     axes[-1].set_xlabel("cores, fullest first")
     return figure, "resource use per core"
