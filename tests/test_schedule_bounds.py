@@ -200,13 +200,16 @@ def test_windows_are_valid_and_recomputed(seed: int, resources: int) -> None:
 @settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_evenly_shared_loads_are_valid_and_no_better_than_the_program(seed: int) -> None:
+    """Prices prove no more; windows, which are looked for by the loads that they weigh, may."""
     problem = random_problem(seed, 9, 3)
-    best = found(problem)[-1].value
+    best = max(b.value for b in found(problem) if b.method != "energetic")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nmsolve.solvers.schedule.bounds.MOST_SHARES", -1)
-        even = found(problem)[-1]
-    assert even.value <= best
-    assert check(problem, even, 1.0).ok
+        even = found(problem)
+    assert max(b.value for b in even if b.method != "energetic") <= best
+    worth = min(objective(problem, random_schedule(problem, again)) for again in range(4))
+    assert even[-1].value <= worth
+    assert check(problem, even[-1], 1.0).ok
 
 
 @pytest.mark.parametrize("name", ["idle", "waste"])

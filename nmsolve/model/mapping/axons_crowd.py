@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.model.graph import READERS
+from nmsolve.model.graph import pieces
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
 
-#: Most nodes that are compared in pairs.
-MOST = 2_000
+#: Most nodes that are compared in pairs, and the largest ``s``.
+MOST, LARGEST = 2_000, 100
 
 
 def crowd(problem: MappingProblem, received: IntArray, limit: int) -> tuple[int, int, int] | None:
@@ -35,17 +35,19 @@ def crowd(problem: MappingProblem, received: IntArray, limit: int) -> tuple[int,
     """
     cores = int(problem.machine.usable.sum())
     order = np.argsort(-received, kind="stable")
-    hope, best = 0.0, 0
-    for s in range(2, (min(MOST, len(order)) - 1) // max(cores, 1) + 2):
-        chosen = order[: cores * (s - 1) + 1]
-        degrees = received[chosen]
-        if int(degrees[-s:].sum()) <= limit:
+    sizes = np.arange(2, min(LARGEST, (min(MOST, len(order)) - 1) // max(cores, 1) + 1) + 1)
+    counts = cores * (sizes - 1) + 1
+    if all(received[order[k - s : k]].sum() <= limit for s, k in zip(sizes, counts, strict=True)):
+        return None
+    mean, best = _mean_shared(problem, order, counts), 0
+    for s, k, shared in zip(sizes.tolist(), counts.tolist(), mean.tolist(), strict=True):
+        degrees = received[order[:k]]
+        if min(s * (degrees.mean() - (s - 1) / 2 * shared), degrees[-s:].sum()) <= limit:
             continue
-        last, hope = hope, s * (degrees.mean() - (s - 1) / 2 * _mean_shared(problem, chosen))
-        least = _least_messages(degrees, _shared(problem, chosen), s) if hope > limit else 0
+        least = _least_messages(degrees, _shared(problem, order[:k]), s)
         if least > limit:
-            return len(chosen), s, least
-        if least < best or hope < last:
+            return k, s, least
+        if least < best:
             return None
         best = least
     return None
@@ -60,33 +62,38 @@ def _least_messages(degrees: IntArray, shared: IntArray, s: int) -> int:
 
 
 def _reached(problem: MappingProblem, chosen: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Yield ``(rows, row, place in chosen)`` of every block: the distinct pairs of a message and a chosen group it reaches."""
+    """Yield ``(rows, row, place in chosen)`` piece by piece: the distinct pairs of a message and a chosen group it reaches."""
     place = np.full(len(problem.group_of), -1, np.int64)
     place[chosen] = np.arange(len(chosen))
-    for rows in problem.graph.blocks(READERS):
+    for rows, row in pieces(problem.graph):
         at = place[problem.group_of[rows.targets]]
-        row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))[at >= 0]
-        at = at[at >= 0]
+        row, at = row[at >= 0], at[at >= 0]
         if problem.group_of[-1] != problem.n - 1:  # targets of a row are distinct, their groups need not be
             row, at = np.divmod(np.unique(row * len(chosen) + at), len(chosen))
         yield len(rows.source), row, at
 
 
-def _mean_shared(problem: MappingProblem, chosen: IntArray) -> float:
-    """Return the mean c_ij over the pairs of chosen groups."""
-    total = 0
-    for count, row, _ in _reached(problem, chosen):
-        reached = np.bincount(row, minlength=count)
-        total += int((reached * (reached - 1)).sum())
-    return total / (len(chosen) * (len(chosen) - 1))
+def _mean_shared(problem: MappingProblem, order: IntArray, counts: IntArray) -> FloatArray:
+    """Return the mean c_ij over the pairs of the first ``counts[k]`` groups of ``order``, for every k; counts rise."""
+    pairs = np.zeros(len(counts))
+    first = np.searchsorted(counts, np.arange(counts[-1]), side="right")  # of the counts that hold a place
+    for rows, row, at in _reached(problem, order[: counts[-1]]):
+        new = np.bincount(row * len(counts) + first[at], minlength=rows * len(counts))
+        reached = new.reshape(rows, len(counts)).cumsum(axis=1).astype(float)
+        pairs += (reached * (reached - 1)).sum(axis=0)
+    return pairs / (counts * (counts - 1))
 
 
 def _shared(problem: MappingProblem, chosen: IntArray) -> IntArray:
     """Return (k, k) int64 numbers of messages that reach both of two chosen groups."""
     import scipy.sparse as sp
 
-    out = np.zeros((len(chosen), len(chosen)), np.int64)
-    for count, row, at in _reached(problem, chosen):
-        ones = sp.csr_array((np.ones(len(row), np.int32), (row, at)), shape=(count, len(chosen)))
-        out += (ones.T @ ones).toarray()
+    messages, places, begin = [], [], 0
+    for rows, row, at in _reached(problem, chosen):
+        messages.append(begin + row)
+        places.append(at)
+        begin += rows
+    row, at = np.concatenate(messages), np.concatenate(places)
+    ones = sp.csr_array((np.ones(len(row), np.int64), (row, at)), shape=(begin, len(chosen)))
+    out: IntArray = (ones.T @ ones).toarray()
     return out
