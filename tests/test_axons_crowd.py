@@ -20,6 +20,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
 from nmsolve.solvers.mapping.recheck.conflict import _overcrowded
 from nmsolve.solvers.mapping.recheck.stated import contracted
+from nmsolve.solvers.warm.files import stored
 
 
 def dense(seed: int, n: int, share: float) -> LogicGraph:
@@ -72,7 +73,7 @@ def test_no_smaller_crowd_is_reached_by_fewer_messages(seed, cores, share, tied,
         busiest = np.argsort(-degrees, kind="stable")[:nodes].tolist()
         assert nodes > cores * (s - 1) and most < messages
         assert messages <= min(reached_by(problem, some) for some in itertools.combinations(busiest, s))
-        assert _overcrowded(contracted(problem))
+        assert _overcrowded(contracted(problem), np.inf)
     assert found or degrees.max() <= 3
 
 
@@ -84,7 +85,7 @@ def test_what_a_crowd_rules_out_has_no_mapping(seed):
     possible = [most for most in limits if feasible(crowded(graph, most, (1, 2)))]
     ruled_out = [most for most in limits if explain_misfit(crowded(graph, most, (1, 2)))]
     assert not set(possible) & set(ruled_out)
-    checked = [most for most in limits if _overcrowded(contracted(crowded(graph, most, (1, 2))))]
+    checked = [most for most in limits if _overcrowded(contracted(crowded(graph, most, (1, 2))), np.inf)]
     assert not set(possible) & set(checked)
 
 
@@ -99,4 +100,11 @@ def test_a_network_too_dense_for_its_chip_is_refused_at_once():
     assert found.conflict is not None and [x.name for x in found.conflict.limits] == ["axons_in"]
     assert recheck_conflict(problem, found.conflict.certificate, 3)
     roomy = crowded(dense(3, 800, 0.1), 800, (4, 4))
-    assert not explain_misfit(roomy) and not _overcrowded(contracted(roomy))
+    assert not explain_misfit(roomy) and not _overcrowded(contracted(roomy), np.inf)
+
+
+def test_a_graph_on_disk_is_counted_in_passes(tmp_path):
+    """As in memory."""
+    graph = dense(3, 800, 0.1)
+    lying = stored(graph, tmp_path / "g.nmz")
+    assert explain_misfit(crowded(lying, 200, (4, 4))) == explain_misfit(crowded(graph, 200, (4, 4))) != []

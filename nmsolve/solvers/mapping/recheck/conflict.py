@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.search.cpsat import decide, new_solver
@@ -16,7 +17,7 @@ from nmsolve.solvers.search.stop import stopping
 #: Most variables "node u on core p" of the second model; of larger conflicts only crowds are counted.
 MOST_PLACES = 100_000
 #: Most marks "message m reaches node u" that are counted at once.
-MOST_MARKS = 50_000_000
+MOST_MARKS = 20_000_000
 
 
 def impossible(problem: MappingProblem, seconds: float) -> bool | None:
@@ -24,7 +25,7 @@ def impossible(problem: MappingProblem, seconds: float) -> bool | None:
     if not problem.machine.usable.any():
         return True
     if problem.n * problem.cores > MOST_PLACES or _axon_pairs(problem) > MOST_PLACES:
-        return True if _overcrowded(contracted(problem)) else None
+        return True if _overcrowded(contracted(problem), clock.now() + seconds) else None
     status = _status(contracted(problem), seconds)
     return {"INFEASIBLE": True, "OPTIMAL": False, "FEASIBLE": False}.get(status)
 
@@ -52,12 +53,12 @@ def _status(problem: MappingProblem, seconds: float) -> str:
         return decide(new_solver(seconds), model, lambda: stop.asked)
 
 
-def _overcrowded(problem: MappingProblem) -> bool:
+def _overcrowded(problem: MappingProblem, end: float) -> bool:
     """Whether incoming axon tables are too small for the nodes that most messages reach, wherever these are.
 
     With k nodes more than (s - 1) times the cores, s of them share one. Each of the s is reached by its own messages; one that
     reaches r >= 1 of them is counted r times, and r - r (r - 1) / 2 <= 1. So the distinct messages are no fewer than the sum,
-    over the s nodes, of own messages less half of those in common with each of the others.
+    over the s nodes, of own messages less half of those in common with each of the others. Larger sets are tried until ``end``.
     """
     limit, graph = problem.axon_limits.get("axons_in"), problem.graph
     cores = int(np.count_nonzero(problem.machine.usable))
@@ -71,7 +72,7 @@ def _overcrowded(problem: MappingProblem) -> bool:
     busiest = np.argsort(-np.bincount(ends[:, 1], minlength=problem.n), kind="stable")
     for s in range(2, (problem.n - 1) // cores + 2):
         k = cores * (s - 1) + 1
-        if k * graph.rows > MOST_MARKS or k > problem.n:
+        if k * graph.rows > MOST_MARKS or clock.now() > end:
             return False
         column = np.full(problem.n, -1)
         column[busiest[:k]] = np.arange(k)
