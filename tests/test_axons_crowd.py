@@ -18,7 +18,7 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit, require_fit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.mapping.recheck.conflict import _overcrowded
+from nmsolve.solvers.mapping.recheck.conflict import overcrowded
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.warm.files import stored
 
@@ -73,7 +73,7 @@ def test_no_smaller_crowd_is_reached_by_fewer_messages(seed, cores, share, tied,
         busiest = np.argsort(-degrees, kind="stable")[:nodes].tolist()
         assert nodes > cores * (s - 1) and most < messages
         assert messages <= min(reached_by(problem, some) for some in itertools.combinations(busiest, s))
-        assert _overcrowded(contracted(problem), np.inf)
+        assert overcrowded(contracted(problem), np.inf)
     assert found or degrees.max() <= 3
 
 
@@ -85,22 +85,21 @@ def test_what_a_crowd_rules_out_has_no_mapping(seed):
     possible = [most for most in limits if feasible(crowded(graph, most, (1, 2)))]
     ruled_out = [most for most in limits if explain_misfit(crowded(graph, most, (1, 2)))]
     assert not set(possible) & set(ruled_out)
-    checked = [most for most in limits if _overcrowded(contracted(crowded(graph, most, (1, 2))), np.inf)]
+    checked = [most for most in limits if overcrowded(contracted(crowded(graph, most, (1, 2))), np.inf)]
     assert not set(possible) & set(checked)
 
 
 def test_a_network_too_dense_for_its_chip_is_refused_at_once():
     """800 neurons that 80 others reach each, on 16 cores with 200 entries. A second count confirms it."""
     problem = crowded(dense(3, 800, 0.1), 200, (4, 4))
-    with pytest.raises(
-        DoesNotFitError, match=r"16 cores hold (\d+) or more .* any \1 of these nodes receive at least 2"
-    ):
+    words = r"(\d+) of the \d+ nodes that most messages reach must share one of 16 cores; any \1 of them receive at least 2"
+    with pytest.raises(DoesNotFitError, match=words):
         require_fit(problem)
     found = explain(problem, 3)
     assert found.conflict is not None and [x.name for x in found.conflict.limits] == ["axons_in"]
     assert recheck_conflict(problem, found.conflict.certificate, 3)
     roomy = crowded(dense(3, 800, 0.1), 800, (4, 4))
-    assert not explain_misfit(roomy) and not _overcrowded(contracted(roomy), np.inf)
+    assert not explain_misfit(roomy) and not overcrowded(contracted(roomy), np.inf)
 
 
 def test_a_graph_on_disk_is_counted_in_passes(tmp_path):

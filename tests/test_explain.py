@@ -205,7 +205,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = ["explain", "g.json", "-m", "mesh:4x4", "-c", "c.json"]
     code, text = run(*base, "-o", "proof.json")
     assert code == 4 and "region 'a' leaves 3 cores x 1 node = 3 places for 7 nodes" in text
-    assert "a second model, node by node, confirms" in text
+    assert "a second program, node by node, confirms" in text
     assert [x["kind"] for x in json.loads(Path("proof.json").read_text())["limits"]] == [
         "region",
         "node limit",

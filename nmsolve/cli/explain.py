@@ -64,7 +64,7 @@ def run_explain(o: ExplainOptions) -> int:
         write_mapping(path, graph, machine, core)
 
     names = {"graph": graph.name, "machine": machine.name}
-    words = Words(names, f"{graph.name} on {machine.name}", "mapped", "mapping", "model, node by node,")
+    words = Words(names, f"{graph.name} on {machine.name}", "mapped", "mapping", "program, node by node,")
 
     def found(core: IntArray) -> str:
         return f"a mapping onto {len(set(core.tolist()))} cores"

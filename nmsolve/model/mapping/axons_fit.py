@@ -42,8 +42,8 @@ def axon_misfit(problem: MappingProblem) -> list[str]:
     if found is not None:
         nodes, s, messages = found
         out.append(
-            f"of the {nodes} nodes that most messages reach, {usable} cores hold {s} or more on one of them; any {s} of these"
-            f" nodes receive at least {messages} distinct messages, and a core has {stated[AXONS_IN]} {AXONS_IN}"
+            f"{s} of the {nodes} nodes that most messages reach must share one of {usable} cores; any {s} of them receive"
+            f" at least {messages} distinct messages, and a core has {stated[AXONS_IN]} {AXONS_IN}"
         )
     return out
 

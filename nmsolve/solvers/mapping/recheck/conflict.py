@@ -25,7 +25,7 @@ def impossible(problem: MappingProblem, seconds: float) -> bool | None:
     if not problem.machine.usable.any():
         return True
     if problem.n * problem.cores > MOST_PLACES or _axon_pairs(problem) > MOST_PLACES:
-        return True if _overcrowded(contracted(problem), clock.now() + seconds) else None
+        return True if overcrowded(contracted(problem), clock.now() + seconds) else None
     status = _status(contracted(problem), seconds)
     return {"INFEASIBLE": True, "OPTIMAL": False, "FEASIBLE": False}.get(status)
 
@@ -53,7 +53,7 @@ def _status(problem: MappingProblem, seconds: float) -> str:
         return decide(new_solver(seconds), model, lambda: stop.asked)
 
 
-def _overcrowded(problem: MappingProblem, end: float) -> bool:
+def overcrowded(problem: MappingProblem, end: float) -> bool:
     """Whether incoming axon tables are too small for the nodes that most messages reach, wherever these are.
 
     With k nodes more than (s - 1) times the cores, s of them share one. Each of the s is reached by its own messages; one that
@@ -62,13 +62,12 @@ def _overcrowded(problem: MappingProblem, end: float) -> bool:
     """
     limit, graph = problem.axon_limits.get("axons_in"), problem.graph
     cores = int(np.count_nonzero(problem.machine.usable))
-    if limit is None or not 0 < cores < problem.n:
+    if limit is None or not 0 < cores < problem.n or (cores + 1) * graph.rows > MOST_MARKS:
         return False
     ends = np.column_stack([np.repeat(np.arange(graph.rows), np.diff(graph.indptr)), graph.targets])
     if problem.inner is not None:
         own = np.flatnonzero(problem.inner)
-        ends = np.concatenate([ends, np.column_stack([own, graph.source[own]])])
-    ends = np.unique(ends, axis=0) if problem.inner is not None else ends
+        ends = np.unique(np.concatenate([ends, np.column_stack([own, graph.source[own]])]), axis=0)
     busiest = np.argsort(-np.bincount(ends[:, 1], minlength=problem.n), kind="stable")
     for s in range(2, (problem.n - 1) // cores + 2):
         k = cores * (s - 1) + 1
