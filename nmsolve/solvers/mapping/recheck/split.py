@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,12 @@ def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
         )
     gap_x = float(np.diff(form.x).min()) if len(form.x) > 1 else 0.0
     gap_y = float(np.diff(form.y).min()) if len(form.y) > 1 else 0.0
+    return least_sum(count, gap_x, gap_y, len(form.x), len(form.y))
+
+
+@lru_cache(maxsize=64)
+def least_sum(count: int, gap_x: float, gap_y: float, columns: int, lines: int) -> float:
+    """No ``count`` different cores of a mesh have a smaller sum of distances: all ways to spread them over its lines."""
     # (lines used, most members on one of them) -> least sum of differences
     line: dict[tuple[int, int], float] = {}
     for part in _compositions(count):
@@ -168,7 +175,7 @@ def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
         gap_x * x + gap_y * y
         for (cols, tall), x in line.items()
         for (rows, wide), y in line.items()
-        if cols <= len(form.x) and rows <= len(form.y) and tall <= rows and wide <= cols
+        if cols <= columns and rows <= lines and tall <= rows and wide <= cols
     )
     return min(sums, default=0.0)
 

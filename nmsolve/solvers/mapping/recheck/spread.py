@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import frexp
 from typing import Any
 
@@ -16,6 +17,7 @@ from nmsolve.solvers.mapping.recheck.parts import (
     EPS,
     EXACT,
     CertificateError,
+    below,
     both_ways,
     distances,
     expect,
@@ -27,6 +29,7 @@ from nmsolve.solvers.mapping.recheck.parts import (
     whole_data,
     whole_numbers,
 )
+from nmsolve.solvers.mapping.recheck.spread_sets import recheck_sets
 
 #: Most cores whose given distances are made to add up: k^3 log k steps, k^2 numbers at once.
 MAX_GIVEN = 1024
@@ -35,11 +38,11 @@ BLOCK = 20_000_000
 
 
 def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Sum over sources of the least scalar product of what its flow brings with distances of slots, cores priced.
+    """Sum over sources of the least scalar product of what its flow brings with distances of slots, cores priced; and what sets cost.
 
     Raises
     ------
-    CertificateError : a flow brings less than nothing to a node, a pair carries more than its traffic, a field is missing or
+    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic, a field is missing or
         wrong, or there are too many cores with given distances
     """
     expect(problem, "pairs")
@@ -58,7 +61,15 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
     if used.max(initial=0.0) >= EXACT or (used * unit > weight).any():
         raise CertificateError("a pair carries more than its traffic")
     brought = _brought(problem.n, row, source, low[pair], high[pair], flow)
-    return _value(problem, certificate, brought, unit)
+    sets, due = Fraction(0), csr_array(brought.shape)
+    if "set_times" in certificate:
+        sets, due = recheck_sets(problem, certificate, source)
+    left = csr_array(brought - due)
+    left.eliminate_zeros()
+    if (left.data < 0).any():
+        raise CertificateError("a flow brings a node less than is demanded")
+    value = Fraction(_value(problem, certificate, left, unit)) + Fraction(unit) * sets
+    return below(value)
 
 
 def _stated(
@@ -83,15 +94,12 @@ def _stated(
 def _brought(
     n: int, row: IntArray, source: IntArray, low: IntArray, high: IntArray, flow: FloatArray
 ) -> csr_array:
-    """Return (sources, n) what every flow brings to every node but its source. Raises CertificateError if it is below 0."""
+    """Return (sources, n) what every flow brings to every node but its source."""
     entries = np.concatenate([flow, -flow]), (np.concatenate([row, row]), np.concatenate([high, low]))
     net = coo_array(entries, shape=(len(source), n)).tocsr()
     net.sum_duplicates()
     where = np.repeat(np.arange(len(source)), np.diff(net.indptr))
     net.data[net.indices == source[where]] = 0.0
-    net.eliminate_zeros()
-    if (net.data < 0).any():
-        raise CertificateError("a flow brings less than nothing to a node")
     return csr_array(net)
 
 

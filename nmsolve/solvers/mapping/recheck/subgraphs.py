@@ -55,7 +55,7 @@ def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -
     if (shared - room).max() > 0:
         raise CertificateError("the shares of a pair add up to more than it has")
     total = _star_value(problem, certificate, stars, d)
-    lx, ly, step = _links(problem)
+    lx, ly, step = least_links(problem)
     lx, ly, step = (floor(Fraction(x) * Fraction(scale)) for x in (lx, ly, step))
     grid = np.array([lx, ly, problem.machine.rows, problem.machine.cols], np.int64)
     effort = Effort()
@@ -77,7 +77,7 @@ def _applicable(problem: MappingProblem) -> None:
         raise CertificateError("distances are asymmetric, metric rows need not hold")
 
 
-def _links(problem: MappingProblem) -> tuple[float, float, float]:
+def least_links(problem: MappingProblem) -> tuple[float, float, float]:
     """Return the least cost of a link in x and in y (the other one's where there is a single line), and the constant step."""
     quantity = problem.aim.quantity
     lines = [line_values(problem.machine, quantity, axis) for axis in (1, 0)]

@@ -18,7 +18,9 @@ from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
-from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
+from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
+from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Network, Rows, find_rows
+from nmsolve.solvers.mapping.bounds.spread.sets import AROUND, Sets, cliques, grown, rows_of
 
 #: Nodes that all searches of one round from near targets, and to far ones, may reach; and most targets of a row.
 NEAR, FAR, MOST = 400_000, 200_000, 4000
@@ -118,7 +120,9 @@ class _Search:
             found = _search(form, packing, length, self.rng)
             self._quiet = 0 if len(found.source) else self._quiet + 1
             if packing.rows.indptr[-1] + found.indptr[-1] <= ENTRIES:
-                packing.add(found)
+                packing.add(found, Sets.none())
+                if form.grid is not None:
+                    packing.add(*_violated_sets(form, length, self.rng))
         else:
             self._after += self._quiet >= SETTLED
         packing.advance(STEPS)
@@ -133,6 +137,17 @@ def _search(form: SpreadForm, packing: Packing, length: FloatArray, rng: np.rand
     if far > near:
         found = found.joined(_rows(form, packing.z, length, _some(form.n, max(2, FAR // far), rng), far))
     return found
+
+
+def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generator) -> tuple[Rows, Sets]:
+    """Rows of cliques around some nodes that lie too near to each other."""
+    assert form.grid is not None
+    net = Network(form.indptr, form.node, form.edge, length)
+    node, between = grown(_some(form.n, NEAR // (WIDEST * AROUND), rng), net)
+    members, demand, cost, ratio = cliques(node, between, form.grid)
+    _, first = np.unique(np.sort(members, axis=1), axis=0, return_index=True)
+    kept = first[ratio[first] < 1.0 - HOLDS]
+    return rows_of(members[kept], demand[kept], cost[kept], form.grid, net)
 
 
 def _some(n: int, count: int, rng: np.random.Generator) -> IntArray:

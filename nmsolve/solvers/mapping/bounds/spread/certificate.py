@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
+from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
+from nmsolve.solvers.mapping.bounds.spread.sets import Sets
 
 #: Rounding shares down to whole units takes at most this part of the bound.
 LOST = 5e-4
@@ -21,24 +23,25 @@ KEPT_BACK, CHARGED = 1e-12, 1e-9
 
 def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]]:
     """Return a value that the certificate proves, a little less for rounding, and the certificate."""
-    rows = packing.rows
+    rows, sets = packing.rows, packing.sets
     right = packing.right()
     weight, wanted = form.weight * (1 - KEPT_BACK), packing.y / np.maximum(right, 1e-300)
     share = fitted(rows.indptr, rows.edge, rows.load, weight, wanted)
     unit = _unit(LOST * float(share @ right) / max(1e-300, float(right.sum())))
     times = np.floor(share / unit)
     price = np.floor(packing.v / unit)
-    used = times > 0
-    order = np.flatnonzero(used)[np.argsort(rows.source[used], kind="stable")]
-    sources, first = np.unique(rows.source[order], return_index=True)
+    legs = _legs(rows, sets, times)
+    sources, first = np.unique(legs.source, return_index=True)
     counts, edges, flows, paid = _led(
-        order, np.append(first, len(order)), rows, times, _ends(form), form.least
+        legs, np.append(first, len(legs.source)), rows, sets, times, _ends(form), form.least
     )
     value, kept = 0.0, np.zeros_like(price)
     for tried in (np.zeros_like(price), price):
         reached = unit * (float((paid + tried).min(axis=1).sum()) - float(form.count @ tried))
         if reached > value:
             value, kept = reached, tried
+    of_sets = times[rows.source < 0]
+    value += unit * float(of_sets @ sets.worth)
     certificate = {
         "method": "spread",
         "unit": unit,
@@ -48,7 +51,55 @@ def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]
         "flows": flows,
         "prices": kept[form.group],
     }
-    return value * (1 - CHARGED), certificate
+    return value * (1 - CHARGED), certificate | _stated(form, sets, of_sets)
+
+
+def _stated(form: SpreadForm, sets: Sets, times: FloatArray) -> dict[str, Any]:
+    """Return what the certificate says of sets: how often each is used, members, demands between them, costs and their scale."""
+    used = times > 0
+    if form.grid is None or not used.any():
+        return {}
+    sizes = (sets.node[used] >= 0).sum(axis=1)
+    inside = np.arange(WIDEST) < sizes[:, None]
+    above = inside[:, :, None] & inside[:, None, :] & np.triu(np.ones((WIDEST, WIDEST), bool), 1)
+    return {
+        "set_times": times[used].astype(np.int64),
+        "set_sizes": sizes,
+        "set_nodes": sets.node[used][inside],
+        "set_demands": sets.demand[used][above],
+        "set_costs": sets.cost[used],
+        "set_scale": form.grid.scale,
+    }
+
+
+class _Legs(NamedTuple):
+    """Trees of used rows by source: from it a row's entries ``begin`` to ``end``; of a set, which one and which member."""
+
+    source: IntArray
+    row: IntArray
+    begin: IntArray
+    end: IntArray
+    set: IntArray
+    member: IntArray
+
+
+def _legs(rows: Rows, sets: Sets, times: FloatArray) -> _Legs:
+    """Return the legs of all rows that are used; a star has one leg."""
+    star = np.flatnonzero((rows.source >= 0) & (times > 0))
+    alone = np.full(len(star), -1)
+    of_set = np.flatnonzero(rows.source < 0)
+    end = rows.indptr[of_set][:, None] + np.cumsum(sets.legs, axis=1)
+    which, member = np.nonzero((sets.legs > 0) & (times[of_set] > 0)[:, None])
+    legs = _Legs(
+        np.concatenate([rows.source[star], sets.node[which, member]]),
+        np.concatenate([star, of_set[which]]),
+        np.concatenate([rows.indptr[star], (end - sets.legs)[which, member]]),
+        np.concatenate([rows.indptr[star + 1], end[which, member]]),
+        np.concatenate([alone, which]),
+        np.concatenate([alone, member]),
+    )
+    order = np.argsort(legs.source, kind="stable")
+    return _Legs(*(part[order] for part in legs))
 
 
 def _unit(most: float) -> float:
@@ -67,24 +118,22 @@ def _ends(form: SpreadForm) -> IntArray:
 
 @kernel
 def _led(
-    order: IntArray, first: IntArray, rows: Rows, times: FloatArray, ends: IntArray, least: FloatArray
+    legs: _Legs, first: IntArray, rows: Rows, sets: Sets, times: FloatArray, ends: IntArray, least: FloatArray
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Flows of every source added up: numbers of entries by source, pairs in rising order and flows; and what they cost at least.
 
-    Rows of one source together cost no less than one by one: most goes to the nearest slots.
+    Rows of one source together cost no less than one by one: most goes to the nearest slots. What sets demand is paid with them.
 
     Parameters
     ----------
-    order, first : numbers of the rows by source; those of source s are ``order[first[s] : first[s + 1]]``
+    first : (sources + 1,) where the legs of every source begin
     times : (rows,) whole numbers; ``ends`` : (M, 2) nodes of every pair; ``least`` : (G, n) as of the form
 
     Returns
     -------
     the last, (sources, G), is what a source's flow costs at least if it lies in a group
     """
-    entries, nodes = 0, int(ends.max()) + 1
-    for r in order:
-        entries += rows.indptr[r + 1] - rows.indptr[r]
+    entries, nodes = int((legs.end - legs.begin).sum()), int(ends.max()) + 1
     counts = np.zeros(len(first) - 1, np.int64)
     pairs, flows = np.empty(entries, np.int64), np.empty(entries, np.int64)
     paid = np.zeros((len(first) - 1, len(least)))
@@ -95,8 +144,9 @@ def _led(
     end = 0
     for s in range(len(counts)):
         k = 0
-        for r in order[first[s] : first[s + 1]]:
-            for e in range(rows.indptr[r], rows.indptr[r + 1]):
+        for leg in range(first[s], first[s + 1]):
+            r = legs.row[leg]
+            for e in range(legs.begin[leg], legs.end[leg]):
                 pair = rows.edge[e]
                 if seen[pair] != s + 1:
                     seen[pair] = s + 1
@@ -118,7 +168,12 @@ def _led(
                     brought[v] += flow[pair] if side == 1 else -flow[pair]
                 flow[pair] = 0
         counts[s] = end - begin
-        source = rows.source[order[first[s]]]
+        source = legs.source[first[s]]
+        for leg in range(first[s], first[s + 1]):
+            which, i = legs.set[leg], legs.member[leg]
+            for j in range(i + 1, WIDEST if which >= 0 else 0):
+                if sets.demand[which, i, j] > 0:
+                    brought[sets.node[which, j]] -= int(times[legs.row[leg]]) * sets.demand[which, i, j]
         got, many = np.empty(m), 0
         for i in range(m):
             v = reached[i]

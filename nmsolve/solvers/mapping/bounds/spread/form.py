@@ -20,6 +20,7 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     room_per_core,
     usable_cores,
 )
+from nmsolve.solvers.mapping.bounds.spread.grid import Grid, grid_of
 
 #: Most usable cores: slots of every core are in memory.
 MAX_CORES = 6000
@@ -57,6 +58,7 @@ class SpreadForm:
     count : (G,) how many nodes the cores of every group can hold
     group : (cores,) the group of every usable core
     lattice : the objective is a multiple of this; 0 if unknown
+    grid : below the machine's distances, where there is one
     """
 
     n: int
@@ -69,6 +71,7 @@ class SpreadForm:
     count: FloatArray
     group: IntArray
     lattice: float
+    grid: Grid | None
 
 
 def spread_form(problem: MappingProblem) -> SpreadForm:
@@ -90,6 +93,7 @@ def spread_form(problem: MappingProblem) -> SpreadForm:
     sums = np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1)
     return SpreadForm(
         form.n, room, indptr.astype(np.int64), cols, edge.astype(np.int64), weight[first], sums, count, group, form.lattice,
+        grid_of(problem),
     )  # fmt: skip
 
 

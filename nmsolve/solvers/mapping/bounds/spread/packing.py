@@ -18,6 +18,7 @@ from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
+from nmsolve.solvers.mapping.bounds.spread.sets import Sets
 
 #: A row that had no share for so many stretches is dropped.
 IDLE = 3
@@ -44,6 +45,7 @@ class Packing:
     z: FloatArray
     v: FloatArray
     rows: Rows = field(default_factory=Rows.none)
+    sets: Sets = field(default_factory=Sets.none)
     y: FloatArray = field(default_factory=lambda: np.zeros(0))
     idle: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -53,9 +55,9 @@ class Packing:
         z = np.tile(form.count / form.count.sum(), (form.n, 1))
         return cls(form, form.weight * length, z, np.zeros(len(form.count)))
 
-    def add(self, rows: Rows) -> None:
-        """Add rows without a share."""
-        self.rows = self.rows.joined(rows)
+    def add(self, rows: Rows, sets: Sets) -> None:
+        """Add rows without a share; ``sets`` are those of the rows that belong to one, in their order."""
+        self.rows, self.sets = self.rows.joined(rows), self.sets.joined(sets)
         more = len(rows.source)
         self.y = np.concatenate([self.y, np.zeros(more)])
         self.idle = np.concatenate([self.idle, np.zeros(more, np.int64)])
@@ -67,11 +69,13 @@ class Packing:
         self.idle = np.where(self.y > SMALL * self.y.mean(), 0, self.idle + 1)
         kept = self.idle < IDLE
         if not kept.all():
+            self.sets = self.sets.chosen(kept[self.rows.source < 0])
             self.rows, self.y, self.idle = self.rows.chosen(kept), self.y[kept], self.idle[kept]
 
     def right(self) -> FloatArray:
-        """Return (rows,) what every row is measured by: the mean over groups of the least sum of distances."""
+        """Return (rows,) what every row is measured by: the mean over groups of the least sum of distances, or a set's worth."""
         out: FloatArray = self.form.least[:, self.rows.targets].mean(axis=0)
+        out[self.rows.source < 0] = self.sets.worth
         return out
 
     def advance(self, steps: int) -> None:
@@ -128,7 +132,7 @@ def take_steps(
                 share = y[r] * over[r]
                 for k in range(indptr[r], indptr[r + 1]):
                     grad_x[edge[k]] += share * abs(load[k])
-                for g in range(groups):
+                for g in range(groups if source[r] >= 0 else 0):
                     grad_z[source[r], g] += y[r] * part[r, g]
         # x and z step down; what rows and prices see is the point beyond it
         for e in range(len(x)):
@@ -146,8 +150,8 @@ def take_steps(
                 mean_z[u, g] += new_z[g]
                 held[g] += grad_z[u, g]
         for r in range(rows):
-            gap, length = 0.0, 0.0
-            for g in range(groups):
+            gap, length = 1.0 if source[r] < 0 else 0.0, 0.0
+            for g in range(groups if source[r] >= 0 else 0):
                 gap += part[r, g] * grad_z[source[r], g]
             for k in range(indptr[r], indptr[r + 1]):
                 length += abs(load[k]) * grad_x[edge[k]]
@@ -175,15 +179,17 @@ def _sums(pool: _Pool, n: int) -> tuple[FloatArray, FloatArray, FloatArray, floa
             e = edge[k]
             total += abs(load[k]) * per[e]
             sum_x[e] += abs(load[k]) * over[r]
+        sum_y[r] = total * over[r]
+        if source[r] < 0:
+            continue
         for g in range(len(count)):
             whole += part[r, g]
             high = max(high, part[r, g])
         most[source[r]] += high
-        sum_y[r] = total * over[r]
         crossed += sum_y[r]
-    scale = SCALE * crossed / whole
+    scale = SCALE * crossed / whole if whole > 0 else 1.0
     for r in range(len(source)):
-        for g in range(len(count)):
+        for g in range(len(count) if source[r] >= 0 else 0):
             sum_y[r] += scale * part[r, g]
     sum_x *= per
     return sum_x, most, sum_y, scale

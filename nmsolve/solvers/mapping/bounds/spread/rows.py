@@ -79,7 +79,7 @@ class _Tree(NamedTuple):
 
 
 @kernel
-def _tree(n: int) -> _Tree:
+def new_tree(n: int) -> _Tree:
     """Return arrays for a network of n nodes."""
     return _Tree(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
@@ -88,7 +88,7 @@ def _tree(n: int) -> _Tree:
 
 
 @plain_callee
-def _grow(source: int, most: int, net: Network, t: _Tree) -> int:
+def grow(source: int, most: int, net: Network, t: _Tree) -> int:
     """Dijkstra's algorithm from ``source`` until ``most`` other nodes are reached; how many are."""
     t.rank[:], t.place[:], t.size[0] = -1, -1, 0
     t.key[source], t.up[0], t.over[0] = 0.0, -1, -1
@@ -130,7 +130,7 @@ def find_rows(
     source, targets, indptr, edge, load as of :class:`Rows`, and (sources,) the least sum of lengths over the least of distances
     """
     n, groups = len(net.indptr) - 1, len(least)
-    t = _tree(n)
+    t = new_tree(n)
     below = np.empty(n, np.int64)
     room = 2 * len(sources)
     who, many = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -140,7 +140,7 @@ def find_rows(
     rows, filled = 0, 0
     for s in range(len(sources)):
         u = sources[s]
-        reached = _grow(u, most, net, t)
+        reached = grow(u, most, net, t)
         best, best_few, k_best, k_few, total = np.inf, np.inf, 0, 0, 0.0
         for k in range(1, reached + 1):
             total -= t.key[t.order[k]]

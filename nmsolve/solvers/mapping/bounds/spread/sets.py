@@ -1,0 +1,145 @@
+"""Rows of sets: demands between all pairs of a few nodes, which on a grid cost no less than the best placement of these nodes alone.
+
+Every pair's demand is led along a tree of shortest paths of the earlier one, so a set's row is made of legs, one from every member.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.model.compiled import kernel
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST, Grid
+from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, grow, new_tree
+
+#: How many nodes around every member of a set may become the next one.
+AROUND = 40
+
+
+class Sets(NamedTuple):
+    """Sets of up to WIDEST nodes.
+
+    Attributes
+    ----------
+    node : (s, WIDEST) members, -1 beyond the last
+    demand : (s, WIDEST, WIDEST) whole numbers >= 0 above the diagonal: what is led from the earlier member to the later one
+    cost : (s,) whole numbers: no placement of these demands on the grid costs less; ``worth`` : (s,) the same in units of the objective
+    legs : (s, WIDEST) how many entries of the row every member's tree has; they follow one another
+    """
+
+    node: IntArray
+    demand: IntArray
+    cost: IntArray
+    worth: FloatArray
+    legs: IntArray
+
+    @classmethod
+    def none(cls) -> Sets:
+        """No sets."""
+        wide = np.zeros((0, WIDEST), np.int64)
+        return cls(wide, np.zeros((0, WIDEST, WIDEST), np.int64), np.zeros(0, np.int64), np.zeros(0), wide)
+
+    def chosen(self, kept: AnyArray) -> Sets:
+        """Return the sets that a mask or numbers keep."""
+        return Sets(*(part[kept] for part in self))
+
+    def joined(self, other: Sets) -> Sets:
+        """Return these sets, then the others."""
+        return Sets(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+
+
+@kernel
+def grown(centres: IntArray, net: Network) -> tuple[IntArray, FloatArray]:
+    """Grow a set from every centre: always the node that is nearest to all members together.
+
+    Returns
+    -------
+    members (c, WIDEST), -1 where nothing else is near; lengths (c, WIDEST, WIDEST) of the shortest paths from earlier to later ones
+    """
+    n = len(net.indptr) - 1
+    t = new_tree(n)
+    node = np.full((len(centres), WIDEST), -1, np.int64)
+    length = np.zeros((len(centres), WIDEST, WIDEST))
+    total, seen, met = np.zeros(n), np.zeros(n, np.int64), np.empty(n, np.int64)
+    away = np.zeros((WIDEST, n))
+    for c in range(len(centres)):
+        new, known = centres[c], 0
+        for size in range(WIDEST):
+            node[c, size] = new
+            for i in range(size):
+                length[c, i, size] = away[i, new]
+            seen[new] = -1
+            best, nearest = np.inf, -1
+            for i in range(1, grow(new, AROUND, net, t) + 1):
+                v = t.order[i]
+                if seen[v] == 0 and size == 0:
+                    met[known] = v
+                    known += 1
+                if seen[v] == size:
+                    seen[v] += 1
+                    away[size, v] = -t.key[v]
+                    total[v] += away[size, v]
+                    if total[v] < best:
+                        best, nearest = total[v], v
+            if nearest < 0:
+                break
+            new = nearest
+        for i in range(known):
+            total[met[i]], seen[met[i]] = 0.0, 0
+        seen[centres[c]] = 0
+    return node, length
+
+
+@kernel
+def led(node: IntArray, demand: IntArray, net: Network) -> tuple[IntArray, IntArray, Int32Array, AnyArray]:
+    """Lead demands (s, WIDEST, WIDEST) between members (s, WIDEST) along shortest paths: legs, indptr, edge, load of their rows."""
+    n = len(net.indptr) - 1
+    t = new_tree(n)
+    legs, indptr = np.zeros(node.shape, np.int64), np.zeros(len(node) + 1, np.int64)
+    room = len(node) * WIDEST * AROUND
+    edge, load = np.empty(room, np.int32), np.empty(room, np.float32)
+    below = np.zeros(AROUND + 1, np.int64)
+    filled = 0
+    for s in range(len(node)):
+        for i in range(WIDEST):
+            if demand[s, i, i + 1 :].sum() == 0:
+                continue
+            reached = grow(node[s, i], AROUND, net, t)
+            below[:] = 0
+            for j in range(i + 1, WIDEST):
+                if demand[s, i, j] > 0:
+                    below[t.rank[node[s, j]]] = demand[s, i, j]
+            before = filled
+            for k in range(reached, 0, -1):
+                if below[k] > 0:
+                    below[t.up[k]] += below[k]
+                    edge[filled] = t.over[k]
+                    load[filled] = below[k] if t.order[t.up[k]] < t.order[k] else -below[k]
+                    filled += 1
+            legs[s, i] = filled - before
+        indptr[s + 1] = filled
+    return legs, indptr, edge[:filled].copy(), load[:filled].copy()
+
+
+def rows_of(node: IntArray, demand: IntArray, cost: IntArray, grid: Grid, net: Network) -> tuple[Rows, Sets]:
+    """Return the rows of sets whose demands (s, WIDEST, WIDEST) cost at least so much (s,) on the grid, and the sets."""
+    worth = cost / grid.scale + grid.step * demand.sum(axis=(1, 2))
+    legs, indptr, edge, load = led(node, demand, net)
+    rows = Rows(np.full(len(node), -1), np.zeros(len(node), np.int64), indptr, edge, load)
+    return rows, Sets(node, demand, cost, worth, legs)
+
+
+def cliques(node: IntArray, length: FloatArray, grid: Grid) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Return of every grown set the first members that, as a clique, are most too near: members, demands, costs and ratios."""
+    size = np.arange(1, WIDEST + 1)
+    together = np.cumsum(length.sum(axis=1), axis=1)
+    pairs = size * (size - 1) // 2
+    worth = grid.clique[1:] / grid.scale + grid.step * pairs
+    ratio = np.where((node >= 0) & (grid.clique[1:] > 0), together / np.maximum(worth, 1e-300), np.inf)
+    best = ratio.argmin(axis=1)
+    inside = size[None, :] - 1 <= best[:, None]
+    members = np.where(inside, node, -1)
+    demand = np.triu(inside[:, :, None] & inside[:, None, :], 1).astype(np.int64)
+    return members, demand, grid.clique[best + 1], ratio[np.arange(len(node)), best]
