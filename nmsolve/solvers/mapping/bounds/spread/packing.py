@@ -237,12 +237,18 @@ def fitted(
                     over = max(over, used[edge[k]] / weight[edge[k]])
                 if over > 1.0:
                     y[r] *= over ** (-0.4) if turn < 8 else 1.0 / over
+    # the legs of a set may cross a pair more than once
+    crossed = np.zeros(len(weight))
     for r in range(rows):
         left = np.inf
         for k in range(indptr[r], indptr[r + 1]):
-            left = min(left, (weight[edge[k]] - used[edge[k]]) / abs(load[k]))
+            crossed[edge[k]] += abs(load[k])
+        for k in range(indptr[r], indptr[r + 1]):
+            left = min(left, (weight[edge[k]] - used[edge[k]]) / crossed[edge[k]])
+        for k in range(indptr[r], indptr[r + 1]):
+            crossed[edge[k]] = 0.0
+            if left > 0:
+                used[edge[k]] += left * abs(load[k])
         if left > 0 and left < np.inf:
             y[r] += left
-            for k in range(indptr[r], indptr[r + 1]):
-                used[edge[k]] += left * abs(load[k])
     return y
