@@ -16,6 +16,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
+from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
@@ -32,6 +33,10 @@ MIX, MIX_LAST, MIX_UNTIL = 0.1, 0.9, 0.6
 POLISH = 0.25
 #: Steps between two searches, and most entries of all rows.
 STEPS, ENTRIES = 20, 24_000_000
+#: Sets of a round whose demands are chosen.
+EXACT = int(__import__("os").environ.get("EXACT","8"))
+STRETCHES = int(__import__("os").environ.get("STR","20"))
+BLUR = float(__import__("os").environ.get("BLUR","0.5"))
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
 #: Kept back at the end: the longest round, after every later one times FADES, and SURE times what the last certificate took.
@@ -114,18 +119,24 @@ class _Search:
 
     def _round(self, part: float) -> None:
         form, packing = self.form, self.packing
+        began = self.guide.clock()
         if part < 1 - POLISH and self._quiet < SETTLED:
             mix = max(MIX + (MIX_LAST - MIX) * min(1.0, part / MIX_UNTIL), self._quiet / SETTLED)
             length = mix * packing.x / form.weight + (1 - mix) * self._inner
-            found = _search(form, packing, length, self.rng)
+            found, sets = _search(form, packing, length, self.rng), Sets.none()
+            if form.grid is not None:
+                rows, sets = _violated_sets(form, length, self.rng)
+                found = found.joined(rows)
             self._quiet = 0 if len(found.source) else self._quiet + 1
             if packing.rows.indptr[-1] + found.indptr[-1] <= ENTRIES:
-                packing.add(found, Sets.none())
-                if form.grid is not None:
-                    packing.add(*_violated_sets(form, length, self.rng))
+                packing.add(found, sets)
         else:
             self._after += self._quiet >= SETTLED
-        packing.advance(STEPS)
+        searched = self.guide.clock()
+        for _ in range(STRETCHES):
+            packing.advance(STEPS)
+            if self.guide.clock() - searched >= searched - began:
+                break
         packing.drop()
 
 
@@ -140,14 +151,20 @@ def _search(form: SpreadForm, packing: Packing, length: FloatArray, rng: np.rand
 
 
 def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generator) -> tuple[Rows, Sets]:
-    """Rows of cliques around some nodes that lie too near to each other."""
+    """Rows of sets whose members lie too near to each other: cliques around some nodes, and chosen demands around fewer."""
     assert form.grid is not None
     net = Network(form.indptr, form.node, form.edge, length)
-    node, between = grown(_some(form.n, NEAR // (WIDEST * AROUND), rng), net)
+    node, between = grown(_some(form.n, NEAR // (WIDEST * AROUND), rng), np.ones(form.n), net)
     members, demand, cost, ratio = cliques(node, between, form.grid)
     _, first = np.unique(np.sort(members, axis=1), axis=0, return_index=True)
     kept = first[ratio[first] < 1.0 - HOLDS]
-    return rows_of(members[kept], demand[kept], cost[kept], form.grid, net)
+    few, between = grown(_some(form.n, EXACT, rng), 1.0 + BLUR * rng.random(form.n), net)
+    chosen, dear, short = dear_demands(few, between, form.grid.links)
+    worth = 1.0 - HOLDS > short / form.grid.scale
+    return rows_of(
+        np.concatenate([members[kept], few[worth]]), np.concatenate([demand[kept], chosen[worth]]),
+        np.concatenate([cost[kept], dear[worth]]), form.grid, net,
+    )  # fmt: skip
 
 
 def _some(n: int, count: int, rng: np.random.Generator) -> IntArray:

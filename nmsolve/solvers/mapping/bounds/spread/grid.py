@@ -13,7 +13,7 @@ from nmsolve.solvers.mapping.bounds.split.form import least_clique
 from nmsolve.solvers.mapping.bounds.subgraphs.form import least_links
 
 #: Most members of a set.
-WIDEST = 12
+WIDEST = 16
 #: Links that are not whole are rounded down to this part of the longer one.
 PLACES = 2.0**-10
 

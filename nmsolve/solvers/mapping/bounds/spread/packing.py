@@ -26,6 +26,8 @@ IDLE = 3
 PULL = 2.0
 #: How much positions count beside pairs in the steps of rows.
 SCALE = 1.0
+#: What is left of the length of a pair after a step if no row crosses it: some will look for short ways.
+FADE = 0.995
 #: Part of the mean share up to which a row counts as idle.
 SMALL = 0.05
 
@@ -136,8 +138,10 @@ def take_steps(
                     grad_z[source[r], g] += y[r] * part[r, g]
         # x and z step down; what rows and prices see is the point beyond it
         for e in range(len(x)):
-            step = 1.0 / (sum_x[e] * pull) if sum_x[e] > 0 else 0.0
-            new = max(0.0, x[e] - step * (1.0 - grad_x[e] * per[e]))
+            if sum_x[e] > 0:
+                new = max(0.0, x[e] - (1.0 - grad_x[e] * per[e]) / (sum_x[e] * pull))
+            else:
+                new = FADE * x[e]
             grad_x[e], x[e] = (2.0 * new - x[e]) * per[e], new
             mean_x[e] += new
         held[:] = 0.0

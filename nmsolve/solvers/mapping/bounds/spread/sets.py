@@ -15,7 +15,7 @@ from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST, Grid
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, grow, new_tree
 
 #: How many nodes around every member of a set may become the next one.
-AROUND = 40
+AROUND = 50
 
 
 class Sets(NamedTuple):
@@ -51,7 +51,7 @@ class Sets(NamedTuple):
 
 
 @kernel
-def grown(centres: IntArray, net: Network) -> tuple[IntArray, FloatArray]:
+def grown(centres: IntArray, blur: FloatArray, net: Network) -> tuple[IntArray, FloatArray]:
     """Grow a set from every centre: always the node that is nearest to all members together.
 
     Returns
@@ -81,8 +81,8 @@ def grown(centres: IntArray, net: Network) -> tuple[IntArray, FloatArray]:
                     seen[v] += 1
                     away[size, v] = -t.key[v]
                     total[v] += away[size, v]
-                    if total[v] < best:
-                        best, nearest = total[v], v
+                    if total[v] * blur[v] < best:
+                        best, nearest = total[v] * blur[v], v
             if nearest < 0:
                 break
             new = nearest
