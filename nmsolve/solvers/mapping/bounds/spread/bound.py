@@ -35,6 +35,7 @@ POLISH = 0.25
 STEPS, ENTRIES = 20, 24_000_000
 #: Sets of a round whose demands are chosen.
 EXACT = int(__import__("os").environ.get("EXACT","8"))
+SMALL = float(__import__("os").environ.get("SMALL","0.05"))
 STRETCHES = int(__import__("os").environ.get("STR","20"))
 BLUR = float(__import__("os").environ.get("BLUR","0.5"))
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
@@ -137,7 +138,7 @@ class _Search:
             packing.advance(STEPS)
             if self.guide.clock() - searched >= searched - began:
                 break
-        packing.drop()
+        packing.drop(SMALL if part < 1 - POLISH else 0.0)
 
 
 def _search(form: SpreadForm, packing: Packing, length: FloatArray, rng: np.random.Generator) -> Rows:

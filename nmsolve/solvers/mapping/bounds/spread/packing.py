@@ -28,8 +28,6 @@ PULL = 2.0
 SCALE = 1.0
 #: What is left of the length of a pair after a step if no row crosses it: some will look for short ways.
 FADE = 0.995
-#: Part of the mean share up to which a row counts as idle.
-SMALL = 0.05
 
 
 @dataclass
@@ -64,11 +62,11 @@ class Packing:
         self.y = np.concatenate([self.y, np.zeros(more)])
         self.idle = np.concatenate([self.idle, np.zeros(more, np.int64)])
 
-    def drop(self) -> None:
-        """Drop what had no share for long."""
+    def drop(self, small: float) -> None:
+        """Drop what had no more than this part of the mean share for long."""
         if len(self.y) == 0:
             return
-        self.idle = np.where(self.y > SMALL * self.y.mean(), 0, self.idle + 1)
+        self.idle = np.where(self.y > small * self.y.mean(), 0, self.idle + 1)
         kept = self.idle < IDLE
         if not kept.all():
             self.sets = self.sets.chosen(kept[self.rows.source < 0])
