@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel
+from nmsolve.model.compiled import callee, kernel
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST, Grid
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, grow, new_tree
@@ -100,14 +100,21 @@ def led(node: IntArray, demand: IntArray, net: Network) -> tuple[IntArray, IntAr
     legs, indptr = np.zeros(node.shape, np.int64), np.zeros(len(node) + 1, np.int64)
     room = len(node) * WIDEST * AROUND
     edge, load = np.empty(room, np.int32), np.empty(room, np.float32)
-    below = np.zeros(AROUND + 1, np.int64)
+    below = np.zeros(n, np.int64)
     filled = 0
     for s in range(len(node)):
         for i in range(WIDEST):
             if demand[s, i, i + 1 :].sum() == 0:
                 continue
-            reached = grow(node[s, i], AROUND, net, t)
-            below[:] = 0
+            reached = grow(node[s, i], min(AROUND, n - 1), net, t)
+            for j in range(i + 1, WIDEST):
+                if demand[s, i, j] > 0 and t.rank[node[s, j]] < 0:
+                    reached = grow(node[s, i], n - 1, net, t)
+                    break
+            if filled + reached > room:
+                room = 2 * room + reached
+                edge, load = _longer(edge, room), _longer(load, room)
+            below[: reached + 1] = 0
             for j in range(i + 1, WIDEST):
                 if demand[s, i, j] > 0:
                     below[t.rank[node[s, j]]] = demand[s, i, j]
@@ -121,6 +128,14 @@ def led(node: IntArray, demand: IntArray, net: Network) -> tuple[IntArray, IntAr
             legs[s, i] = filled - before
         indptr[s + 1] = filled
     return legs, indptr, edge[:filled].copy(), load[:filled].copy()
+
+
+@callee
+def _longer(array: AnyArray, length: int) -> AnyArray:
+    """Return a longer array that begins the same."""
+    out = np.empty(length, array.dtype)
+    out[: len(array)] = array
+    return out
 
 
 def rows_of(node: IntArray, demand: IntArray, cost: IntArray, grid: Grid, net: Network) -> tuple[Rows, Sets]:
