@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 from test_bounds_subgraphs import tiny
 
 from nmsolve.hw.cost import core_distance
@@ -19,10 +21,15 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
+from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_form
+from nmsolve.solvers.mapping.bounds.spread.grid import grid_of
 from nmsolve.solvers.mapping.bounds.spread.packing import fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, find_rows
+from nmsolve.solvers.mapping.bounds.spread.sets import grown, rows_of
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
+from nmsolve.solvers.mapping.recheck.free_grid import Effort, least_cost
+from nmsolve.solvers.mapping.recheck.split import least_sum
 
 
 def several(seed: int) -> MappingProblem:
@@ -161,8 +168,8 @@ def test_forged_certificates_are_refused() -> None:
     assert "more than its traffic" in forged(problem, bound, unit=4 * c["unit"])
     assert "power of two" in forged(problem, bound, unit=0.75 * c["unit"])
     assert "power of two" in forged(problem, bound, unit=0.0)
-    assert "less than nothing" in forged(problem, bound, flows=-flows)
-    assert "less than nothing" in forged(problem, bound, sources=np.roll(sources, 1))
+    assert "less than is demanded" in forged(problem, bound, flows=-flows)
+    assert "less than is demanded" in forged(problem, bound, sources=np.roll(sources, 1))
     assert "twice" in forged(problem, bound, sources=np.where(sources == sources[1], sources[0], sources))
     assert "whole numbers" in forged(problem, bound, flows=flows + 0.5)
     assert "'pairs'" in forged(problem, bound, pairs=np.array(c["pairs"]) - 1)
@@ -170,6 +177,95 @@ def test_forged_certificates_are_refused() -> None:
     assert "missing" in forged(
         problem, replace(bound, certificate={k: v for k, v in c.items() if k != "counts"})
     )
+
+
+def test_forged_sets_are_refused() -> None:
+    """Costs that a placement undercuts, demands that no flow meets, members twice, scales, and machines without a grid."""
+    graph = generate("mesh-comm", nodes=40, side=7, seed=3)
+    problem = MappingProblem(graph, load_machine("mesh:7x7"), node_limit=1)
+    bound = found(problem, 80)[-1]
+    c = bound.certificate
+    times, nodes = np.array(c["set_times"]), np.array(c["set_nodes"])
+    sizes, costs, demands = np.array(c["set_sizes"]), np.array(c["set_costs"]), np.array(c["set_demands"])
+    assert len(np.unique(sizes)) > 1 and (demands > 1).any() and "proves" in forged(problem, bound)
+    for which in range(len(costs)):
+        dearer = np.where(np.arange(len(costs)) == which, costs + 1, costs)
+        assert "'set_costs'" in forged(problem, bound, set_costs=dearer), which
+    assert "less than is demanded" in forged(problem, bound, set_times=2 * times)
+    assert "less than is demanded" in forged(problem, bound, set_demands=2 * demands, set_costs=2 * costs)
+    assert "less than is demanded" in forged(problem, bound, set_nodes=(nodes + 1) % 40)
+    assert "twice" in forged(problem, bound, set_nodes=np.where(nodes == nodes[1], nodes[0], nodes))
+    assert "'set_costs'" in forged(problem, bound, set_scale=0.5 * c["set_scale"])
+    assert "power of two" in forged(problem, bound, set_scale=3.0)
+    assert "'set_sizes'" in forged(problem, bound, set_sizes=sizes[:-1])
+    assert "too large" in forged(problem, bound, set_demands=demands + 2**40)
+    around = replace(problem, machine=replace(load_machine("mesh:7x7"), torus=True))
+    assert "those of a grid" in forged(around, bound)
+
+
+def test_sets_are_led_along_paths_and_cost_what_they_are_said_to() -> None:
+    """Flows bring each demand, lengths are those of shortest paths, and the checker's search finds no cheaper placement."""
+    form = spread_form(
+        MappingProblem(
+            generate("mesh-comm", nodes=60, side=8, seed=3), load_machine("mesh:8x8"), node_limit=1
+        )
+    )
+    assert form.grid is not None
+    length = np.random.default_rng(1).random(len(form.weight))
+    net = Network(form.indptr, form.node, form.edge, length)
+    node, between = grown(np.arange(12), np.ones(form.n), net)
+    ways = csr_array((length[form.edge], form.node, form.indptr), shape=(form.n, form.n))
+    shortest = dijkstra(ways)
+    for c in range(12):
+        members = node[c][node[c] >= 0]
+        assert len(set(members.tolist())) == len(members) > 8
+        assert np.allclose(
+            np.triu(between[c][: len(members), : len(members)], 1),
+            np.triu(shortest[np.ix_(members, members)], 1),
+        )
+    demand, cost, ratio = dear_demands(node, between / between.max(), form.grid.links)
+    assert (cost > 0).all() and (ratio < 1).all()
+    for c in range(12):
+        used = np.flatnonzero((demand[c] + demand[c].T).any(axis=0))
+        w = np.ascontiguousarray((demand[c] + demand[c].T)[np.ix_(used, used)])
+        assert least_cost(w, form.grid.links, 2**40, Effort()) == cost[c]
+        assert np.isclose((demand[c] * between[c]).sum() / between.max(), ratio[c] * cost[c])
+    rows, sets = rows_of(node, demand, cost, form.grid, net)
+    low, high = np.zeros(len(form.weight), int), np.zeros(len(form.weight), int)
+    at = np.repeat(np.arange(form.n), np.diff(form.indptr))
+    low[form.edge], high[form.edge] = np.minimum(at, form.node), np.maximum(at, form.node)
+    for c in range(12):
+        begin = rows.indptr[c]
+        for i, entries in enumerate(sets.legs[c]):
+            brought = np.zeros(form.n)
+            part = slice(begin, begin + entries)
+            np.add.at(brought, high[rows.edge[part]], rows.load[part])
+            np.add.at(brought, low[rows.edge[part]], -rows.load[part])
+            due = np.zeros(form.n)
+            np.add.at(
+                due,
+                node[c][i + 1 :][demand[c, i, i + 1 :] > 0],
+                demand[c, i, i + 1 :][demand[c, i, i + 1 :] > 0],
+            )
+            due[node[c, i]] = -due.sum()
+            assert (brought == due).all()
+            begin += entries
+        assert begin == rows.indptr[c + 1]
+
+
+@pytest.mark.parametrize("size", range(3, 10))
+def test_no_clique_costs_less(size: int) -> None:
+    """The checker's search over placements agrees with what is said of cliques, links as long as each other or not."""
+    for wide, high in ((1.0, 1.0), (2.0, 3.0)):
+        machine = Machine("m", (1, 1), (9, 9))
+        grid = grid_of(MappingProblem(generate("mesh-comm", nodes=16, side=4, seed=0), machine, node_limit=1))
+        assert grid is not None and grid.scale == 1.0
+        links = np.array([wide, high, 9, 9], np.int64)
+        w = np.ones((size, size), np.int64) - np.eye(size, dtype=np.int64)
+        least = least_cost(w, links, 2**40, Effort())
+        assert least_sum(size, wide, high, 9, 9) <= least
+        if wide == high:
+            assert grid.clique[size] == least_sum(size, wide, high, 9, 9) == least
 
 
 def test_prices_of_any_size_prove_no_more() -> None:

@@ -163,19 +163,24 @@ def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
 
 @lru_cache(maxsize=64)
 def least_sum(count: int, gap_x: float, gap_y: float, columns: int, lines: int) -> float:
-    """No ``count`` different cores of a mesh have a smaller sum of distances: all ways to spread them over its lines."""
-    # (lines used, most members on one of them) -> least sum of differences
-    line: dict[tuple[int, int], float] = {}
+    """No ``count`` different cores of a mesh have a smaller sum of distances: all ways to part them among its lines."""
+    # numbers on lines, falling -> least sum of differences over all orders of the lines
+    line: dict[tuple[int, ...], int] = {}
     for part in _compositions(count):
-        at = np.repeat(np.arange(len(part)), part)
-        key = (len(part), max(part))
-        line[key] = min(line.get(key, np.inf), float(np.abs(at[:, None] - at[None, :]).sum()) / 2)
-    # Columns that hold at most as many members as there are rows in use, and the other way round.
+        key = tuple(sorted(part, reverse=True))
+        passed, paid = 0, 0
+        for members in part:
+            passed += members
+            paid += passed * (count - passed)
+        line[key] = min(line.get(key, paid), paid)
+    # Members on columns and lines exist if the first few lines hold no more than columns that are as tall allow (Gale, Ryser).
     sums = (
         gap_x * x + gap_y * y
-        for (cols, tall), x in line.items()
-        for (rows, wide), y in line.items()
-        if cols <= columns and rows <= lines and tall <= rows and wide <= cols
+        for across, x in line.items()
+        for along, y in line.items()
+        if len(across) <= columns
+        and len(along) <= lines
+        and all(sum(along[:k]) <= sum(min(c, k) for c in across) for k in range(1, len(along) + 1))
     )
     return min(sums, default=0.0)
 

@@ -38,12 +38,12 @@ BLOCK = 20_000_000
 
 
 def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Sum over sources of the least scalar product of what its flow brings with distances of slots, cores priced; and what sets cost.
+    """Sum over sources of the least scalar products of what is left of their flows with slots, cores priced; and of sets.
 
     Raises
     ------
-    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic, a field is missing or
-        wrong, or there are too many cores with given distances
+    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic, a
+        field is missing or wrong, or there are too many cores with given distances
     """
     expect(problem, "pairs")
     traffic = triu(both_ways(problem), 1).tocsr()

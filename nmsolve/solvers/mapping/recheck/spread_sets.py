@@ -1,4 +1,4 @@
-"""Re-check of the sets in a certificate of ``spread``: what they demand, and that no placement of a set costs less than is said."""
+"""Re-check of sets in a certificate of ``spread``: what they demand, and that no placement of one costs less than is said."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def recheck_sets(
         if key not in known:
             known[key] = _least(size, demand, grid, effort)
         if known[key] < costs[number]:
-            raise CertificateError(f"'set_costs' of set {number} is {costs[number]}, but it may cost {known[key]}")
+            raise CertificateError(
+                f"'set_costs' of set {number} is {costs[number]}, but it may cost {known[key]}"
+            )
         total += int(times[number]) * (int(costs[number]) / scale + step * int(demand.sum()))
         first, second = np.triu_indices(size, 1)
         asked = demand > 0
@@ -75,7 +77,7 @@ def _applicable(problem: MappingProblem) -> None:
 
 
 def _grid(problem: MappingProblem, certificate: Mapping[str, Any]) -> tuple[IntArray, Fraction, Fraction]:
-    """Return links in x and y in whole numbers, rows and columns; what a pair pays besides; whole numbers per unit of distance."""
+    """Return whole links in x and y, rows and columns; what a pair pays besides; whole numbers per unit of distance."""
     scale = float(numbers({"set_scale": [certificate.get("set_scale", np.nan)]}, "set_scale", 1)[0])
     if not 2.0**-400 < scale < 2.0**400 or frexp(scale)[0] != 0.5:
         raise CertificateError("'set_scale' must be a power of two")
@@ -92,7 +94,9 @@ def _least(size: int, demand: IntArray, grid: IntArray, effort: Effort) -> int:
     if demand.max() >= 2**20:
         raise CertificateError("'set_demands' is too large: sums would not be exact")
     if size <= MAX_CLIQUE and (demand == demand[0]).all():
-        return int(demand[0]) * floor(least_sum(size, float(grid[0]), float(grid[1]), int(grid[3]), int(grid[2])))
+        return int(demand[0]) * floor(
+            least_sum(size, float(grid[0]), float(grid[1]), int(grid[3]), int(grid[2]))
+        )
     w = np.zeros((size, size), np.int64)
     w[np.triu_indices(size, 1)] = demand
     w += w.T
@@ -102,5 +106,7 @@ def _least(size: int, demand: IntArray, grid: IntArray, effort: Effort) -> int:
         try:
             total += least_cost(inside, grid, 2**50, effort)
         except TimeoutError as error:
-            raise CertificateError(f"the searches of all sets together may price {MOST_CELLS:,} cells") from error
+            raise CertificateError(
+                f"the searches of all sets together may price {MOST_CELLS:,} cells"
+            ) from error
     return total

@@ -8,7 +8,6 @@ least the least scalar product with the distances of slots. Proofs: docs/bounds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,10 @@ from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
-from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
+from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Network, Rows, find_rows
 from nmsolve.solvers.mapping.bounds.spread.sets import AROUND, Sets, cliques, grown, rows_of
-from nmsolve.solvers.mapping.bounds.spread.start import started
-from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
-from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 
 #: Nodes that all searches of one round from near targets, and to far ones, may reach; and most targets of a row.
 NEAR, FAR, MOST = 400_000, 200_000, 4000
@@ -43,8 +39,6 @@ EXACT, BLUR = 8, 0.5
 STRETCHES = 20
 #: Rows with less than this part of the mean share are dropped while others are looked for.
 SMALL = 0.05
-#: Part of the time in which sets of nodes share the traffic before any of it is led along paths.
-FIRST = 0.4
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
 #: Kept back at the end: the longest round, after every later one times FADES, and SURE times what the last certificate took.
@@ -58,14 +52,7 @@ def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[
     form = spread_form(problem)
     if len(form.weight) == 0:
         return
-    proved, sets, began = 0.0, {}, guide.clock()
-    if form.grid is not None and refuses_form(problem) is None:
-        for bound in subgraph_bounds(problem, _first_part(guide)):
-            proved, sets = bound.value, bound.certificate
-            yield bound
-    search = _Search(form, guide.after(began))
-    if sets:
-        search.begin_with(sets)
+    search, proved = _Search(form, guide), 0.0
     while not search.over:
         packing = search.advanced()
         began = guide.clock()
@@ -77,14 +64,6 @@ def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[
             yield bound
         if proved >= guide.upper():
             return
-
-
-def _first_part(guide: Guide) -> Guide:
-    """Return the guide of what is to end when FIRST of the time is over."""
-    began, seconds = guide.clock(), FIRST * guide.seconds
-    return guide._replace(
-        should_stop=lambda: guide.should_stop() or guide.clock() - began >= seconds, seconds=seconds, left=None
-    )
 
 
 class _Search:
@@ -105,14 +84,6 @@ class _Search:
         self.packing = Packing.start(form, self._inner)
         self._due, self._quiet, self._after = list(CERTIFY), 0, 0
         self._longest = 0.0
-
-    def begin_with(self, certificate: dict[str, Any]) -> None:
-        """Begin with the sets of a certificate of ``subgraphs``, each with the share that it has there."""
-        assert self.form.grid is not None
-        net = Network(self.form.indptr, self.form.node, self.form.edge, self._inner)
-        rows, sets, paid = started(certificate, self.form.grid, net)
-        self.packing.add(rows, sets)
-        self.packing.y[:] = paid
 
     def advanced(self) -> Packing:
         """Return the state when the next certificate is due: at parts of the time, when it is up, when nothing is violated."""
@@ -191,7 +162,7 @@ def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generato
     kept = first[ratio[first] < 1.0 - HOLDS]
     few, between = grown(_some(form.n, EXACT, rng), 1.0 + BLUR * rng.random(form.n), net)
     chosen, dear, short = dear_demands(few, between, form.grid.links)
-    worth = 1.0 - HOLDS > short / form.grid.scale
+    worth = short / form.grid.scale < 1.0 - HOLDS
     return rows_of(
         np.concatenate([members[kept], few[worth]]), np.concatenate([demand[kept], chosen[worth]]),
         np.concatenate([cost[kept], dear[worth]]), form.grid, net,

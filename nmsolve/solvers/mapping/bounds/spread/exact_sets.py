@@ -11,7 +11,6 @@ import numpy as np
 
 from nmsolve.model.compiled import callee, kernel
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
 from nmsolve.solvers.mapping.bounds.subgraphs.oracle import free_placement, solve
 
 #: Members of a set, placements that are looked for, states of one search, the largest demand.
@@ -21,12 +20,14 @@ STEPS = 60
 
 
 @kernel
-def dear_demands(node: IntArray, length: FloatArray, links: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+def dear_demands(
+    node: IntArray, length: FloatArray, links: IntArray
+) -> tuple[IntArray, IntArray, FloatArray]:
     """Demands between the first MEMBERS members of sets (s, WIDEST) that lengths (s, WIDEST, WIDEST) violate most.
 
     Returns
     -------
-    demands (s, WIDEST, WIDEST), what they cost at least (s,), and (s,) the lengths they take over that cost, inf if no search ended
+    demands (s, WIDEST, WIDEST), what they cost at least (s,), and (s,) the lengths they take over that, inf if no search ended
     """
     demand, cost = np.zeros(length.shape, np.int64), np.zeros(len(node), np.int64)
     ratio = np.full(len(node), np.inf)

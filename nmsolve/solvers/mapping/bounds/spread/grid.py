@@ -37,7 +37,12 @@ class Grid(NamedTuple):
 def grid_of(problem: MappingProblem) -> Grid | None:
     """Return the grid below a machine's distances, or None: on a torus, with given distances, several nodes on a core."""
     machine = problem.machine
-    if machine.torus or machine.distance_matrix is not None or problem.aim.distance == "apart" or room_per_core(problem) > 1:
+    if (
+        machine.torus
+        or machine.distance_matrix is not None
+        or problem.aim.distance == "apart"
+        or room_per_core(problem) > 1
+    ):
         return None
     across, along, step = least_links(problem)
     if min(across, along) <= 0:

@@ -1,6 +1,6 @@
-"""Rows of sets: demands between all pairs of a few nodes, which on a grid cost no less than the best placement of these nodes alone.
+"""Rows of sets: demands between pairs of a few nodes, which on a grid cost no less than the best placement of these nodes.
 
-Every pair's demand is led along a tree of shortest paths of the earlier one, so a set's row is made of legs, one from every member.
+Every pair's demand is led along a tree of shortest paths from the earlier node; a set's row is made of such legs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Sets(NamedTuple):
     ----------
     node : (s, WIDEST) members, -1 beyond the last
     demand : (s, WIDEST, WIDEST) whole numbers >= 0 above the diagonal: what is led from the earlier member to the later one
-    cost : (s,) whole numbers: no placement of these demands on the grid costs less; ``worth`` : (s,) the same in units of the objective
+    cost : (s,) whole numbers: no placement of these demands on the grid costs less
+    worth : (s,) the same in units of the objective, steps added
     legs : (s, WIDEST) how many entries of the row every member's tree has; they follow one another
     """
 
@@ -56,7 +57,7 @@ def grown(centres: IntArray, blur: FloatArray, net: Network) -> tuple[IntArray, 
 
     Returns
     -------
-    members (c, WIDEST), -1 where nothing else is near; lengths (c, WIDEST, WIDEST) of the shortest paths from earlier to later ones
+    members (c, WIDEST), -1 where nothing else is near; lengths (c, WIDEST, WIDEST) of shortest paths to later ones
     """
     n = len(net.indptr) - 1
     t = new_tree(n)
@@ -94,7 +95,7 @@ def grown(centres: IntArray, blur: FloatArray, net: Network) -> tuple[IntArray, 
 
 @kernel
 def led(node: IntArray, demand: IntArray, net: Network) -> tuple[IntArray, IntArray, Int32Array, AnyArray]:
-    """Lead demands (s, WIDEST, WIDEST) between members (s, WIDEST) along shortest paths: legs, indptr, edge, load of their rows."""
+    """Lead demands (s, WIDEST, WIDEST) between members (s, WIDEST) along shortest paths: legs, indptr, edge, load of rows."""
     n = len(net.indptr) - 1
     t = new_tree(n)
     legs, indptr = np.zeros(node.shape, np.int64), np.zeros(len(node) + 1, np.int64)
@@ -146,7 +147,9 @@ def rows_of(node: IntArray, demand: IntArray, cost: IntArray, grid: Grid, net: N
     return rows, Sets(node, demand, cost, worth, legs)
 
 
-def cliques(node: IntArray, length: FloatArray, grid: Grid) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+def cliques(
+    node: IntArray, length: FloatArray, grid: Grid
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Return of every grown set the first members that, as a clique, are most too near: members, demands, costs and ratios."""
     size = np.arange(1, WIDEST + 1)
     together = np.cumsum(length.sum(axis=1), axis=1)
