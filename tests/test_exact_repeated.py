@@ -18,8 +18,8 @@ from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
 from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.recheck import closing, repeated
 from nmsolve.solvers.mapping.recheck.exhaustion import BANNED, reduced
-from nmsolve.solvers.mapping.recheck.parts import granularity
 from nmsolve.solvers.mapping.recheck.partial import PARTS, Multipliers, Relaxed
+from nmsolve.solvers.mapping.recheck.parts import granularity
 from nmsolve.solvers.mapping.recheck.symmetry import Board
 
 WHOLE = ("mesh", "spare-cores", "torus", "faults", "dead-link", "matrix", "constraints")
@@ -131,7 +131,7 @@ def _dense(nodes: int, seed: int = 3) -> MappingProblem:
 
 
 def test_forged_claims_are_refused_and_honest_ones_need_nobodys_word() -> None:
-    """The claim of a run is recomputed whatever else its certificate says; one step more is refused, also for another problem's."""
+    """The claim of a run is recomputed, whatever its certificate says; one step more is refused."""
     problem = _dense(7)
     context = Recorder(problem)
     BranchBound().run(problem, context)
@@ -141,7 +141,13 @@ def test_forged_claims_are_refused_and_honest_ones_need_nobodys_word() -> None:
     above = replace(true, value=true.value + 1)
     assert not check_bound(problem, above).ok
     assert not check_bound(problem, replace(above, certificate=LONG), about=problem.hash).ok
-    for forged in ({"status": "optimal"}, {"nodes": "many"}, {"nodes": -1}, {"nodes": [3, 4]}, {"nodes": 1e300}):
+    for forged in (
+        {"status": "optimal"},
+        {"nodes": "many"},
+        {"nodes": -1},
+        {"nodes": [3, 4]},
+        {"nodes": 1e300},
+    ):
         assert not check_bound(problem, replace(above, certificate=forged)).ok
     assert not check_bound(_dense(7, seed=4), replace(true, value=1e6)).ok
 
@@ -171,7 +177,7 @@ def test_a_search_within_limits_is_no_claim_about_all(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_any_number_of_threads_proves_the_same(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Best first with the split bound forced, on 11 dense nodes from a poor start; no bound said on the way is above the optimum."""
+    """Best first with the split bound forced, from a poor start; no bound on the way is above the optimum."""
     problem = MappingProblem(
         random_graph(np.random.default_rng(8), 11), Machine("m", (1, 1), (3, 4)), node_limit=1
     )

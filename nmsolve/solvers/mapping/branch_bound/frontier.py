@@ -105,7 +105,10 @@ class Frontier:
     """
 
     def __init__(self, tree: Tree, places: IntArray, hands: int = 1) -> None:
-        self.hands = [Hand(twin(tree) if k else tree, new_relaxation(tree.weight, tree.dense, places)) for k in range(hands)]
+        self.hands = [
+            Hand(twin(tree) if k else tree, new_relaxation(tree.weight, tree.dense, places))
+            for k in range(hands)
+        ]
         self.limit, self.best, self.found = int(tree.state[LIMIT]), tree.best.copy(), 0
         self.heap: list[Open] = []
         self._lock, self._count = Lock(), 0

@@ -13,7 +13,7 @@ import numpy as np
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import new_relaxation
-from nmsolve.solvers.mapping.recheck.exhaustion import BANNED, Search, exhaust
+from nmsolve.solvers.mapping.recheck.exhaustion import Search, exhaust
 from nmsolve.solvers.mapping.recheck.partial import PARTS, Multipliers, Relaxed
 from nmsolve.solvers.mapping.recheck.symmetry import Board
 

@@ -55,8 +55,10 @@ class Relaxed:
         self._perimeter = least_triangle(self.far) if len(far) >= 3 else 0.0
         self._usable = np.array([metric, metric, metric, True])
 
-    def children(self, place: IntArray, left: BoolArray, given: Multipliers) -> tuple[IntArray, IntArray, IntArray]:
-        """Return what mappings cost at least (doubled, in 1/1024) that put an open node on a free core; (r, m) with the nodes and cores.
+    def children(
+        self, place: IntArray, left: BoolArray, given: Multipliers
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Return (r, m) what mappings cost at least (doubled, in 1/1024) that put an open node on a free core; nodes; cores.
 
         Entries of :data:`BANNED` or more, where a node may not use a core or no assignment is left, mean that there are none.
 
@@ -89,7 +91,11 @@ class Relaxed:
         # Every weight and multiplier enters a sum at most three times, times at most the largest distance, after at most as
         # many roundings as there are terms.
         size = float(self.pairs.sum()) + 4 * mass + 4 * float(np.abs(s).sum() + np.abs(k).sum())
-        off = SAFE * gamma(6 * len(self.far) + 4 * len(self._three) + 60) * (4 * size * float(self.far.max()) + abs(value))
+        off = (
+            SAFE
+            * gamma(6 * len(self.far) + 4 * len(self._three) + 60)
+            * (4 * size * float(self.far.max()) + abs(value))
+        )
         return self._assigned(cost - off, value - off, left[np.ix_(nodes, cores)]), nodes, cores
 
     def _weights(self, row: FloatArray) -> tuple[FloatArray, float, float]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.model import clock
 from nmsolve.solvers.mapping.recheck.closing import Cheaper, Closing, GaveUp
 from nmsolve.solvers.mapping.recheck.exhaustion import MOST_COST, Search, exhaust, new_search
 from nmsolve.solvers.mapping.recheck.parts import (
@@ -46,7 +46,9 @@ def search_again(
     """
     n, k = problem.n, len(usable_cores(problem))
     plain = not (uses_links(problem) or uses_nets(problem) or problem.graph.on_disk) and problem.one_per_core
-    if not (plain and n <= MOST_NODES and n <= k <= MOST_PLACES and room_of(problem) == 1 and whole_data(problem)):
+    if not (
+        plain and n <= MOST_NODES and n <= k <= MOST_PLACES and room_of(problem) == 1 and whole_data(problem)
+    ):
         return None
     end = clock.now() + seconds
     traffic, far = one_way_traffic(problem).toarray(), all_distances(problem)
