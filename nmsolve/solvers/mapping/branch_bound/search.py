@@ -13,7 +13,7 @@ exclude for a node stay excluded below. :func:`widen` bounds one partial mapping
 from __future__ import annotations
 
 from math import ceil, exp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,8 @@ def new_tree(
 
 def twin(t: Tree) -> Tree:
     """Return the same search with a state of its own, for another thread; it has counted no partial mapping yet."""
-    other = Tree(*(part.copy() if isinstance(part, np.ndarray) else part for part in t))
+    own: dict[str, Any] = {k: v.copy() for k, v in t._asdict().items() if isinstance(v, np.ndarray)}
+    other = t._replace(**own)
     other.state[NODES] = 0
     return other
 

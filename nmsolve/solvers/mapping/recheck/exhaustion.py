@@ -32,7 +32,7 @@ class Search(NamedTuple):
     left : (n + 1, n, k) bool cores that a node may use, per depth
     linear : (n + 1, n, k) int64 doubled traffic to placed nodes; spent : (n + 1,) doubled cost among them
     place : (n,) int64 core or -1; taken : (k,) bool
-    node, core : (n + 1, k) int64 children per depth; count, turn : (n + 1,) how many there are, and were entered
+    node, core : (n + 1, k) int64 children per depth; children, turn : (n + 1,) how many there are, and were entered
     cost : (k, k) int64, line : (7, k) int64 work space
     """
 
@@ -49,7 +49,7 @@ class Search(NamedTuple):
     taken: BoolArray
     node: IntArray
     core: IntArray
-    count: IntArray
+    children: IntArray
     turn: IntArray
     cost: IntArray
     line: IntArray
@@ -76,7 +76,7 @@ def new_search(traffic: IntArray, far: IntArray, allowed: BoolArray) -> Search:
         taken=np.zeros(k, bool),
         node=np.zeros((n + 1, k), whole),
         core=np.zeros((n + 1, k), whole),
-        count=np.zeros(n + 1, whole),
+        children=np.zeros(n + 1, whole),
         turn=np.zeros(n + 1, whole),
         cost=np.zeros((k, k), whole),
         line=np.zeros((7, k), whole),
@@ -103,14 +103,14 @@ def exhaust(s: Search, first: IntArray, onto: IntArray, most: int, budget: int) 
             if d == n:
                 if s.spent[n] <= most:
                     return -1
-                s.count[d] = 0
+                s.children[d] = 0
             else:
                 done += 1
                 if done > budget:
                     return -2
                 list_children(s, d, most)
             s.turn[d] = 0
-        if s.turn[d] < s.count[d]:
+        if s.turn[d] < s.children[d]:
             put(s, d, s.node[d, s.turn[d]], s.core[d, s.turn[d]])
             s.turn[d] += 1
             d += 1
@@ -144,7 +144,7 @@ def put(s: Search, d: int, u: int, p: int) -> None:
 def list_children(s: Search, d: int, most: int) -> None:
     """Bound the partial mapping of depth ``d``; list what it is split into, unless it costs more than ``most`` anyway."""
     n, k = s.place.shape[0], s.taken.shape[0]
-    s.count[d] = 0
+    s.children[d] = 0
     nodes, cores = s.line[2], s.line[3]
     rows = cols = 0
     for u in range(n):
@@ -175,8 +175,8 @@ def list_children(s: Search, d: int, most: int) -> None:
     for j in range(cols):
         row, col = (best, j) if best < rows else (j, best - rows)
         if low + s.cost[row, col] <= most:
-            s.node[d, s.count[d]], s.core[d, s.count[d]] = nodes[row], cores[col]
-            s.count[d] += 1
+            s.node[d, s.children[d]], s.core[d, s.children[d]] = nodes[row], cores[col]
+            s.children[d] += 1
 
 
 @plain_callee
