@@ -134,7 +134,9 @@ class MappingBounds:
         if on_disk and 0 < bound.value < math.inf:
             text = "not re-checked: the graph is on disk (more --memory loads it)"
             return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
-        return check_bound(problem, bound, solution, stage.problem, free_routes=self._free_routes)
+        return check_bound(
+            problem, bound, solution, stage.problem, free_routes=self._free_routes, seconds=math.inf
+        )
 
     def step(self, objective: str) -> float:
         """Of sums of whole numbers."""

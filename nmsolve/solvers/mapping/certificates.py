@@ -29,6 +29,7 @@ from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.geometry import disagreement
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import EPS, EXACT, CertificateError, granularity, risen
+from nmsolve.solvers.mapping.recheck.repeated import search_again
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import (
     recheck_partition_placement,
@@ -60,6 +61,8 @@ RECHECKS = {
 }
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
+#: Of these the one whose search is repeated by other code, as far as that ends in time.
+SEARCH = "branch-bound"
 #: The same for mappings with chosen routes.
 FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Methods of ours, whose claims no other package may re-check.
@@ -90,12 +93,13 @@ def check_bound(
     about : hash of the problem that the bound was stored with; None for a bound that was just found
     free_routes : True if routes were chosen, too: a word about the machine's own routes then says nothing, nor does their
         cost, while what is recomputed holds for any routes
-    seconds : how long the re-check of another package may take
+    seconds : how long the re-check of another package, or a second search, may take
 
     Notes
     -----
-    Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass as *trusted*
-    if they were given about this very problem and no known mapping contradicts them. The re-check of an installed package counts
+    Bounds of solvers that leave only a status (CP-SAT, MIP) cannot be recomputed: they pass as *trusted* if they were given
+    about this very problem and no known mapping contradicts them. Branch and bound is repeated by a second search; what that
+    does not reach in ``seconds`` passes the same way. The re-check of an installed package counts
     as that package's word, and not for chosen routes. Nobody else's word counts. A word may use ceilings and the migration
     budget, and says so; what is recomputed here never does, so it holds with and without them.
     """
@@ -118,6 +122,8 @@ def check_bound(
             return above
     if bound.value <= 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
+    if bound.method == SEARCH and bound.scope == "full" and np.isfinite(bound.value):
+        return _by_search(problem, bound, about, seconds)
     if bound.method not in RECHECKS and bound.scope == "full":
         return _on_trust(problem, bound, about)
     if bound.method not in RECHECKS:
@@ -183,6 +189,19 @@ def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, se
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     found = foreign_recheck("", bound, (merged,), seconds, lambda value: risen(value, step))
     return found or BoundCheck(False, np.nan, nobody(bound.method))
+
+
+def _by_search(problem: MappingProblem, bound: Bound, about: str | None, seconds: float) -> BoundCheck:
+    """Return the outcome of a second search, for all mappings whatever the ceilings; on trust where it does not tell."""
+    try:
+        found = search_again(contracted(problem), bound.value, bound.certificate, seconds)
+    except CertificateError as broken:
+        return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
+    if found:
+        return BoundCheck(True, bound.value, "recomputed by a second search: no mapping costs less")
+    if found is None or problem.ceilings or problem.limits_moves:
+        return _on_trust(problem, bound, about)
+    return BoundCheck(False, np.nan, f"a second search found a mapping below the claim {bound.value:.17g}")
 
 
 def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> BoundCheck:

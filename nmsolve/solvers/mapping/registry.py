@@ -47,7 +47,7 @@ REGISTRY: dict[str, Entry] = {
     "link-load": Entry(_S + "bounds.engines:LinkLoad", "bound on the hottest link from bounds on sums"),
     "exchange": Entry(_S + "bounds.engines:Exchange", "bound on the reward of method M1 from bounds on sums"),
     "cover": Entry(_S + "bounds.engines:CoreTraffic", "bound on what every core must send and receive, few nodes per core"),
-    "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core"),
+    "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core", threads=True),
     "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True),
     "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True),
     "policy-lns": Entry(_S + "cpsat_lns.predicted:PolicyLns", "the same, and what a policy would move", child=True, repeat=True),

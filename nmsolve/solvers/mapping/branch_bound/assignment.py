@@ -33,10 +33,25 @@ def assign(
     slack : (>= cols + 1,) of the type of costs, work space
     row_of, before, done : (>= cols + 1,) int64 work space; ``row_of[j + 1] - 1`` is the row of column j
     """
-    row_dual[: rows + 1] = 0
-    col_dual[: cols + 1] = 0
-    row_of[: cols + 1] = 0
+    row_dual[0] = 0
+    for j in range(cols + 1):
+        col_dual[j] = 0
+        row_of[j] = 0
+    # every row takes its cheapest column if that is free; the others have to look for a path
     for i in range(1, rows + 1):
+        line, nearest = cost[i - 1], 0
+        for j in range(1, cols):
+            if line[j] < line[nearest]:
+                nearest = j
+        row_dual[i] = line[nearest]
+        if row_of[nearest + 1] == 0:
+            row_of[nearest + 1] = i
+    for i in range(1, rows + 1):
+        matched = False
+        for j in range(1, cols + 1):
+            matched |= row_of[j] == i
+        if matched:
+            continue
         row_of[0] = i
         at = 0
         for j in range(cols + 1):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from math import gcd
+from threading import Event
 
 import numpy as np
 
@@ -13,9 +15,9 @@ from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
-from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric, new_relaxation
+from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
 from nmsolve.solvers.mapping.branch_bound.search import (
     FOUND,
     LIMIT,
@@ -61,55 +63,86 @@ class BranchBound:
         """Search in slices; offer each better mapping, raise the bound after every slice and at the end."""
         data = exact_data(problem)
         start, _ = context.incumbent()
-        limit = OBJECTIVE_LIMIT if start is None else data.value(start)
-        tree = _tree(data, limit)
-        if not self._search(data, tree, context, start is not None):
-            return
-        found = int(tree.state[FOUND])
-        best = _mapping(data, tree) if found else start
+        tree = _tree(data, OBJECTIVE_LIMIT if start is None else data.value(start))
+        first = tree.domain[0].copy()
+        done = self._depth_first(data, tree, context, start is not None)
+        nodes, limit = int(tree.state[NODES]), int(tree.state[LIMIT])
+        best = _mapping(data, tree.best) if tree.state[FOUND] else start
+        if not done:
+            if context.should_stop():
+                return
+            begin(tree, np.full(data.n, -1, np.int64), first)
+            frontier = Frontier(tree, np.flatnonzero(first.any(axis=0)), max(1, context.workers))
+            if not self._best_first(data, frontier, context):
+                return
+            nodes, limit = frontier.nodes, frontier.limit
+            best = _mapping(data, frontier.best) if frontier.found else best
         value, status = np.inf, "infeasible"
         if best is not None:
             status = "optimal"
-            value = data.claim.bound(int(tree.state[LIMIT]) // 2)
+            value = data.claim.bound(limit // 2)
             if data.exact:
                 value = min(objective_value(problem, best), context.incumbent()[1])
-        context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, status)))
+        self._claim(context, value, nodes, status)
 
-    def _search(self, data: ExactData, tree: Tree, context: Context, known: bool) -> bool:
-        """Both searches, one after the other; True if nothing below the limit is left."""
+    def _depth_first(self, data: ExactData, tree: Tree, context: Context, known: bool) -> bool:
+        """Search by Gilmore-Lawler bounds alone; True if nothing below the limit is left, False at the end of its time or where
+        the best-first search is to go on."""
         budget = max(1, _SLICE // (data.n**2 * data.cores))
         symmetric = bool((data.dense == data.dense.T).all())
         alone = ALONE_EASY if data.n <= EASY else ALONE
-        found, frontier, first, said = 0, None, tree.domain[0].copy(), 0.0
+        found, said = 0, 0.0
         while not context.should_stop():
-            if frontier is not None:
-                done = frontier.advance()
-            elif symmetric and tree.state[NODES] >= alone and (known or found > 0):
-                places = np.flatnonzero(first.any(axis=0))
-                frontier = Frontier(_restarted(tree, first), new_relaxation(tree.weight, tree.dense, places))
-                done = False
-            else:
-                done = bool(search(tree, budget))
+            if symmetric and tree.state[NODES] >= alone and (known or found > 0):
+                return False
+            done = bool(search(tree, budget))
             if tree.state[FOUND] > found:
                 found = int(tree.state[FOUND])
-                context.offer(_mapping(data, tree), "search")
+                context.offer(_mapping(data, tree.best), "search")
             if done:
                 return True
             if clock.now() - said >= PAUSE:
                 said = clock.now()
-                low = open_bound(tree) if frontier is None else -(-frontier.low() // 2)
-                value = max(0.0, data.claim.bound(low))
-                context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, "running")))
+                self._say(data, context, open_bound(tree), int(tree.state[NODES]))
         return False
 
-    def _certificate(self, tree: Tree, status: str) -> dict[str, object]:
-        return {"status": status, "nodes": int(tree.state[NODES])}
+    def _best_first(self, data: ExactData, frontier: Frontier, context: Context) -> bool:
+        """Work at the frontier with all threads; True if nothing below the limit is left."""
+        stop, found, said = Event(), 0, 0.0
 
+        def help_out(number: int) -> None:
+            while not stop.is_set() and not frontier.advance(number):
+                pass
 
-def _restarted(tree: Tree, domain: BoolArray) -> Tree:
-    """Return the tree at its first partial mapping again; what was found counts on."""
-    begin(tree, np.full(len(tree.core), -1, np.int64), domain)
-    return tree
+        with ThreadPoolExecutor(max(1, len(frontier.hands) - 1)) as pool:
+            helpers = [pool.submit(help_out, k) for k in range(1, len(frontier.hands))]
+            try:
+                while not context.should_stop():
+                    done = frontier.advance()
+                    if frontier.found > found:
+                        found = frontier.found
+                        context.offer(_mapping(data, frontier.best), "search")
+                    if done:
+                        return True
+                    if clock.now() - said >= PAUSE:
+                        said = clock.now()
+                        known = context.incumbent()[0]
+                        if known is not None:
+                            frontier.lower(2 * data.value(known))
+                        self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
+                        for helper in helpers:
+                            if helper.done():
+                                helper.result()
+            finally:
+                stop.set()
+        return False
+
+    def _say(self, data: ExactData, context: Context, low: int, nodes: int) -> None:
+        """Raise the bound of a search that goes on: every mapping costs ``low`` in the model, or as much as the best."""
+        self._claim(context, max(0.0, data.claim.bound(low)), nodes, "running")
+
+    def _claim(self, context: Context, value: float, nodes: int, status: str) -> None:
+        context.raise_bound(Bound(value, self.name, certificate={"status": status, "nodes": nodes}))
 
 
 def _tree(data: ExactData, limit: int) -> Tree:
@@ -140,7 +173,7 @@ def _turned(data: ExactData) -> bool:
     return is_metric(traffic + traffic.T)
 
 
-def _mapping(data: ExactData, tree: Tree) -> IntArray:
-    """Return the best mapping found, as (n,) cores of nodes."""
-    out: IntArray = np.argsort(tree.best) if _turned(data) else tree.best.copy()
+def _mapping(data: ExactData, best: IntArray) -> IntArray:
+    """Return the best mapping that a search found, as (n,) cores of nodes."""
+    out: IntArray = np.argsort(best) if _turned(data) else best.copy()
     return out

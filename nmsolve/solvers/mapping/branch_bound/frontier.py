@@ -7,22 +7,36 @@ given to the depth-first search for a while; what that does not end is bounded a
 from __future__ import annotations
 
 import heapq
+import time
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.relaxation import Relaxation, new_relaxation
-from nmsolve.solvers.mapping.branch_bound.search import BASE, LIMIT, Tree, begin, new_tree, search, widen
+from nmsolve.solvers.mapping.branch_bound.search import (
+    BASE,
+    LIMIT,
+    NODES,
+    Tree,
+    begin,
+    new_tree,
+    search,
+    twin,
+    widen,
+)
 
 #: Steps of the split bound, at the first partial mapping and at the others.
 FIRST_STEPS, STEPS = 300, 60
 #: Partial mappings a depth-first search may expand where it may fail, and with so few open nodes until it ends.
-PROBE, SLICE, SMALL = 1000, 5000, 9
+PROBE, SLICE, SMALL = 500, 5000, 9
 #: It is tried where it ended at least one in this many at this depth, and with the first few.
 ODDS, TRIALS = 10, 10
 #: Beyond this many open partial mappings the youngest are taken first, so that memory stays bounded.
 MOST_OPEN = 400_000
+#: Seconds that a thread waits where others have all that is open in hand.
+WAIT = 0.001
 
 
 class Multipliers(NamedTuple):
@@ -36,7 +50,7 @@ class Multipliers(NamedTuple):
 
     @classmethod
     def take(cls, x: Relaxation, t: Tree, depth: int) -> Multipliers:
-        """Those that the bound at ``depth`` left."""
+        """Those that the bound at ``depth`` left; those that all begins with at -1."""
         tau: FloatArray = x.row[depth + 1].ravel()
         row = np.flatnonzero(tau)
         single = np.float32
@@ -45,7 +59,7 @@ class Multipliers(NamedTuple):
             x.skew[depth + 1].astype(single),
             row,
             tau[row].astype(single),
-            t.domain[depth].copy(),
+            t.domain[max(depth, 0)].copy(),
         )
 
     def give(self, x: Relaxation, depth: int) -> None:
@@ -56,74 +70,139 @@ class Multipliers(NamedTuple):
         x.row[depth].ravel()[self.row] = self.tau
 
 
-class Frontier:
-    """The open partial mappings of a problem; :meth:`advance` works on one of them.
+class Open(NamedTuple):
+    """An open partial mapping.
 
-    Rounding multipliers to single precision is harmless: the bound holds for any, and is computed from the rounded ones.
+    Attributes
+    ----------
+    low : doubled bound on every mapping below it
+    order : a number of its own, so that the older of two with equal bounds is taken first
+    core : (n,) cores of nodes, -1 for open ones
+    given : what its bound starts from
     """
+
+    low: int
+    order: int
+    core: IntArray
+    given: Multipliers
+
+
+class Hand:
+    """One worker at the frontier: work space of its own, and what it has taken."""
 
     def __init__(self, tree: Tree, relaxation: Relaxation) -> None:
         self.tree, self.relaxation = tree, relaxation
-        self.count = 0
-        self.heap: list[tuple[int, int, IntArray, Multipliers]] = []
-        self.stack: list[tuple[int, int, IntArray, Multipliers]] = []
+        self.stack: list[Open] = []
+        self.taken: Open | None = None
+
+
+class Frontier:
+    """The open partial mappings of a problem. :meth:`advance` works on one of them; several threads may call it.
+
+    Kernels release Python's lock, so that as many threads as there are hands run side by side. Each takes an open
+    partial mapping and gives back its children; what it has in hand counts as open until then. A better mapping lowers the limit
+    of all. Rounding multipliers to single precision is harmless: the bound holds for any, and is computed from the rounded ones.
+    """
+
+    def __init__(self, tree: Tree, places: IntArray, hands: int = 1) -> None:
+        self.hands = [
+            Hand(twin(tree) if k else tree, new_relaxation(tree.weight, tree.dense, places))
+            for k in range(hands)
+        ]
+        self.limit, self.best, self.found = int(tree.state[LIMIT]), tree.best.copy(), 0
+        self.heap: list[Open] = []
+        self._lock, self._count = Lock(), 0
         n = len(tree.core)
-        self.tried, self.ended = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        self.unfinished: tuple[int, int, IntArray, Multipliers] | None = None
-        self._widen(np.full(n, -1, np.int64), tree.domain[0].copy(), FIRST_STEPS, 0)
+        self._tried, self._ended = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+        first = Open(0, 0, np.full(n, -1, np.int64), Multipliers.take(self.hands[0].relaxation, tree, -1))
+        self._give_back(self.hands[0], self._widened(self.hands[0], first, FIRST_STEPS))
 
     def low(self) -> int:
         """Return the doubled bound on every mapping below the limit."""
-        lows = [int(self.tree.state[LIMIT])]
-        lows += [item[0] for item in [*self.heap[:1], *self.stack]]
-        if self.unfinished is not None:
-            lows.append(self.unfinished[0])
-        return min(lows)
+        with self._lock:
+            lows = [self.limit, *(item.low for item in self.heap[:1])]
+            for hand in self.hands:
+                lows += [item.low for item in hand.stack] + ([] if hand.taken is None else [hand.taken.low])
+            return min(lows)
 
-    def advance(self) -> bool:
-        """Spend some milliseconds; True once no mapping below the limit is left."""
-        if self.unfinished is None:
-            if not self.heap and not self.stack:
-                return True
-            item = self.stack.pop() if self.stack else heapq.heappop(self.heap)
-            if item[0] >= self.tree.state[LIMIT]:
-                return False
-            begin(self.tree, item[2], item[3].domain)
-        else:
-            item = self.unfinished
-        low, _, core, given = item
-        self.unfinished = None
-        depth = int((core >= 0).sum())
-        if len(core) - depth <= SMALL:
-            if not search(self.tree, SLICE):
-                self.unfinished = item
+    @property
+    def nodes(self) -> int:
+        """Return how many partial mappings were bounded."""
+        return sum(int(hand.tree.state[NODES]) for hand in self.hands)
+
+    def lower(self, limit: int) -> None:
+        """Every mapping must stay below this doubled value from now on: somebody else found one that has it."""
+        with self._lock:
+            self.limit = min(self.limit, limit)
+
+    def advance(self, number: int = 0) -> bool:
+        """Spend some milliseconds as hand ``number``; True once no mapping below the limit is left."""
+        hand = self.hands[number]
+        with self._lock:
+            if hand.taken is None and not self._take(hand):
+                return all(other.taken is None and not other.stack for other in self.hands) and not self.heap
+        if hand.taken is None:
+            time.sleep(WAIT)
             return False
-        if self.tried[depth] < TRIALS or ODDS * self.ended[depth] >= self.tried[depth]:
-            self.tried[depth] += 1
-            if search(self.tree, PROBE):
-                self.ended[depth] += 1
-                return False
-        given.give(self.relaxation, depth)
-        self._widen(core, given.domain, STEPS, low)
+        children = self._worked(hand, hand.taken)
+        with self._lock:
+            self._give_back(hand, children)
         return False
 
-    def _widen(self, core: IntArray, domain: BoolArray, steps: int, low: int) -> None:
-        """Bound a partial mapping and put its children where the next is taken from."""
-        t = self.tree
-        begin(t, core, domain)
-        widen(t, self.relaxation, steps)
+    def _take(self, hand: Hand) -> bool:
+        """Put the next open partial mapping below the limit into ``hand``; False if there is none."""
+        hand.tree.state[LIMIT] = self.limit
+        while hand.stack or self.heap:
+            item = hand.stack.pop() if hand.stack else heapq.heappop(self.heap)
+            if item.low < self.limit:
+                hand.taken = item
+                begin(hand.tree, item.core, item.given.domain)
+                return True
+        return False
+
+    def _worked(self, hand: Hand, item: Open) -> list[Open] | None:
+        """Return what is left below ``item``: nothing if the depth-first search ended it, its children, or None if it is not
+        through."""
+        depth = int((item.core >= 0).sum())
+        if len(item.core) - depth <= SMALL:
+            return [] if search(hand.tree, SLICE) else None
+        if self._tried[depth] < TRIALS or ODDS * self._ended[depth] >= self._tried[depth]:
+            self._tried[depth] += 1
+            if search(hand.tree, PROBE):
+                self._ended[depth] += 1
+                return []
+        item.given.give(hand.relaxation, depth)
+        return self._widened(hand, item, STEPS)
+
+    def _widened(self, hand: Hand, item: Open, steps: int) -> list[Open]:
+        """Return the children of ``item`` by falling bound."""
+        t = hand.tree
+        begin(t, item.core, item.given.domain)
+        widen(t, hand.relaxation, steps)
         depth = int(t.state[BASE])
         if t.children[depth] == 0:
-            return
-        given = Multipliers.take(self.relaxation, t, depth)
-        deep = len(self.heap) > MOST_OPEN
+            return []
+        given, out = Multipliers.take(hand.relaxation, t, depth), []
         for k in range(int(t.children[depth]) - 1, -1, -1):
-            child = core.copy()
+            child = item.core.copy()
             child[t.child_node[depth, k]] = t.child_core[depth, k]
-            self.count += 1
-            item = (max(low, int(t.child_bound[depth, k])), self.count, child, given)
+            out.append(Open(max(item.low, int(t.child_bound[depth, k])), 0, child, given))
+        return out
+
+    def _give_back(self, hand: Hand, children: list[Open] | None) -> None:
+        """Put ``children`` where the next is taken from, unless what is in hand is not through (None)."""
+        if int(hand.tree.state[LIMIT]) < self.limit:
+            self.limit, self.best = int(hand.tree.state[LIMIT]), hand.tree.best.copy()
+            self.found += 1
+        if children is None:
+            return
+        hand.taken = None
+        deep = len(self.heap) > MOST_OPEN
+        for child in children:
+            self._count += 1
+            item = child._replace(order=self._count)
             if deep:
-                self.stack.append(item)
+                hand.stack.append(item)
             else:
                 heapq.heappush(self.heap, item)
 
@@ -135,6 +214,6 @@ def compile_kernels() -> None:
     tree = new_tree(ring, far, np.ones((4, 4), bool), line[None, :], 10, 1)
     search(tree, 1)
     begin(tree, np.full(4, -1, np.int64), np.ones((4, 4), bool))
-    frontier = Frontier(tree, new_relaxation(tree.weight, far, line))
+    frontier = Frontier(tree, line)
     while not frontier.advance():
         pass

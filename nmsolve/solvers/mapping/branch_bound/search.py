@@ -13,7 +13,7 @@ exclude for a node stay excluded below. :func:`widen` bounds one partial mapping
 from __future__ import annotations
 
 from math import ceil, exp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,6 +109,14 @@ def new_tree(
         state=state,
         grain=grain,
     )
+
+
+def twin(t: Tree) -> Tree:
+    """Return the same search with a state of its own, for another thread; it has counted no partial mapping yet."""
+    own: dict[str, Any] = {k: v.copy() for k, v in t._asdict().items() if isinstance(v, np.ndarray)}
+    other = t._replace(**own)
+    other.state[NODES] = 0
+    return other
 
 
 @kernel
@@ -276,31 +284,29 @@ def open_places(t: Tree) -> tuple[IntArray, IntArray]:
 def open_costs(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     """(open nodes, free cores) doubled linear cost plus minimal scalar product; ``NEVER`` where not allowed."""
     rows, cols = len(nodes), len(cores)
-    weights, distances = np.zeros((rows, rows), np.int64), np.zeros((cols, cols), np.int64)
-    for i in range(rows):
-        k = 0
-        for v in t.heavy[nodes[i]]:
-            if t.core[v] < 0 and v != nodes[i]:
-                weights[i, k] = t.weight[nodes[i], v]
-                k += 1
+    least = np.zeros((max(1, cols - 1), cols), np.int64)
     for j in range(cols):
         k = 0
         for q in t.near[cores[j]]:
             if t.used[q] == 0 and q != cores[j]:
-                distances[j, k] = t.cheap[cores[j], q]
+                least[k, j] = t.cheap[cores[j], q]
                 k += 1
     cost = np.empty((rows, cols), np.int64)
     for i in range(rows):
+        u, line, k = nodes[i], cost[i], 0
         for j in range(cols):
-            if not t.domain[d, nodes[i], cores[j]]:
-                cost[i, j] = NEVER
-                continue
-            least = 0
-            for k in range(rows - 1):
-                if weights[i, k] == 0:
+            line[j] = 2 * t.linear[d, u, cores[j]]
+        for v in t.heavy[u]:
+            if t.core[v] < 0 and v != u:
+                w, distance = t.weight[u, v], least[k]
+                if w == 0:
                     break
-                least += weights[i, k] * distances[j, k]
-            cost[i, j] = 2 * t.linear[d, nodes[i], cores[j]] + least
+                for j in range(cols):
+                    line[j] += w * distance[j]
+                k += 1
+        for j in range(cols):
+            if not t.domain[d, u, cores[j]]:
+                line[j] = NEVER
     return cost
 
 
