@@ -16,16 +16,18 @@ from nmsolve.solvers.mapping.bounds.chebyshev import Shifted
 from nmsolve.solvers.mapping.bounds.eigen import Tracker
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 
+#: Degree of the polynomial that follows the eigenvectors from step to step.
+DEGREE = 6
 #: Most cuts, and most numbers in them.
 MOST_CUTS, MOST_NUMBERS = 120, 12_000_000
 #: Size vertices per evaluation, of those within this part of the worst value and different by this part of all nodes.
 VERTICES, NEAR, DIFFERENT = 3, 0.02, 0.05
 #: The first reach gains this part of the value if all goes as foretold.
-FIRST_GAIN = 0.3
+FIRST_GAIN = 1.0
 #: A point is better if it brings this part of the foretold gain, and the reach grows from this part on.
 BETTER, GOOD = 0.1, 0.5
-#: Growth and shrinkage of the reach; it shrinks after this many vain evaluations.
-GROW, SHRINK, VAIN = 2.5, 0.6, 2
+#: Growth and shrinkage of the reach; it shrinks after this many vain evaluations, and the centre is evaluated again.
+GROW, SHRINK, VAIN = 4.0, 0.6, 2
 #: Foretold gains below this part of the value do not matter.
 DONE = 1e-5
 #: Steps of the inner problem.
@@ -41,10 +43,12 @@ class BundleAscent:
         n, degree = spectral.n, spectral.laplacian.diagonal()
         self.spectral = spectral
         self.scaling = np.append(degree / max(float(degree.mean()), 1e-300) + 0.15, 1.0)
-        self.tracker = Tracker(n, min(spectral.rank + SPARE, n), seed, start)
+        self.tracker = Tracker(n, min(spectral.rank + SPARE, n), seed, start, DEGREE)
         self.point = np.append(shift, rho)
         self.centre, self.best, self.best_block = self.point, -np.inf, self.tracker.block
         self.foretold, self.reach, self.vain = -np.inf, 0.0, 0
+        #: the centre has just been evaluated a second time
+        self.sure = False
         self.most = max(20, min(MOST_CUTS, MOST_NUMBERS // n))
         self.slope, self.level = np.zeros((0, n + 1)), np.zeros(0)
         self.gram, self.share = np.zeros((0, 0)), np.zeros(0)
@@ -62,7 +66,7 @@ class BundleAscent:
     @property
     def exhausted(self) -> bool:
         """True once no gain that matters is foretold."""
-        return self.vain > 0 and self.foretold - self.best < DONE * abs(self.best)
+        return self.sure and self.foretold - self.best < DONE * abs(self.best)
 
     def advance(self, upper: float, should_stop: ShouldStop) -> None:
         """Evaluate, keep cuts, go to the point that they foretell to be best. ``upper`` is not looked at."""
@@ -74,6 +78,9 @@ class BundleAscent:
         self._cut(lam, vectors, values)
         if self.reach == 0.0:
             self.reach = FIRST_GAIN * abs(self.best) / max(float(self.gram[0, 0]), 1e-300)
+        if self.vain >= VAIN:
+            self.point = self.centre
+            return
         gap = self.level + self.slope @ self.centre
         self.share = least_mixture(self.gram, gap, self.reach, self.share)
         change = self.reach * self.scaling * (self.share @ self.slope)
@@ -83,7 +90,10 @@ class BundleAscent:
 
     def _judge(self, value: float) -> None:
         """Move the centre where the value is better, and the reach by how well it was foretold."""
-        gain = self.foretold - self.best
+        gain, self.sure = self.foretold - self.best, self.vain >= VAIN
+        if self.sure:  # what was noted there may have been too high: Ritz values are upper estimates
+            self.best, self.vain, self.best_block = value, 0, self.tracker.block
+            return
         if not np.isfinite(self.best) or value > self.best + BETTER * max(gain, 0.0):
             if np.isfinite(self.best) and value > self.best + GOOD * gain:
                 self.reach *= GROW
