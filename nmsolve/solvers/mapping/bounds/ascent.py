@@ -126,9 +126,7 @@ def traffic_of(laplacian: csr_array) -> csr_array:
     return traffic
 
 
-def climb(
-    spectral: Spectral, guide: Guide, rounds: int, begin: Begin | None = None
-) -> Iterator[Bound]:
+def climb(spectral: Spectral, guide: Guide, rounds: int, begin: Begin | None = None) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
     The first certificate is made after a third of the guide's time, but not before a few steps. ``rounds`` are steps at most.

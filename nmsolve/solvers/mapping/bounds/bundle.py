@@ -107,7 +107,9 @@ class BundleAscent:
         """Add the cuts of this evaluation; the idlest go where there are too many."""
         spectral = self.spectral
         weights = np.array([w for at in self._worst(values) for w in spread(spectral.weights(lam, at))])
-        drift = np.repeat([spectral.drift[at] for at in self._worst(values)], len(weights) // len(self._worst(values)))
+        drift = np.repeat(
+            [spectral.drift[at] for at in self._worst(values)], len(weights) // len(self._worst(values))
+        )
         by_rho = weights @ vectors.sum(axis=0) ** 2 / spectral.n - drift
         slope = np.column_stack([weights @ (vectors * vectors).T - spectral.length, by_rho])
         level = weights @ lam - float(self.point[-1]) * drift - spectral.length * self.point[:-1].sum()

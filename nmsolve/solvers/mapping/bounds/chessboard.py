@@ -1,13 +1,14 @@
 """The parting bound on a chessboard: cores of one colour are two links apart.
 
 A mesh is a chessboard: neighbours differ in colour, so that two cores of one colour are farther apart than the least distance
-``apart`` of two cores, ``apart (1 + theta)`` at least. With r = ceil(n / K) parts let T be the r fullest cores, and give the
-cores codes with inner products C, 1/2 of every core with itself and 0 of two cores, except in a colour of T: from the fullest
-core on, two and two have ``-theta / 2``. Of an odd number the last three have ``-theta (1 - 2 THIRD^2) / 2`` for the fuller two
-and ``-theta THIRD / 2`` for these with the last: three directions in a plane. C is positive semidefinite and ``1 - 2 C_pq <= d(p, q) / apart``. So the formula of :mod:`.partition_placement`
-holds, for each way of colouring T, concave in the part sizes m. These obey ``K >= m_p`` (fullest first in every colour of T)
-``>= tau >= m_q`` (q not in T), and all vertices of that set are listed: some cores of each colour are full, the rest of T and j
-others hold the same, the others nothing. Three parts or four are the common case: chips with few large cores.
+``apart`` of two cores, ``apart (1 + theta)`` at least. With r = ceil(n / K) parts let T be the r fullest cores. Give all cores
+codes with inner products C, 1/2 of every core with itself and 0 of two cores, except in a colour of T: from the fullest core
+on, two and two have ``-theta / 2``. Of an odd number the last three have ``-theta (1 - 2 THIRD^2) / 2`` for the two fuller
+ones and ``-theta THIRD / 2`` for these with the last, as three directions in a plane have. C is positive semidefinite and
+``1 - 2 C_pq <= d(p, q) / apart``. So the formula of :mod:`.partition_placement` holds, for each way of colouring T, and it is
+concave in the part sizes m. These obey ``K >= m_p >= tau >= m_q``, p in T (fullest first in every colour) and q not. All
+vertices of that set are listed: some cores of each colour are full, the rest of T and j others hold the same, the others
+nothing. Three or four parts are the common case: chips with few large cores.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def size_vertices(n: int, room: int, cores: int, theta: float) -> tuple[FloatArr
         others = np.arange(cores - parts + 1)
         level = (n - full * room) / (parts - full + others)
         both = [
-            _colour(count, filled, level, room, theta) for count, filled in ((a, full_a), (b, full_b)) if count
+            _colour(count, filled, level, room, theta)
+            for count, filled in ((a, full_a), (b, full_b))
+            if count
         ]
         outside = np.where(np.arange(RANK) < others[:, None], level[:, None] / 2, 0.0)
         found = np.sort(np.concatenate([*(values for values, _ in both), outside], axis=1))[:, ::-1][:, :RANK]
@@ -116,9 +119,9 @@ def _colour(
     sizes = np.where(np.arange(count) < full, float(room), level[:, None])
     codes = colour_codes(count, theta)
     root = np.sqrt(sizes)
-    return np.linalg.eigvalsh(root[:, :, None] * codes * root[:, None, :]), np.einsum(
-        "vp,pq,vq->v", sizes, codes, sizes
-    )
+    sigma: FloatArray = np.linalg.eigvalsh(root[:, :, None] * codes * root[:, None, :])
+    paid: FloatArray = np.einsum("vp,pq,vq->v", sizes, codes, sizes)
+    return sigma, paid
 
 
 def colour_codes(count: int, theta: float) -> FloatArray:
@@ -145,4 +148,5 @@ def first_multipliers(problem: MappingProblem, spectral: Spectral, guide: Guide)
     row, column = np.divmod(guide.core, form.distance.cols)
     colour, u, v = (row + column) % 2, form.rows(), form.indices
     away = np.where(colour[u] == colour[v], 1.0 + theta, 1.0) * (guide.core[u] != guide.core[v])
-    return -FIRST_SHIFT * np.bincount(u, form.weights * away, form.n), rho
+    pays: FloatArray = np.bincount(u, form.weights * away, form.n).astype(np.float64)
+    return -FIRST_SHIFT * pays, rho

@@ -48,7 +48,11 @@ def recheck_chessboard(problem: MappingProblem, certificate: Mapping[str, Any]) 
     if not FEWEST <= parts <= min(MOST, cores):
         raise CertificateError(f"{parts} parts on {cores} cores, expected {FEWEST} to {MOST}")
     traffic = both_ways(problem)
-    shift, rho, lam = numbers(certificate, "shift", problem.n), rho_of(certificate), rising(certificate, problem.n)
+    shift, rho, lam = (
+        numbers(certificate, "shift", problem.n),
+        rho_of(certificate),
+        rising(certificate, problem.n),
+    )
     for values, name in ((shift, "shift"), (np.array([rho]), "rho"), (lam, "eigenvalues")):
         moderate(values, name, float(traffic.sum()))
     low = proved(Operator(traffic, shift, rho), lam)[:COUNTED]
@@ -91,9 +95,7 @@ def _inner(count: int, theta: float) -> FloatArray:
     return out + out.T + np.eye(count) / 2
 
 
-def _least(
-    n: int, room: int, cores: int, codes: list[FloatArray], lam: FloatArray, rho: float
-) -> float:
+def _least(n: int, room: int, cores: int, codes: list[FloatArray], lam: FloatArray, rho: float) -> float:
     """Least ``sum of lambda sigma - rho m'Cm / n`` over the extreme part sizes of one board, rounded down."""
     a, b = len(codes[0]), len(codes[1])
     parts = a + b
