@@ -130,6 +130,19 @@ def test_no_part_sizes_are_worse_than_the_listed_ones(seed: int, parts: int) -> 
         assert value >= worst - 1e-8 * (np.abs(lam).max() + rho) * n
 
 
+def test_a_certificate_for_a_cut_proves_what_plain_parts_do() -> None:
+    """Distances of a cut are all alike, so colours add nothing, and the re-check changes no array that others read."""
+    graph = communities(24, seed=1)
+    hops, cut = (
+        MappingProblem(graph, load_machine("mesh:3x3"), name, node_limit=6) for name in ("hops", "cut")
+    )
+    best = list(parts_bounds(hops, rounds=20))[-1]
+    assert best.method == "chessboard"
+    for _ in range(2):
+        check = check_bound(cut, replace(best, value=1.0))
+        assert check.value < best.value
+
+
 def test_the_two_implementations_agree_on_codes() -> None:
     """Three to six parts, every way of colouring: the re-check's codes are those of the finder."""
     for parts in range(3, 7):

@@ -119,7 +119,7 @@ def _colour(
     sizes = np.where(np.arange(count) < full, float(room), level[:, None])
     codes = colour_codes(count, theta)
     root = np.sqrt(sizes)
-    sigma: FloatArray = np.linalg.eigvalsh(root[:, :, None] * codes * root[:, None, :])
+    sigma = np.linalg.eigvalsh(root[:, :, None] * codes * root[:, None, :]).astype(np.float64)
     paid: FloatArray = np.einsum("vp,pq,vq->v", sizes, codes, sizes)
     return sigma, paid
 

@@ -64,7 +64,7 @@ def recheck_chessboard(problem: MappingProblem, certificate: Mapping[str, Any]) 
 
 def _colours(problem: MappingProblem) -> tuple[float, float]:
     """Least distance of two cores, and by what part of it two cores of one colour are farther apart, both rounded down."""
-    d, cores = distances(problem, down=True), usable_cores(problem)
+    d, cores = np.array(distances(problem, down=True)), usable_cores(problem)
     colour = (cores // problem.machine.cols + cores % problem.machine.cols) % 2
     np.fill_diagonal(d, np.inf)
     apart = float(d.min())
