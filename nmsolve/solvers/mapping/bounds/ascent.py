@@ -162,7 +162,9 @@ def smooth_parts(laplacian: csr_array, core: IntArray, count: int) -> FloatArray
 class Climber(Protocol):
     """An ascent on multipliers: ``best`` is the best value so far, not yet certain; ``exhausted`` that steps no longer matter."""
 
-    best: float
+    @property
+    def best(self) -> float:
+        """The best value so far."""
 
     @property
     def exhausted(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import SPARE, Spectral
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted
 from nmsolve.solvers.mapping.bounds.eigen import Tracker
@@ -18,8 +18,8 @@ from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 
 #: Degree of the polynomial that follows the eigenvectors from step to step.
 DEGREE = 6
-#: Most cuts, and most numbers in them.
-MOST_CUTS, MOST_NUMBERS = 120, 12_000_000
+#: Most cuts, fewest that are of use, and most numbers in them.
+MOST_CUTS, FEWEST_CUTS, MOST_NUMBERS = 120, 12, 20_000_000
 #: Size vertices per evaluation, of those within this part of the worst value and different by this part of all nodes.
 VERTICES, NEAR, DIFFERENT = 3, 0.02, 0.05
 #: The first reach gains this part of the value if all goes as foretold.
@@ -34,102 +34,123 @@ DONE = 1e-5
 INNER = 1500
 
 
-class BundleAscent:
-    """A ``Climber`` of :mod:`.ascent` on shift and rho, begun at given multipliers."""
+class Bundle:
+    """Cuts of a concave function, the best point so far and the next one to evaluate; the last coordinate is at least 0.
 
-    def __init__(
-        self, spectral: Spectral, seed: int, shift: FloatArray, rho: float, start: FloatArray | None = None
-    ) -> None:
-        n, degree = spectral.n, spectral.laplacian.diagonal()
-        self.spectral = spectral
-        self.scaling = np.append(degree / max(float(degree.mean()), 1e-300) + 0.15, 1.0)
-        self.tracker = Tracker(n, min(spectral.rank + SPARE, n), seed, start, DEGREE)
-        self.point = np.append(shift, rho)
-        self.centre, self.best, self.best_block = self.point, -np.inf, self.tracker.block
-        self.foretold, self.reach, self.vain = -np.inf, 0.0, 0
+    Attributes
+    ----------
+    point : (dimensions,) where the function is to be evaluated
+    centre, best : the best point so far, and the value there
+    """
+
+    def __init__(self, point: FloatArray, scaling: FloatArray) -> None:
+        self.point = self.centre = point
+        self.scaling = scaling
+        self.best, self.foretold, self.reach, self.vain = -np.inf, -np.inf, 0.0, 0
         #: the centre has just been evaluated a second time
         self.sure = False
-        self.most = max(20, min(MOST_CUTS, MOST_NUMBERS // n))
-        self.slope, self.level = np.zeros((0, n + 1)), np.zeros(0)
-        self.gram, self.share = np.zeros((0, 0)), np.zeros(0)
-
-    @property
-    def best_shift(self) -> FloatArray:
-        """(n,) the shift at the best point."""
-        return self.centre[:-1]
-
-    @property
-    def best_rho(self) -> float:
-        """Rho at the best point."""
-        return float(self.centre[-1])
+        most = min(MOST_CUTS, MOST_NUMBERS // len(point))
+        self.slope, self.level, self.used = np.zeros((most, len(point))), np.zeros(most), 0
+        self.gram, self.share = np.zeros((most, most)), np.zeros(most)
 
     @property
     def exhausted(self) -> bool:
         """True once no gain that matters is foretold."""
         return self.sure and self.foretold - self.best < DONE * abs(self.best)
 
-    def advance(self, upper: float, should_stop: ShouldStop) -> None:
-        """Evaluate, keep cuts, go to the point that they foretell to be best. ``upper`` is not looked at."""
-        spectral, shift, rho = self.spectral, self.point[:-1], float(self.point[-1])
-        pairs = self.tracker.pairs(Shifted(spectral.laplacian, shift, rho), should_stop)
-        lam, vectors = (v[..., : spectral.rank] for v in pairs)
-        values = spectral.values(lam, shift, rho)
-        self._judge(float(values.min()))
-        self._cut(lam, vectors, values)
-        if self.reach == 0.0:
-            self.reach = FIRST_GAIN * abs(self.best) / max(float(self.gram[0, 0]), 1e-300)
-        if self.vain >= VAIN:
-            self.point = self.centre
-            return
-        gap = self.level + self.slope @ self.centre
-        self.share = least_mixture(self.gram, gap, self.reach, self.share)
-        change = self.reach * self.scaling * (self.share @ self.slope)
-        self.point = self.centre + change
-        self.point[-1] = max(0.0, float(self.point[-1]))
-        self.foretold = float((self.level + self.slope @ self.point).min())
-
-    def _judge(self, value: float) -> None:
-        """Move the centre where the value is better, and the reach by how well it was foretold."""
+    def judge(self, value: float) -> bool:
+        """Note the value at the point; True if the centre is there now. The reach follows how well the value was foretold."""
         gain, self.sure = self.foretold - self.best, self.vain >= VAIN
         if self.sure:  # what was noted there may have been too high: Ritz values are upper estimates
-            self.best, self.vain, self.best_block = value, 0, self.tracker.block
-            return
+            self.best, self.vain = value, 0
+            return True
         if not np.isfinite(self.best) or value > self.best + BETTER * max(gain, 0.0):
             if np.isfinite(self.best) and value > self.best + GOOD * gain:
                 self.reach *= GROW
-            self.centre, self.best, self.vain, self.best_block = self.point, value, 0, self.tracker.block
-            return
+            self.centre, self.best, self.vain = self.point, value, 0
+            return True
         self.vain += 1
         if self.vain >= VAIN:
             self.reach *= SHRINK
+        return False
 
-    def _cut(self, lam: FloatArray, vectors: FloatArray, values: FloatArray) -> None:
-        """Add the cuts of this evaluation; the idlest go where there are too many."""
-        spectral = self.spectral
-        weights = np.array([w for at in self._worst(values) for w in spread(spectral.weights(lam, at))])
-        drift = np.repeat(
-            [spectral.drift[at] for at in self._worst(values)], len(weights) // len(self._worst(values))
-        )
+    def add(self, slope: FloatArray, value: FloatArray) -> None:
+        """Add cuts with slopes (cuts, dimensions) and values (cuts,) at the point; the idlest go where there are too many."""
+        count = len(value)
+        where = np.arange(self.used, self.used + count)
+        if self.used + count > len(self.level):
+            where = np.argsort(self.share[: self.used], kind="stable")[:count]
+        self.used = max(self.used, int(where.max()) + 1)
+        self.slope[where], self.level[where] = slope, value - slope @ self.point
+        across = self.slope[: self.used] @ (slope * self.scaling).T
+        self.gram[: self.used, where], self.gram[where, : self.used] = across, across.T
+        self.share[where] = 0.0
+        if self.share.sum() <= 0:
+            self.share[where[0]] = 1.0
+        self.share /= self.share.sum()
+        if self.reach == 0.0:
+            self.reach = FIRST_GAIN * abs(self.best) / max(float(self.gram[0, 0]), 1e-300)
+
+    def advance(self) -> None:
+        """Go to the point that the cuts foretell to be best, or back to the centre after vain evaluations."""
+        if self.vain >= VAIN:
+            self.point = self.centre
+            return
+        slope, level, share = (values[: self.used] for values in (self.slope, self.level, self.share))
+        gram = self.gram[: self.used, : self.used]
+        share[:] = least_mixture(gram, level + slope @ self.centre, self.reach, share)
+        self.point = self.centre + self.reach * self.scaling * (share @ slope)
+        self.point[-1] = max(0.0, float(self.point[-1]))
+        self.foretold = float((level + slope @ self.point).min())
+
+
+class BundleAscent:
+    """A ``SpectralClimber`` of :mod:`.ascent`, begun at given multipliers."""
+
+    def __init__(
+        self, spectral: Spectral, seed: int, shift: FloatArray, rho: float, start: FloatArray | None = None
+    ) -> None:
+        n, degree = spectral.n, spectral.laplacian.diagonal()
+        self.spectral = spectral
+        self.tracker = Tracker(n, min(spectral.rank + SPARE, n), seed, start, DEGREE)
+        self.best_block = self.tracker.block
+        scaling = np.append(degree / max(float(degree.mean()), 1e-300) + 0.15, 1.0)
+        self.bundle = Bundle(np.append(shift, rho), scaling)
+
+    @property
+    def best(self) -> float:
+        """The best value so far, not yet certain."""
+        return self.bundle.best
+
+    @property
+    def best_shift(self) -> FloatArray:
+        """(n,) the shift at the best point."""
+        return self.bundle.centre[:-1]
+
+    @property
+    def best_rho(self) -> float:
+        """Rho at the best point."""
+        return float(self.bundle.centre[-1])
+
+    @property
+    def exhausted(self) -> bool:
+        """True once no gain that matters is foretold."""
+        return self.bundle.exhausted
+
+    def advance(self, upper: float, should_stop: ShouldStop) -> None:
+        """Evaluate, keep cuts, go to the point that they foretell to be best. ``upper`` is not looked at."""
+        spectral, shift, rho = self.spectral, self.bundle.point[:-1], float(self.bundle.point[-1])
+        pairs = self.tracker.pairs(Shifted(spectral.laplacian, shift, rho), should_stop)
+        lam, vectors = (v[..., : spectral.rank] for v in pairs)
+        values = spectral.values(lam, shift, rho)
+        if self.bundle.judge(float(values.min())):
+            self.best_block = self.tracker.block
+        mixed = [(at, w) for at in self._worst(values) for w in spread(spectral.weights(lam, at))]
+        weights, drift = np.array([w for _, w in mixed]), spectral.drift[[at for at, _ in mixed]]
         by_rho = weights @ vectors.sum(axis=0) ** 2 / spectral.n - drift
         slope = np.column_stack([weights @ (vectors * vectors).T - spectral.length, by_rho])
-        level = weights @ lam - float(self.point[-1]) * drift - spectral.length * self.point[:-1].sum()
-        level = level - slope @ self.point
-        room = self.most - len(level)
-        if len(self.share) > room:
-            self._keep(np.sort(np.argsort(-self.share, kind="stable")[:room]))
-        scaled = slope * self.scaling
-        across = self.slope @ scaled.T
-        self.gram = np.block([[self.gram, across], [across.T, scaled @ slope.T]])
-        self.slope, self.level = np.concatenate([self.slope, slope]), np.concatenate([self.level, level])
-        self.share = np.append(self.share, np.zeros(len(level)))
-        if self.share.sum() <= 0:
-            self.share[0] = 1.0
-        self.share /= self.share.sum()
-
-    def _keep(self, which: IntArray) -> None:
-        """Drop all cuts but these."""
-        self.slope, self.level, self.share = self.slope[which], self.level[which], self.share[which]
-        self.gram = self.gram[np.ix_(which, which)]
+        self.bundle.add(slope, weights @ lam - rho * drift - spectral.length * shift.sum())
+        self.bundle.advance()
 
     def _worst(self, values: FloatArray) -> list[int]:
         """Return the worst size vertex and a few others that are nearly as bad, but different."""

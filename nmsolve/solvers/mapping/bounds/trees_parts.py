@@ -15,7 +15,6 @@ cores; the equal weights that :mod:`.parts` gives its edges hardly see that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -30,11 +29,10 @@ from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalu
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart, refuses_parts
-from nmsolve.solvers.mapping.bounds.trees_form import Nets, Pulled, nets_of, pull_degrees, pull_gradient
+from nmsolve.solvers.mapping.bounds.trees_bundle import PullBundle, fits, indicators
+from nmsolve.solvers.mapping.bounds.trees_form import Fixed, Pulled, nets_of, pull_degrees, pull_gradient
 
 METHOD = "tree-parts"
-#: Most eigenvalues computed, on graphs of up to MANY_NODES nodes and beyond; further parts count with the last.
-MANY, FEW, MANY_NODES = 64, 40, 5000
 #: More than are used: room for the error of the last one.
 SPARE = 3
 #: Degree of the polynomial that follows the eigenvectors from step to step.
@@ -43,53 +41,12 @@ DEGREE = 8
 CORES = 1.2
 #: Steps aim at least at this part of the way to the best known cost.
 AMBITION = 0.1
-#: Starts from a known mapping: pulls are these parts of what would be best if it were the only mapping, levelled by EVEN in every
-#: message; the shift is OWN of what the pulls of a core bring its nodes. Steps begin shorter from there.
-STARTS, EVEN, OWN, NEARER = (0.5, 0.65, 0.8, 0.95), 0.4, 0.5, 0.5
 #: Decimal places of the pulls in a certificate.
 PLACES = 5
 
 
 #: Why the bound cannot take a problem, or None.
 refuses_tree_parts = takes(f"trees reach {LIMITS}", refuses_parts)
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """What does not change during the ascent.
-
-    Attributes
-    ----------
-    nets : the messages
-    sigma : (parts,) sizes of the parts / 2, falling
-    drift : what rho is paid for
-    apart : cost of one more core in a message of rate 1
-    lattice : the objective is a multiple of this; 0 if unknown
-    """
-
-    nets: Nets
-    sigma: FloatArray
-    drift: float
-    apart: float
-    lattice: float
-
-    @property
-    def rank(self) -> int:
-        """Number of eigenvalues that are computed."""
-        return min(len(self.sigma), self.nets.n, MANY if self.nets.n <= MANY_NODES else FEW)
-
-    @property
-    def weights(self) -> FloatArray:
-        """(rank,) what every computed eigenvalue counts; the last one also for all later ones."""
-        out = self.sigma[: self.rank].copy()
-        out[-1] += self.sigma[self.rank :].sum()
-        return out
-
-    def value(self, lam: FloatArray, pull: FloatArray, shift: FloatArray, rho: float) -> float:
-        """Return the bound / apart for eigenvalues ``lam`` (rank,)."""
-        _, total = pull_degrees(self.nets.n, self.nets.indptr, self.nets.terminals, pull, self.nets.rate)
-        pulled = float((self.nets.rate * (2 * total - 1)).sum())
-        return pulled + float(self.weights @ lam) - 0.5 * float(shift.sum()) - rho * self.drift
 
 
 def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
@@ -103,12 +60,16 @@ def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: 
     whole = whole_costs(problem, core_distance(problem))
     drift = float((sizes**2).sum()) / (2 * problem.n)
     fixed = Fixed(nets_of(problem), sizes / 2, drift, apart, float(whole))
-    ascent = _Ascent(fixed, guide.seed, guide.core)
+    ascent: _Ascent | PullBundle
+    if guide.core is not None and fits(fixed.nets):
+        ascent = PullBundle(fixed, guide.seed, guide.core)
+    else:
+        ascent = _Ascent(fixed, guide.seed, guide.core)
     goal = guide._replace(upper=lambda: guide.upper() / apart)
     yield from follow(ascent, partial(_certify, fixed, ascent, guide), problem.n <= DENSE, goal, rounds)
 
 
-def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
+def _certify(fixed: Fixed, ascent: _Ascent | PullBundle, guide: Guide) -> Bound:
     """Return the bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
     pull = np.round(ascent.best_pull, PLACES)
     a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
@@ -126,27 +87,6 @@ def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
     return Bound(round_up(value, fixed.lattice > 0, fixed.lattice or 1.0), METHOD, "full", certificate)
 
 
-def _indicators(core: IntArray) -> FloatArray:
-    """Return (n, parts) one column per part, 1 on its nodes; the largest parts first."""
-    of = np.unique(core, return_inverse=True)[1]
-    order = np.argsort(-np.bincount(of), kind="stable")
-    return np.asarray(of[:, None] == order[None, :], np.float64)
-
-
-def starts(nets: Nets, core: IntArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Return pulls and shifts (n,) to begin with, if the best mapping were like ``core`` (n,).
-
-    There a message pulls each terminal by 1 / (terminals on its core), and the shift makes up for what these pulls take.
-    """
-    net = np.repeat(np.arange(len(nets.rate)), nets.size)
-    beside = np.unique(net * (int(core.max(initial=0)) + 1) + core[nets.terminals], return_inverse=True)[1]
-    alone = 1.0 / np.bincount(beside)[beside]
-    level = (np.bincount(net, alone, len(nets.rate)) / np.maximum(1, nets.size))[net]
-    pull = (1.0 - EVEN) * alone + EVEN * level
-    brought = np.bincount(nets.terminals, 2.0 * nets.rate[net] * pull, nets.n) + nets.laplacian.diagonal()
-    return [(part * pull, OWN * part * brought) for part in STARTS]
-
-
 class _Ascent:
     """Subgradient ascent on pulls, shift and rho; each is scaled by the curvature that a message gives it."""
 
@@ -160,9 +100,8 @@ class _Ascent:
         self.best, self.best_pull, self.best_shift, self.best_rho = -np.inf, self.pull, self.shift, self.rho
         self.least_step = 0.05 * float(nets.rate.sum() + nets.laplacian.diagonal().sum() / 2)
         self.scale, self.stalled, self.returned = 1.0, 0, False
-        start = None if core is None else _indicators(core)
+        start = None if core is None else indicators(core)
         self.tracker = Tracker(nets.n, min(fixed.rank + SPARE, nets.n), seed, start, DEGREE)
-        self.starts = [] if core is None else starts(nets, core)
         self._forget()
 
     def _degrees(self, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -180,10 +119,7 @@ class _Ascent:
         return self.scale < 2e-3
 
     def advance(self, upper: float, should_stop: ShouldStop) -> None:
-        """Evaluate, note the best, step; four steps without gain: back to the best, with shorter steps.
-
-        At first all starts are evaluated, one by one, and steps begin at the best.
-        """
+        """Evaluate, note the best, step; four steps without gain: back to the best, with shorter steps."""
         fixed = self.fixed
         a = Pulled(fixed.nets, self.pull, self.shift, self.rho)
         lam, vectors = (v[..., : fixed.rank] for v in self.tracker.pairs(a, should_stop))
@@ -195,10 +131,7 @@ class _Ascent:
             self.best_pull, self.best_shift, self.best_rho = self.pull, self.shift, self.rho
         else:
             self.stalled += 1
-        if self.starts:
-            self.pull, self.shift = self.starts.pop()
-            self.scale, self.stalled = NEARER, 3 * (not self.starts)
-        elif self.stalled >= 4:
+        if self.stalled >= 4:
             self.scale, self.stalled, self.returned = 0.6 * self.scale, 0, True
             self.pull, self.shift, self.rho = self.best_pull, self.best_shift, self.best_rho
             self._forget()
