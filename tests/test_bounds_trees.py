@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_bounds_valid import KINDS, _random_machine, optimum
+from test_bounds_valid import KINDS, _random_machine, all_mappings, optimum
 
+from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds import eigen
+from nmsolve.solvers.mapping.bounds import eigen, trees_bundle, trees_parts
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
@@ -73,6 +74,42 @@ def test_never_above_the_optimum_and_confirmed_after_json() -> None:
             check = check_bound(problem, read)
             assert check.ok, (seed, bound.method, check.text)
     assert useful > 55
+
+
+def test_begun_at_a_mapping_it_is_never_above_the_optimum() -> None:
+    """The best mapping, or a random one, of 150 random problems: by the bundle of cuts, which is near the optimum soon."""
+    useful = []
+    for seed in range(200, 350):
+        problem = random_nets(seed)
+        if refuses_tree_parts(problem) is not None:
+            continue
+        maps = all_mappings(problem)
+        cost = np.array([objective_value(problem, core) for core in maps])
+        core = maps[int(cost.argmin()) if seed % 2 else seed % len(maps)]
+        found = list(tree_parts_bounds(problem, Guide(core=core), 10))
+        for bound in certificates_from_json(certificates_to_json(problem, found)):
+            assert bound.value <= cost.min() * (1 + 1e-9) + 1e-9, seed
+            check = check_bound(problem, bound)
+            assert check.ok, (seed, check.text)
+        useful.append(max((bound.value for bound in found), default=0.0) / max(cost.min(), 1e-9))
+    assert len(useful) > 60 and np.mean(useful) > 0.3, (len(useful), np.mean(useful))
+
+
+def test_a_mapping_to_begin_at_saves_steps(spiking: MappingProblem) -> None:
+    """Twenty-four steps from a mapping reach what forty from nothing do not."""
+    core = np.arange(spiking.n) // 34
+    begun = list(tree_parts_bounds(spiking, Guide(lambda: 6000.0, core=core), 24))[-1]
+    assert begun.value > last(spiking, 40, 6000.0).value and check_bound(spiking, begun).ok
+
+
+def test_too_many_pulls_for_a_bundle_climb_as_without_a_mapping(
+    spiking: MappingProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cuts hold every pull; where a few would fill the memory there are none."""
+    monkeypatch.setattr(trees_bundle, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(trees_parts, "PullBundle", None)
+    found = list(tree_parts_bounds(spiking, Guide(core=np.arange(spiking.n) // 34), 6))
+    assert found[-1].value > 0
 
 
 @pytest.fixture(scope="module")

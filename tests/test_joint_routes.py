@@ -25,6 +25,7 @@ from nmsolve.model.mapping.routes import (
     write_routes,
 )
 from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.solvers.mapping.bounds import core_traffic
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.joint.api import solve_joint
@@ -242,3 +243,21 @@ def test_routes_file_says_what_is_wrong(tmp_path):
     text["graph"]["hash"] = "0" * 16
     path.write_text(json.dumps(text))
     assert "another graph" in routes_complaint(read_routes(path), graph, machine, core)
+
+
+def test_bounds_hold_for_any_routes_where_core_traffic_takes_no_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Problems too large for it get the eigenvalue bounds: never above the optimum over all mappings with all trees."""
+    monkeypatch.setattr(core_traffic, "MAX_NODES", 1)
+    proved = 0
+    for seed in range(24):
+        problem = small(seed, ("multicast-hops", "energy")[seed % 2])
+        context = Recorder(problem)
+        AnyRouteBounds().run(context.referee.problem, context)
+        values = [
+            bound.value for bound in context.bounds if bound.method in ("tree-parts", "parts", "chessboard")
+        ]
+        assert max(values, default=0.0) <= optimum(problem) * (1 + 1e-9) + 1e-9, seed
+        proved += max(values, default=0.0) > 0
+    assert proved >= 5

@@ -40,7 +40,7 @@ from nmsolve.solvers.mapping.registry import make_engine
 Certificate = dict[str, Any]
 KINDS = tuple(RECHECKS)
 #: Engines that leave certificates of a kind under another name.
-ENGINE = {"fan-out": "star"}
+ENGINE = {"fan-out": "star", "chessboard": "parts"}
 #: A claim that anything above 0 proves.
 PROBE = 5e-324
 #: Tries of each kind in a test.

@@ -21,6 +21,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.recheck.chessboard import recheck_chessboard
 from nmsolve.solvers.mapping.recheck.core_traffic import recheck_core_traffic
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_neighbours
 from nmsolve.solvers.mapping.recheck.eigenvalues import FACTORED
@@ -53,6 +54,7 @@ RECHECKS = {
     "spread": recheck_spread,
     "joint": recheck_partition_placement,
     "parts": recheck_parts,
+    "chessboard": recheck_chessboard,
     "cover": recheck_core_traffic,
     "tree-parts": recheck_tree_parts,
     "link-load": recheck_link_load,
@@ -68,7 +70,7 @@ FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Methods of ours, whose claims no other package may re-check.
 METHODS = frozenset((*RECHECKS, *WORDS, *FREE_WORDS))
 #: Re-checks that rest on eigenvalues of a matrix over all nodes.
-EIGENVALUES = ("joint", "parts", "tree-parts")
+EIGENVALUES = ("joint", "parts", "chessboard", "tree-parts")
 #: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out"}
 FORMAT = "nmsolve-certificates-1"

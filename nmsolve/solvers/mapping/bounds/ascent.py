@@ -82,25 +82,31 @@ class Spectral:
         apart = float((self.sigma.sum(axis=1) - self.drift).min())
         return max(apart, 0.0) * float(self.laplacian.diagonal().mean())
 
-    def worst(self, lam: FloatArray, shift: FloatArray, rho: float) -> tuple[float, int]:
-        """Return the least value over the size vertices for eigenvalue bounds ``lam`` (count,), and the number of that vertex.
-
-        ``shift`` (n,) and ``rho`` are the multipliers.
-        """
+    def values(self, lam: FloatArray, shift: FloatArray, rho: float) -> FloatArray:
+        """Return (v,) the value of every size vertex for eigenvalue bounds ``lam`` (count,); ``shift`` (n,), ``rho`` as given."""
         padded = np.concatenate([lam, np.full(max(0, self.sigma.shape[1] - len(lam)), lam[-1])])
         value = self.sigma @ padded[: self.sigma.shape[1]] - rho * self.drift
+        return np.asarray(value - self.length * shift.sum(), np.float64)
+
+    def worst(self, lam: FloatArray, shift: FloatArray, rho: float) -> tuple[float, int]:
+        """Return the least of :meth:`values`, and the number of that vertex."""
+        value = self.values(lam, shift, rho)
         at = int(value.argmin())
-        return float(value[at] - self.length * shift.sum()), at
+        return float(value[at]), at
+
+    def weights(self, lam: FloatArray, at: int) -> FloatArray:
+        """Return (count,) what each of the eigenvalues ``lam`` (count,) counts at size vertex ``at``."""
+        sigma, out = self.sigma[at], np.zeros(len(lam))
+        out[: len(sigma)] = sigma[: len(lam)]
+        out[-1] += sigma[len(lam) :].sum()
+        return out
 
     def slope(self, lam: FloatArray, vectors: FloatArray, at: int) -> tuple[FloatArray, float]:
         """Return the supergradient at size vertex ``at``: (n,) by the shift, and by rho.
 
         ``lam`` (count,) and ``vectors`` (n, count) are the eigenpairs of A.
         """
-        sigma = self.sigma[at]
-        weight = np.zeros(len(lam))
-        weight[: len(sigma)] = sigma[: len(lam)]
-        weight[-1] += sigma[len(lam) :].sum()
+        weight = self.weights(lam, at)
         by_rho = float(vectors.sum(axis=0) ** 2 @ weight) / self.n - float(self.drift[at])
         return (vectors * vectors) @ weight - self.length, by_rho
 
@@ -120,12 +126,12 @@ def traffic_of(laplacian: csr_array) -> csr_array:
     return traffic
 
 
-def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
+def climb(spectral: Spectral, guide: Guide, rounds: int, begin: Begin | None = None) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
     The first certificate is made after a third of the guide's time, but not before a few steps. ``rounds`` are steps at most.
     Nodes are numbered core by core of the guide's mapping: neighbours are mostly near each other in memory then, which makes
-    steps on 10^5 nodes twice as fast.
+    steps on 10^5 nodes twice as fast. ``begin`` makes another ascent than the usual one.
     """
     order, start = np.arange(spectral.n), None
     if guide.core is not None and spectral.n > DENSE:
@@ -134,7 +140,11 @@ def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
         if len(np.unique(guide.core)) <= DENSE:
             start = smooth_parts(spectral.laplacian, guide.core[order], spectral.rank + SPARE)
     duals = None if start is not None and spectral.n > LARGE else guide.duals
-    ascent = SpectralAscent(spectral, guide.seed, duals, start)
+    ascent: SpectralClimber
+    if begin is None:
+        ascent = SpectralAscent(spectral, guide.seed, duals, start)
+    else:
+        ascent = begin(spectral, order, start)
     certify = partial(_certify, spectral, ascent, order, guide)
     yield from follow(ascent, certify, spectral.n <= DENSE, guide, rounds)
 
@@ -152,7 +162,9 @@ def smooth_parts(laplacian: csr_array, core: IntArray, count: int) -> FloatArray
 class Climber(Protocol):
     """An ascent on multipliers: ``best`` is the best value so far, not yet certain; ``exhausted`` that steps no longer matter."""
 
-    best: float
+    @property
+    def best(self) -> float:
+        """The best value so far."""
 
     @property
     def exhausted(self) -> bool:
@@ -160,6 +172,25 @@ class Climber(Protocol):
 
     def advance(self, upper: float, should_stop: ShouldStop) -> None:
         """Evaluate, note the best, step. Raises StoppedError."""
+
+
+class SpectralClimber(Climber, Protocol):
+    """An ascent on shift and rho; ``best_block`` are the tracker's vectors at the best ones."""
+
+    tracker: Tracker
+    best_block: FloatArray
+
+    @property
+    def best_shift(self) -> FloatArray:
+        """(n,) the best shift."""
+
+    @property
+    def best_rho(self) -> float:
+        """The best rho."""
+
+
+#: Makes an ascent from what stays fixed, the order (n,) in which it numbers the nodes, and vectors to begin with, if any.
+Begin = Callable[[Spectral, IntArray, FloatArray | None], SpectralClimber]
 
 
 def follow(
@@ -192,7 +223,7 @@ def follow(
         return
 
 
-def _certify(spectral: Spectral, ascent: SpectralAscent, order: IntArray, guide: Guide) -> Bound:
+def _certify(spectral: Spectral, ascent: SpectralClimber, order: IntArray, guide: Guide) -> Bound:
     """Return the bound at the ascent's best multipliers with certain eigenvalue bounds; node i is ``order[i]`` outside."""
     a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
     ascent.tracker.block = ascent.best_block

@@ -25,6 +25,7 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.chessboard import chessboard_bounds, chessboard_form
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import (
@@ -51,7 +52,11 @@ refuses_parts = takes(
 
 
 def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
-    """Ever better parting bounds, by at most ``rounds`` steps."""
+    """Ever better parting bounds, by at most ``rounds`` steps; with few parts on a mesh those of the :mod:`.chessboard`."""
+    board = chessboard_form(problem)
+    if board is not None:
+        yield from chessboard_bounds(problem, board, guide, rounds)
+        return
     fixed = parts_form(problem)
     if fixed is not None:
         yield from climb(fixed, guide, rounds)

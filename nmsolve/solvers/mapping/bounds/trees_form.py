@@ -29,6 +29,9 @@ from nmsolve.solvers.mapping.bounds.nets import message_rows
 #: Messages with up to this many terminals are written as pairs.
 AS_PAIRS = 3
 
+#: Most eigenvalues computed, on graphs of up to MANY_NODES nodes and beyond; further parts count with the last.
+MANY, FEW, MANY_NODES = 64, 40, 5000
+
 
 @dataclass(frozen=True)
 class Nets:
@@ -125,6 +128,44 @@ class Pulled:
     def growth(self, last: Self) -> float:
         """Unknown: pulls change in no particular direction."""
         return float("inf")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What does not change during the ascent.
+
+    Attributes
+    ----------
+    nets : the messages
+    sigma : (parts,) sizes of the parts / 2, falling
+    drift : what rho is paid for
+    apart : cost of one more core in a message of rate 1
+    lattice : the objective is a multiple of this; 0 if unknown
+    """
+
+    nets: Nets
+    sigma: FloatArray
+    drift: float
+    apart: float
+    lattice: float
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues that are computed."""
+        return min(len(self.sigma), self.nets.n, MANY if self.nets.n <= MANY_NODES else FEW)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(rank,) what every computed eigenvalue counts; the last one also for all later ones."""
+        out = self.sigma[: self.rank].copy()
+        out[-1] += self.sigma[self.rank :].sum()
+        return out
+
+    def value(self, lam: FloatArray, pull: FloatArray, shift: FloatArray, rho: float) -> float:
+        """Return the bound / apart for eigenvalues ``lam`` (rank,)."""
+        _, total = pull_degrees(self.nets.n, self.nets.indptr, self.nets.terminals, pull, self.nets.rate)
+        pulled = float((self.nets.rate * (2 * total - 1)).sum())
+        return pulled + float(self.weights @ lam) - 0.5 * float(shift.sum()) - rho * self.drift
 
 
 @compiled(fastmath={"contract", "reassoc", "nsz"})

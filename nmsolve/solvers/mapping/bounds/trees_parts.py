@@ -15,7 +15,6 @@ cores; the equal weights that :mod:`.parts` gives its edges hardly see that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -30,11 +29,10 @@ from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalu
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart, refuses_parts
-from nmsolve.solvers.mapping.bounds.trees_form import Nets, Pulled, nets_of, pull_degrees, pull_gradient
+from nmsolve.solvers.mapping.bounds.trees_bundle import PullBundle, fits, indicators
+from nmsolve.solvers.mapping.bounds.trees_form import Fixed, Pulled, nets_of, pull_degrees, pull_gradient
 
 METHOD = "tree-parts"
-#: Most eigenvalues computed, on graphs of up to MANY_NODES nodes and beyond; further parts count with the last.
-MANY, FEW, MANY_NODES = 64, 40, 5000
 #: More than are used: room for the error of the last one.
 SPARE = 3
 #: Degree of the polynomial that follows the eigenvectors from step to step.
@@ -51,44 +49,6 @@ PLACES = 5
 refuses_tree_parts = takes(f"trees reach {LIMITS}", refuses_parts)
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """What does not change during the ascent.
-
-    Attributes
-    ----------
-    nets : the messages
-    sigma : (parts,) sizes of the parts / 2, falling
-    drift : what rho is paid for
-    apart : cost of one more core in a message of rate 1
-    lattice : the objective is a multiple of this; 0 if unknown
-    """
-
-    nets: Nets
-    sigma: FloatArray
-    drift: float
-    apart: float
-    lattice: float
-
-    @property
-    def rank(self) -> int:
-        """Number of eigenvalues that are computed."""
-        return min(len(self.sigma), self.nets.n, MANY if self.nets.n <= MANY_NODES else FEW)
-
-    @property
-    def weights(self) -> FloatArray:
-        """(rank,) what every computed eigenvalue counts; the last one also for all later ones."""
-        out = self.sigma[: self.rank].copy()
-        out[-1] += self.sigma[self.rank :].sum()
-        return out
-
-    def value(self, lam: FloatArray, pull: FloatArray, shift: FloatArray, rho: float) -> float:
-        """Return the bound / apart for eigenvalues ``lam`` (rank,)."""
-        _, total = pull_degrees(self.nets.n, self.nets.indptr, self.nets.terminals, pull, self.nets.rate)
-        pulled = float((self.nets.rate * (2 * total - 1)).sum())
-        return pulled + float(self.weights @ lam) - 0.5 * float(shift.sum()) - rho * self.drift
-
-
 def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
     """Ever better bounds, by at most ``rounds`` steps; eigenvectors start from the parts of the guide's mapping."""
     apart = least_apart(problem, pair_form(problem))
@@ -100,12 +60,16 @@ def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: 
     whole = whole_costs(problem, core_distance(problem))
     drift = float((sizes**2).sum()) / (2 * problem.n)
     fixed = Fixed(nets_of(problem), sizes / 2, drift, apart, float(whole))
-    ascent = _Ascent(fixed, guide.seed, guide.core)
+    ascent: _Ascent | PullBundle
+    if guide.core is not None and fits(fixed.nets):
+        ascent = PullBundle(fixed, guide.seed, guide.core)
+    else:
+        ascent = _Ascent(fixed, guide.seed, guide.core)
     goal = guide._replace(upper=lambda: guide.upper() / apart)
     yield from follow(ascent, partial(_certify, fixed, ascent, guide), problem.n <= DENSE, goal, rounds)
 
 
-def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
+def _certify(fixed: Fixed, ascent: _Ascent | PullBundle, guide: Guide) -> Bound:
     """Return the bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
     pull = np.round(ascent.best_pull, PLACES)
     a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
@@ -123,13 +87,6 @@ def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
     return Bound(round_up(value, fixed.lattice > 0, fixed.lattice or 1.0), METHOD, "full", certificate)
 
 
-def _indicators(core: IntArray) -> FloatArray:
-    """Return (n, parts) one column per part, 1 on its nodes; the largest parts first."""
-    of = np.unique(core, return_inverse=True)[1]
-    order = np.argsort(-np.bincount(of), kind="stable")
-    return np.asarray(of[:, None] == order[None, :], np.float64)
-
-
 class _Ascent:
     """Subgradient ascent on pulls, shift and rho; each is scaled by the curvature that a message gives it."""
 
@@ -143,7 +100,7 @@ class _Ascent:
         self.best, self.best_pull, self.best_shift, self.best_rho = -np.inf, self.pull, self.shift, self.rho
         self.least_step = 0.05 * float(nets.rate.sum() + nets.laplacian.diagonal().sum() / 2)
         self.scale, self.stalled, self.returned = 1.0, 0, False
-        start = None if core is None else _indicators(core)
+        start = None if core is None else indicators(core)
         self.tracker = Tracker(nets.n, min(fixed.rank + SPARE, nets.n), seed, start, DEGREE)
         self._forget()
 

@@ -219,32 +219,40 @@ def routes_by_trees(problem: JointProblem, trees: Trees, core: IntArray) -> Bool
 
 
 class AnyRouteBounds:
-    """Bounds of the mapping problem that hold for any routes: fan-out or neighbour counting, core traffic, loads of links."""
+    """Bounds of the mapping problem that hold for any routes: fan-out or neighbour counting, loads of links, and core traffic or,
+    on larger problems, what must leave its core by eigenvalues."""
 
     name = "bounds"
     finds = "bounds"
     refuses = takes(f"{ANY} {LIMITS}")
 
     def run(self, problem: JointProblem, context: Context) -> None:
-        """Raise all of them; the core-traffic bound last, it takes longest."""
+        """Raise all of them; that which takes longest last."""
         from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
         from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
         from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
         from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+        from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
+        from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
         mapping, guide = any_route(problem.mapping), Guide.of(context)
+        guide = guide._replace(core=None if guide.core is None else problem.split(guide.core)[0])
         if refuses_link_load(mapping) is None:
-            core = None if guide.core is None else problem.split(guide.core)[0]
-            for bound in link_load_bounds(mapping, guide._replace(core=core)):
+            for bound in link_load_bounds(mapping, guide):
                 context.raise_bound(bound)
             return
         if refuses_nets(mapping) is None:
             context.raise_bound(fan_out_bound(mapping, context.should_stop))
         elif refuses_pairs(mapping) is None:
             context.raise_bound(neighbour_bound(mapping, context.should_stop))
-        if refuses_core_traffic(mapping) is None:
-            for bound in core_traffic_bounds(mapping, guide):
-                context.raise_bound(bound)
+        kinds = (
+            (refuses_core_traffic, core_traffic_bounds),
+            (refuses_tree_parts, tree_parts_bounds),
+            (refuses_parts, parts_bounds),
+        )
+        find = next((find for refuses, find in kinds if refuses(mapping) is None), None)
+        for bound in find(mapping, guide) if find else ():
+            context.raise_bound(bound)
 
 
 def _claimed(problem: JointProblem, least: float) -> float:
