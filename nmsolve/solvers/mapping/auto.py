@@ -44,7 +44,7 @@ DENSE = 13.0
 CROWDED, MANY_NODES = 24.0, 2000
 #: A network is local if two steps lead to less than this part of as many nodes as there are ways, as seen from so many nodes.
 #: From SEVERAL_NODES on paths then say more than eigenvalues: on geometric, layered and community networks, not on random ones.
-LOCAL, SEEN, SEVERAL_NODES = 0.6, 64, 500
+LOCAL, SEEN, SEVERAL_NODES = 0.6, 64, 200
 
 
 def with_automatic(
@@ -224,7 +224,7 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
 def _behind_spread(problem: MappingProblem) -> tuple[str, ...]:
     """Return the bounds that are not worth their time where ``spread`` runs."""
     if problem.one_per_core:
-        return ("split", "projection") if problem.n >= SEVERAL_NODES and _local(problem) else ()
+        return ("split", "projection", "subgraphs") if problem.n >= SEVERAL_NODES and _local(problem) else ()
     return ("joint", "parts") if problem.n >= MANY_NODES and _neighbours(problem) <= DENSE else ()
 
 

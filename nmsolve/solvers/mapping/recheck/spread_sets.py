@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.free_grid import MOST_CELLS, Effort, connected_parts, least_cost
 from nmsolve.solvers.mapping.recheck.parts import EXACT, CertificateError, numbers, room_of, whole_numbers
 from nmsolve.solvers.mapping.recheck.split import least_sum
@@ -39,10 +39,10 @@ def recheck_sets(
     demands = whole_numbers(certificate, "set_demands", int((sizes * (sizes - 1) // 2).sum()), 0)
     if sum(demands.tolist()) * max(times.tolist(), default=0) >= EXACT:
         raise CertificateError("'set_demands' are too large: sums would not be exact")
-    row_of = np.full(problem.n, -1)
-    row_of[source] = np.arange(len(source))
-    total, known, effort = Fraction(0), {}, Effort()  # type: ignore[var-annotated]
-    rows, cols, owed = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    total, known, effort = Fraction(0), dict[tuple[int, bytes], int](), Effort()
+    from_: list[IntArray] = []
+    to: list[IntArray] = []
+    owed: list[IntArray] = []
     at, begin = 0, 0
     for number, size in enumerate(sizes.tolist()):
         node, demand = nodes[at : at + size], demands[begin : begin + size * (size - 1) // 2]
@@ -58,14 +58,23 @@ def recheck_sets(
             )
         total += int(times[number]) * (int(costs[number]) / scale + step * int(demand.sum()))
         first, second = np.triu_indices(size, 1)
-        asked = demand > 0
-        rows.append(row_of[node[first[asked]]])
-        cols.append(node[second[asked]])
-        owed.append(demand[asked] * float(times[number]))
-    if any((r < 0).any() for r in rows):
+        from_.append(node[first][demand > 0])
+        to.append(node[second][demand > 0])
+        owed.append(demand[demand > 0] * times[number])
+    return total, _due(
+        problem.n, source, *(np.concatenate([np.zeros(0), *part]) for part in (from_, to, owed))
+    )
+
+
+def _due(n: int, source: IntArray, first: FloatArray, second: FloatArray, owed: FloatArray) -> csr_array:
+    """Return (sources, n) what is owed by first to second nodes; it adds up exactly."""
+    row_of = np.full(n, -1)
+    row_of[source] = np.arange(len(source))
+    row = row_of[first.astype(np.int64)]
+    if (row < 0).any():
         raise CertificateError("'set_nodes' has a member that demands are led from, but no flow")
-    ends = np.concatenate(rows), np.concatenate(cols)
-    return total, csr_array(coo_array((np.concatenate(owed), ends), shape=(len(source), problem.n)))
+    ends = row, second.astype(np.int64)
+    return csr_array(coo_array((owed.astype(np.float64), ends), shape=(len(source), n)))
 
 
 def _applicable(problem: MappingProblem) -> None:

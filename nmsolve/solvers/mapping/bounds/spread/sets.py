@@ -5,7 +5,7 @@ Every pair's demand is led along a tree of shortest paths from the earlier node;
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,8 @@ class Sets(NamedTuple):
 
     def joined(self, other: Sets) -> Sets:
         """Return these sets, then the others."""
-        return Sets(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+        parts: list[Any] = [np.concatenate(pair) for pair in zip(self, other, strict=True)]  # type: ignore[arg-type]
+        return Sets(*parts)
 
 
 @kernel
