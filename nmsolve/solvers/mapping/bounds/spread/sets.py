@@ -44,7 +44,8 @@ class Sets(NamedTuple):
 
     def chosen(self, kept: AnyArray) -> Sets:
         """Return the sets that a mask or numbers keep."""
-        return Sets(*(part[kept] for part in self))
+        parts: list[Any] = [part[kept] for part in self]
+        return Sets(*parts)
 
     def joined(self, other: Sets) -> Sets:
         """Return these sets, then the others."""
