@@ -24,9 +24,9 @@ from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_form
 from nmsolve.solvers.mapping.bounds.spread.grid import grid_of
-from nmsolve.solvers.mapping.bounds.spread.packing import fitted
-from nmsolve.solvers.mapping.bounds.spread.rows import Network, find_rows
-from nmsolve.solvers.mapping.bounds.spread.sets import grown, rows_of
+from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
+from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
+from nmsolve.solvers.mapping.bounds.spread.sets import Sets, grown, rows_of
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 from nmsolve.solvers.mapping.recheck.free_grid import Effort, least_cost
 from nmsolve.solvers.mapping.recheck.split import least_sum
@@ -147,6 +147,25 @@ def test_shares_fit_into_the_traffic_and_waste_little() -> None:
     assert (share >= 0).all() and (used <= weight * (1 + 1e-12)).all()
     left = (weight - used)[edge].reshape(20, 3).min(axis=1)
     assert (left < 1e-9).all()  # no row could have more
+
+
+def test_pairs_that_no_row_crosses_get_shorter() -> None:
+    """Half a percent a step: whoever looks for short ways finds them before long."""
+    form = spread_form(
+        MappingProblem(generate("mesh-geo", nodes=60, side=8, seed=3), load_machine("mesh:8x8"), node_limit=1)
+    )
+    packing = Packing.start(form, np.full(len(form.weight), 1e-3))
+    net = Network(form.indptr, form.node, form.edge, packing.x / form.weight)
+    rows = Rows(*find_rows(np.arange(2), 30, net, form.least, packing.z)[:-1])
+    packing.add(rows, Sets.none())
+    before = packing.x.copy()
+    for _ in range(3):
+        packing.advance(20)
+    crossed = np.isin(np.arange(len(before)), rows.edge)
+    assert 0 < crossed.sum() < len(before)
+    assert (packing.x[~crossed] < 0.9 * before[~crossed]).all() and (
+        packing.x[crossed] > before[crossed]
+    ).any()
 
 
 def forged(problem: MappingProblem, bound: Bound, **fields: object) -> str:

@@ -36,6 +36,7 @@ from nmsolve.solvers.mapping.branch_bound import BranchBound
 
 SPARSE = placement(near(36, 4), board(6, 6))
 LOCAL = placement(generate("mesh-geo", nodes=144, side=12, seed=1), board(12, 12))
+COMMUNITIES = placement(generate("mesh-comm", nodes=64, side=8, seed=0), board(8, 8))
 DENSE = placement(dense(25), board(5, 5))
 MANY = MappingProblem(near(120, 5), board(3, 3), "hops", (), 15)
 CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 15)
@@ -85,8 +86,13 @@ def test_subgraphs() -> None:
 
 
 def test_spread() -> None:
-    """Fails if sources may all lie in the middle, if rows are filled up only, or if only near targets are looked for."""
-    at_least(proved(Spread(), LOCAL, stops=150), 2410)
+    """Fails if sources may all lie in the middle, if rows are filled up only, or without far targets or cliques."""
+    at_least(proved(Spread(), LOCAL, stops=150), 2850)
+
+
+def test_spread_sets() -> None:
+    """Fails if no demands are chosen."""
+    at_least(proved(Spread(), COMMUNITIES, stops=60), 3010)
 
 
 def test_usual_joint() -> None:

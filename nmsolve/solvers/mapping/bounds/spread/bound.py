@@ -18,10 +18,9 @@ from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
-from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Network, Rows, find_rows
-from nmsolve.solvers.mapping.bounds.spread.sets import AROUND, Sets, cliques, grown, rows_of
+from nmsolve.solvers.mapping.bounds.spread.sets import Sets, cliques, grown, rows_of
 
 #: Nodes that all searches of one round from near targets, and to far ones, may reach; and most targets of a row.
 NEAR, FAR, MOST = 400_000, 200_000, 4000
@@ -33,10 +32,10 @@ MIX, MIX_LAST, MIX_UNTIL = 0.1, 0.9, 0.6
 POLISH = 0.25
 #: Steps between two searches, and most entries of all rows.
 STEPS, ENTRIES = 20, 24_000_000
-#: Sets of a round whose demands are chosen, and how much more than others the nearest next member of one may be away.
-EXACT, BLUR = 8, 0.5
-#: A pool is weighed as long as rows were looked for, in at most so many stretches of steps.
-STRETCHES = 20
+#: Nodes of a round around which cliques are looked for, and sets whose demands are chosen.
+CLIQUES, EXACT = 125, 8
+#: How much more than others the nearest next member of a set whose demands are chosen may be away.
+BLUR = 0.5
 #: Rows with less than this part of the mean share are dropped while others are looked for.
 SMALL = 0.05
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
@@ -121,7 +120,6 @@ class _Search:
 
     def _round(self, part: float) -> None:
         form, packing = self.form, self.packing
-        began = self.guide.clock()
         if part < 1 - POLISH and self._quiet < SETTLED:
             mix = max(MIX + (MIX_LAST - MIX) * min(1.0, part / MIX_UNTIL), self._quiet / SETTLED)
             length = mix * packing.x / form.weight + (1 - mix) * self._inner
@@ -134,11 +132,7 @@ class _Search:
                 packing.add(found, sets)
         else:
             self._after += self._quiet >= SETTLED
-        searched = self.guide.clock()
-        for _ in range(STRETCHES):
-            packing.advance(STEPS)
-            if self.guide.clock() - searched >= searched - began:
-                break
+        packing.advance(STEPS)
         packing.drop(SMALL if part < 1 - POLISH else 0.0)
 
 
@@ -156,7 +150,7 @@ def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generato
     """Rows of sets whose members lie too near to each other: cliques around some nodes, and chosen demands around fewer."""
     assert form.grid is not None
     net = Network(form.indptr, form.node, form.edge, length)
-    node, between = grown(_some(form.n, NEAR // (WIDEST * AROUND), rng), np.ones(form.n), net)
+    node, between = grown(_some(form.n, CLIQUES, rng), np.ones(form.n), net)
     members, demand, cost, ratio = cliques(node, between, form.grid)
     _, first = np.unique(np.sort(members, axis=1), axis=0, return_index=True)
     kept = first[ratio[first] < 1.0 - HOLDS]
