@@ -40,8 +40,8 @@ def recheck_sets(
     if sum(demands.tolist()) * max(times.tolist(), default=0) >= EXACT:
         raise CertificateError("'set_demands' are too large: sums would not be exact")
     total, known, effort = Fraction(0), dict[tuple[int, bytes], int](), Effort()
-    from_: list[IntArray] = []
-    to: list[IntArray] = []
+    givers: list[IntArray] = []
+    takers: list[IntArray] = []
     owed: list[IntArray] = []
     at, begin = 0, 0
     for number, size in enumerate(sizes.tolist()):
@@ -58,11 +58,11 @@ def recheck_sets(
             )
         total += int(times[number]) * (int(costs[number]) / scale + step * int(demand.sum()))
         first, second = np.triu_indices(size, 1)
-        from_.append(node[first][demand > 0])
-        to.append(node[second][demand > 0])
+        givers.append(node[first][demand > 0])
+        takers.append(node[second][demand > 0])
         owed.append(demand[demand > 0] * times[number])
     return total, _due(
-        problem.n, source, *(np.concatenate([np.zeros(0), *part]) for part in (from_, to, owed))
+        problem.n, source, *(np.concatenate([np.zeros(0), *part]) for part in (givers, takers, owed))
     )
 
 

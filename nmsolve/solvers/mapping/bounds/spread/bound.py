@@ -148,18 +148,20 @@ def _search(form: SpreadForm, packing: Packing, length: FloatArray, rng: np.rand
 
 def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generator) -> tuple[Rows, Sets]:
     """Rows of sets whose members lie too near to each other: cliques around some nodes, and chosen demands around fewer."""
-    assert form.grid is not None
+    grid = form.grid
+    assert grid is not None
     net = Network(form.indptr, form.node, form.edge, length)
     node, between = grown(_some(form.n, CLIQUES, rng), np.ones(form.n), net)
-    members, demand, cost, ratio = cliques(node, between, form.grid)
+    members, demand, cost, ratio = cliques(node, between, grid)
     _, first = np.unique(np.sort(members, axis=1), axis=0, return_index=True)
     kept = first[ratio[first] < 1.0 - HOLDS]
     few, between = grown(_some(form.n, EXACT, rng), 1.0 + BLUR * rng.random(form.n), net)
-    chosen, dear, short = dear_demands(few, between, form.grid.links)
-    worth = short / form.grid.scale < 1.0 - HOLDS
+    on_grid = np.maximum(0.0, between - grid.step) * grid.scale
+    chosen, dear, short = dear_demands(few, on_grid, grid.links)
+    worth = short < 1.0 - HOLDS
     return rows_of(
         np.concatenate([members[kept], few[worth]]), np.concatenate([demand[kept], chosen[worth]]),
-        np.concatenate([cost[kept], dear[worth]]), form.grid, net,
+        np.concatenate([cost[kept], dear[worth]]), grid, net,
     )  # fmt: skip
 
 
