@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ class LocalContext:
     deadline : ``clock.now()`` at which this engine's share of time ends
     memory : the run's memory budget, or None
     scratch : where files may be put
+    look : called whenever the engine asks whether to stop: others may have found something
     """
 
     def __init__(
@@ -39,11 +41,12 @@ class LocalContext:
         deadline: float,
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
-        self._since = clock.now()
+        self._since, self._look = clock.now(), look
 
     @property
     def seed(self) -> int:
@@ -92,6 +95,7 @@ class LocalContext:
 
     def should_stop(self) -> bool:
         """Return True once this engine's time or all memory is up, the gap is reached or the user interrupted."""
+        self._look()
         return self._budget.over() or clock.now() >= self._deadline or self._incumbent.reached
 
     def offer(self, core: IntArray, move: str = "") -> bool:

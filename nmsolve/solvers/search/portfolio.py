@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import TypeVar
 
 from nmsolve.model import clock
@@ -115,6 +116,7 @@ class Portfolio:
         self._memory, self._scratch = memory or Memory(), scratch
         self._pool: _Pool | None = None
         self._threads = 1
+        self._thread, self._looked = get_ident(), 0.0
         self._seen = -1
         self._vain: dict[str, int] = defaultdict(int)
         self._past: dict[str, Past] = defaultdict(Past)
@@ -264,6 +266,7 @@ class Portfolio:
         return kind(
             step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
             workers=self._workers if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
+            look=self._look,
         )  # fmt: skip
 
     def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
@@ -304,6 +307,17 @@ class Portfolio:
         """Return bytes for the next child: what is left, divided among the workers that have nothing to do."""
         left = self._memory.left()
         return None if left is None else max(1, left // max(1, self._free()))
+
+    def _look(self) -> None:
+        """See to the children now and then while an engine runs in this process; from this thread only."""
+        if (
+            self._pool
+            and self._running()
+            and get_ident() == self._thread
+            and clock.now() >= self._looked + _POLL
+        ):
+            self._looked = clock.now()
+            self._tend(self._pool, 0.0)
 
     def _tend(self, pool: _Pool, wait: float) -> None:
         """Wait up to ``wait`` seconds for messages, take them, tell the others, and see who has ended."""
