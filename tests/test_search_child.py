@@ -107,6 +107,14 @@ def test_quick_steps_run_here_beside_children_and_do_not_keep_them_waiting():
     assert begun == {"here": "begins", "there": "begins in a child process"}
 
 
+def test_an_engine_with_threads_sees_what_children_find_while_it_runs():
+    referee, budget, incumbent = make(60.0)
+    there = Step(Script(("sleep 0.2", "offer 8", "until-stop"), "there"))
+    here = Step(Script(("until-seen 8",), "here"), threads=True)
+    Portfolio(referee, incumbent, budget, workers=2).run([there, here])
+    assert incumbent.optimal and incumbent.objective == 8 and budget.elapsed() < 20
+
+
 def test_what_a_child_started_dies_with_it():
     run(Script(("spawn 987",), "a"))
     wait_until_gone([p for p, (_, command) in processes().items() if command.startswith("sleep 987")])
