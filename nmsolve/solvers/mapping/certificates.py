@@ -30,7 +30,6 @@ from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.geometry import disagreement
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import EPS, EXACT, CertificateError, granularity, risen
-from nmsolve.solvers.mapping.recheck.repeated import search_again
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import (
     recheck_partition_placement,
@@ -195,6 +194,9 @@ def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, se
 
 def _by_search(problem: MappingProblem, bound: Bound, about: str | None, seconds: float) -> BoundCheck:
     """Return the outcome of a second search, for all mappings whatever the ceilings; on trust where it does not tell."""
+    # its kernels take memory that nobody else needs
+    from nmsolve.solvers.mapping.recheck.repeated import search_again
+
     try:
         found = search_again(contracted(problem), bound.value, bound.certificate, seconds)
     except CertificateError as broken:

@@ -73,7 +73,8 @@ def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
         return _spans(problem, guide.core)
     part = guide._replace(seconds=PULL_PART * min(guide.seconds, 1e6), seed=0, left=None)
     found = list(tree_parts_bounds(problem, part, PULL_ROUNDS))
-    return _pulled(problem, np.asarray(found[-1].certificate["pulls"])) if found else None
+    # all pulls are valid there, but pairs of which one pulls and one pushes would be worth less than nothing
+    return _pulled(problem, np.maximum(np.asarray(found[-1].certificate["pulls"]), 0.0)) if found else None
 
 
 def parting_cores(problem: MappingProblem) -> int:
