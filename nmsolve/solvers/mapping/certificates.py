@@ -98,11 +98,10 @@ def check_bound(
 
     Notes
     -----
-    Bounds of solvers that leave only a status (CP-SAT, MIP) cannot be recomputed: they pass as *trusted* if they were given
-    about this very problem and no known mapping contradicts them. Branch and bound is repeated by a second search; what that
-    does not reach in ``seconds`` passes the same way. The re-check of an installed package counts
-    as that package's word, and not for chosen routes. Nobody else's word counts. A word may use ceilings and the migration
-    budget, and says so; what is recomputed here never does, so it holds with and without them.
+    Bounds of solvers that leave only a status cannot be recomputed (branch and bound is, if a second search ends in time): they
+    pass as *trusted* if they were given about this very problem and no known mapping contradicts them. The re-check of an
+    installed package is that package's word, and not for chosen routes. A word may use ceilings and the migration budget, and
+    says so; what is recomputed here never does, so it holds with and without them.
     """
     wrong = _no_claim(bound, free_routes)
     if wrong is not None:
@@ -130,8 +129,7 @@ def check_bound(
     if bound.method not in RECHECKS:
         return BoundCheck(False, np.nan, f"{bound.method} says nothing about placements alone")
     if uses_links(problem) and (bound.method not in problem.aim.bounds or bound.scope != "full"):
-        text = f"{bound.method} bounds sums, not the objective {problem.objective}"
-        return BoundCheck(False, np.nan, text)
+        return BoundCheck(False, np.nan, f"{bound.method} bounds sums, not the objective {problem.objective}")
     apart = disagreement(problem.machine, problem.aim.quantity)
     if apart is not None:
         return BoundCheck(False, np.nan, f"a mistake in nmsolve: {apart}")

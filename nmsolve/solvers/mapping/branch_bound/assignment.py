@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmsolve.model.compiled import plain
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Beyond every cost. One for each type of cost: a float here would make whole numbers inexact.
@@ -33,19 +33,7 @@ def assign(
     slack : (>= cols + 1,) of the type of costs, work space
     row_of, before, done : (>= cols + 1,) int64 work space; ``row_of[j + 1] - 1`` is the row of column j
     """
-    row_dual[0] = 0
-    for j in range(cols + 1):
-        col_dual[j] = 0
-        row_of[j] = 0
-    # every row takes its cheapest column if that is free; the others have to look for a path
-    for i in range(1, rows + 1):
-        line, nearest = cost[i - 1], 0
-        for j in range(1, cols):
-            if line[j] < line[nearest]:
-                nearest = j
-        row_dual[i] = line[nearest]
-        if row_of[nearest + 1] == 0:
-            row_of[nearest + 1] = i
+    _cheapest(cost, rows, cols, row_dual, col_dual, row_of)
     for i in range(1, rows + 1):
         matched = False
         for j in range(1, cols + 1):
@@ -84,3 +72,22 @@ def assign(
         if row_of[j] != 0:
             total += cost[row_of[j] - 1, j - 1]
     return total
+
+
+@plain_callee
+def _cheapest(
+    cost: AnyArray, rows: int, cols: int, row_dual: AnyArray, col_dual: AnyArray, row_of: IntArray
+) -> None:
+    """Every row takes its cheapest column if that is free; the others have to look for a path."""
+    row_dual[0] = 0
+    for j in range(cols + 1):
+        col_dual[j] = 0
+        row_of[j] = 0
+    for i in range(1, rows + 1):
+        line, nearest = cost[i - 1], 0
+        for j in range(1, cols):
+            if line[j] < line[nearest]:
+                nearest = j
+        row_dual[i] = line[nearest]
+        if row_of[nearest + 1] == 0:
+            row_of[nearest + 1] = i

@@ -101,16 +101,15 @@ def least_clique(size: int, across: float, along: float, cols: int, rows: int) -
     rows' numbers are majorised by the conjugate of the columns' (Gale 1957, Ryser 1957), and its columns and rows may be
     put in any order. So the least over such pairs is exact: 4, 8, 16, 25, 38, 54, 72, 96 for sizes 3..10 and gaps 1.
     """
-    parts = _partitions(size, size)
-    sums = [_line_sum(part) for part in parts]
+    parts = sorted((_line_sum(part), part) for part in _partitions(size, size))
     least = np.inf
-    for columns, x in zip(parts, sums, strict=True):
-        if len(columns) > cols:
-            continue
+    for x, columns in parts:
         most = np.cumsum([sum(c > level for c in columns) for level in range(size)])
-        for lines, y in zip(parts, sums, strict=True):
+        for y, lines in parts if len(columns) <= cols else ():
             cost = across * x + along * y
-            if cost < least and len(lines) <= rows and (np.cumsum(lines) <= most[: len(lines)]).all():
+            if cost >= least:
+                break
+            if len(lines) <= rows and (np.cumsum(lines) <= most[: len(lines)]).all():
                 least = cost
     return float(least)
 
