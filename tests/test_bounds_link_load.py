@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -18,8 +18,14 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.guide import Guide
-from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
+from nmsolve.solvers.mapping.bounds.link_load import (
+    link_load_bounds,
+    refuses_link_load,
+    sum_bounds,
+    sums_of,
+)
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
+from nmsolve.solvers.mapping.recheck.link_load import proved_of_sum
 
 
 def hottest(problem: MappingProblem, maps: IntArray) -> float:
@@ -62,6 +68,21 @@ def test_never_above_the_optimum_and_confirmed_after_json(make) -> None:
             assert check.ok, (seed, bound.certificate["inner"], bound.certificate["links"], check.text)
         useful += bool(found) and found[-1].value > 0
     assert useful > 18
+
+
+def test_the_check_knows_every_bound_of_a_sum() -> None:
+    """Large parts of a sparse network: all bounds of the sum of all links are confirmed, the chessboard's among them."""
+    graph = LogicGraph.from_edges(24, *np.nonzero(np.random.default_rng(3).random((24, 24)) < 0.2))
+    problem = MappingProblem(graph, Machine("m", (1, 1), (3, 3)), "max-link", node_limit=5)
+    summed = sums_of(problem, "all")
+    assert summed is not None
+    found = list(sum_bounds(summed[0], Guide(seconds=0.2, clock=count(0, 1e-3).__next__)))
+    for bound in found:
+        assert (
+            float(proved_of_sum(summed[0], {**bound.certificate, "inner": bound.method}))
+            >= bound.value - 1e-6
+        )
+    assert {bound.method for bound in found} >= {"star", "chessboard", "joint"}
 
 
 @pytest.fixture(scope="module")

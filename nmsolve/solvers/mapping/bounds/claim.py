@@ -18,8 +18,11 @@ from nmsolve.solvers.mapping.certificates import check_bound
 
 #: Bounds in which terms of both signs are summed in floating point.
 CANCELLING = frozenset(
-    ("projection", "split", "spread", "joint", "parts", "tree-parts", "slots", "link-load", "exchange")
-)
+    (
+        "projection", "split", "spread", "joint", "parts", "chessboard", "tree-parts", "slots", "link-load",
+        "exchange",
+    )
+)  # fmt: skip
 #: Asked are bounds below this part of all traffic at the largest distance.
 SMALL_PART = 1e-2
 #: Most nodes, and most cores, of problems that are asked about: there a re-check takes a moment.

@@ -11,6 +11,7 @@ import numpy as np
 
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.recheck.chessboard import recheck_chessboard
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_neighbours
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, below, granularity, risen, room_of
@@ -29,6 +30,7 @@ INNER = {
     "projection": recheck_projection,
     "joint": recheck_partition_placement,
     "parts": recheck_parts,
+    "chessboard": recheck_chessboard,
     "tree-parts": recheck_tree_parts,
     "slots": recheck_slots,
 }
