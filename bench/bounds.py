@@ -77,6 +77,7 @@ CASES = (
     Case("geo-1000", lambda: geometric(1000, side=32, seed=1), "mesh:32x32", 1, 54391.5),
     Case("geo-4096", lambda: geometric(4096, side=64, seed=1), "mesh:64x64", 1, 378773.5),
     Case("layered-1000", lambda: feed_forward(1000, side=32, seed=1), "mesh:32x32", 1, 26936),
+    Case("layered-4000", lambda: feed_forward(4000, side=64, seed=913), "mesh:64x64", 1, 106517),
     Case("rnd-1000", lambda: random_targets(1000, side=32, seed=1), "mesh:32x32", 1, 130996),
     Case("q256", lambda: load_graph(HERE / "q256.graph"), "mesh:16x16", 1, 89.06e6),
     Case("q1024", lambda: load_graph(HERE / "q1024.graph"), "mesh:32x32", 1, 184.67e6),

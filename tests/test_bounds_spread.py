@@ -22,7 +22,7 @@ from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
-from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_form
+from nmsolve.solvers.mapping.bounds.spread.form import common_neighbours, refuses_spread, spread_form
 from nmsolve.solvers.mapping.bounds.spread.grid import grid_of
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
@@ -132,6 +132,20 @@ def test_rows_are_trees_of_shortest_paths() -> None:
             [-targets[r], 1],
         )
         assert (brought == 1).sum() == targets[r] == len(edge[part])
+
+
+def test_neighbours_in_common_are_counted_once_per_pair() -> None:
+    """Against the square of the adjacency matrix, hubs and equal degrees among them."""
+    rng = np.random.default_rng(5)
+    u, v = rng.integers(0, 40, 200), np.minimum(rng.integers(0, 40, 200), rng.integers(0, 40, 200))
+    graph = LogicGraph.from_edges(40, u, v)
+    form = spread_form(MappingProblem(graph, Machine("m", (1, 1), (5, 8)), "hops", node_limit=1))
+    joined = np.zeros((40, 40))
+    joined[np.repeat(np.arange(40), np.diff(form.indptr)), form.node] = 1
+    low, high = np.nonzero(np.triu(joined))
+    expected = (joined @ joined)[low, high]
+    assert expected.max() > 5
+    np.testing.assert_array_equal(common_neighbours(form.indptr, form.node, form.edge), expected)
 
 
 def test_shares_fit_into_the_traffic_and_waste_little() -> None:

@@ -17,7 +17,7 @@ from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
-from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, spread_form
+from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, common_neighbours, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Network, Rows, find_rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets, cliques, grown, rows_of
@@ -26,6 +26,8 @@ from nmsolve.solvers.mapping.bounds.spread.sets import Sets, cliques, grown, row
 NEAR, FAR, MOST = 400_000, 200_000, 4000
 #: How many nodes beyond what three cores hold a near search reaches.
 BEYOND = 40
+#: Lengths begin with the traffic, and one more than the neighbours in common, to the power of minus these.
+TRAFFIC, COMMON = 0.4, 0.6
 #: How much of the current lengths counts in a search, from the first round to this part of the time; the rest is the inner point.
 MIX, MIX_LAST, MIX_UNTIL = 0.1, 0.9, 0.6
 #: No rows are looked for in this last part of the time.
@@ -177,8 +179,9 @@ def _rows(form: SpreadForm, at: FloatArray, length: FloatArray, sources: IntArra
 
 
 def _inner_point(form: SpreadForm, rng: np.random.Generator) -> FloatArray:
-    """Lengths (M,) that fall with the root of the traffic, so long that half of all nodes violate no row."""
-    length: FloatArray = form.weight**-0.5
+    """Lengths (M,), so long that half of all nodes violate no row: short where there is traffic, and inside of communities."""
+    common = common_neighbours(form.indptr, form.node, form.edge)
+    length: FloatArray = form.weight**-TRAFFIC * (1.0 + common) ** -COMMON
     at = np.tile(form.count / form.count.sum(), (form.n, 1))
     most = min(form.n - 1, MOST, 3 * form.room + BEYOND)
     sources = _some(form.n, max(4, NEAR // (4 * most)), rng)

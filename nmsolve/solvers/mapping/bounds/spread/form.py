@@ -97,6 +97,24 @@ def spread_form(problem: MappingProblem) -> SpreadForm:
     )  # fmt: skip
 
 
+@kernel
+def common_neighbours(indptr: IntArray, node: IntArray, edge: IntArray) -> FloatArray:
+    """Return (M,) how many neighbours the two nodes of every pair have in common; of two lists the shorter one is read."""
+    n = len(indptr) - 1
+    out, seen = np.zeros(len(edge) // 2), np.full(n, -1, np.int64)
+    for u in range(n):
+        many = indptr[u + 1] - indptr[u]
+        for k in range(indptr[u], indptr[u + 1]):
+            seen[node[k]] = u
+        for k in range(indptr[u], indptr[u + 1]):
+            v = node[k]
+            few = indptr[v + 1] - indptr[v]
+            if few < many or (few == many and v < u):
+                for j in range(indptr[v], indptr[v + 1]):
+                    out[edge[k]] += seen[node[j]] == u
+    return out
+
+
 def _slots(form: PairForm, count: int) -> FloatArray:
     """Return (cores, count) distances of the nearest cores, own core first; the triangle inequality holds among them."""
     if not form.distance.separable:
