@@ -19,7 +19,7 @@ class Counted(QuietContext):
     value : objective of a solution, by the evaluator; raises AssertionError if it breaks a rule
     seconds : time left, as the engine sees it: many engines derive their amount of work from it
     stops, looks : ``should_stop()`` returns False this many times, or until the incumbent was read this many times; then True
-    tick : seconds that go by with every look at the clock; 0: the clock stands still
+    tick : seconds that go by with every look at the clock; 0: none is left less, and work is measured in real ones
     slow_start : looks at the clock that take a quarter of ``tick`` each, so that engines whose slices grow with the time that
         the last one took grow them by a factor of four this many times, and then keep them
     start : a solution known from the start
@@ -46,7 +46,7 @@ class Counted(QuietContext):
         self._value, self.seed = value, seed
         self.memory, self.scratch = memory, scratch or ScratchPlace()
         self._seconds, self._stops, self._tick, self._slow = seconds, stops, tick, slow_start
-        self._looks = looks
+        self._looks, self._worked = looks, 0.0
         self.value = upper
         self.moves: list[str] = []
         if start is not None:
@@ -60,6 +60,10 @@ class Counted(QuietContext):
         self._seconds -= self._tick / (4 if self._slow > 0 else 1)
         self._slow -= 1
         return max(0.0, self._seconds)
+
+    def worked(self) -> float:
+        self._worked += self._tick
+        return self._worked if self._tick else super().worked()
 
     def should_stop(self) -> bool:
         self._stops -= 1

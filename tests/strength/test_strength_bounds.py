@@ -87,12 +87,12 @@ def test_subgraphs() -> None:
 
 def test_spread() -> None:
     """Fails if sources may all lie in the middle, if rows are filled up only, or without far targets or cliques."""
-    at_least(proved(Spread(), LOCAL, stops=150), 2850)
+    at_least(proved(Spread(), LOCAL, seconds=80, tick=1), 3870)
 
 
 def test_spread_sets() -> None:
     """Fails if no demands are chosen."""
-    at_least(proved(Spread(), COMMUNITIES, stops=60), 3010)
+    at_least(proved(Spread(), COMMUNITIES, seconds=160, tick=1), 3505)
 
 
 def test_usual_joint() -> None:

@@ -30,6 +30,8 @@ BEYOND = 40
 TRAFFIC, COMMON = 0.4, 0.6
 #: How much of the current lengths counts in a search, from the first round to this part of the time; the rest is the inner point.
 MIX, MIX_LAST, MIX_UNTIL = 0.1, 0.9, 0.6
+#: In this part of the time the inner point goes half of the way to where the current lengths stay.
+HALF = 0.25
 #: No rows are looked for in this last part of the time.
 POLISH = 0.25
 #: Steps between two searches, and most entries of all rows.
@@ -84,7 +86,7 @@ class _Search:
         self._inner = _inner_point(form, self.rng)
         self.packing = Packing.start(form, self._inner)
         self._due, self._quiet, self._after = list(CERTIFY), 0, 0
-        self._longest = 0.0
+        self._longest, self._drifted = 0.0, 0.0
 
     def advanced(self) -> Packing:
         """Return the state when the next certificate is due: at parts of the time, when it is up, when nothing is violated."""
@@ -124,7 +126,10 @@ class _Search:
         form, packing = self.form, self.packing
         if part < 1 - POLISH and self._quiet < SETTLED:
             mix = max(MIX + (MIX_LAST - MIX) * min(1.0, part / MIX_UNTIL), self._quiet / SETTLED)
-            length = mix * packing.x / form.weight + (1 - mix) * self._inner
+            current = packing.x / form.weight
+            self._inner += (1 - 0.5 ** (max(0.0, part - self._drifted) / HALF)) * (current - self._inner)
+            self._drifted = part
+            length = mix * current + (1 - mix) * self._inner
             found, sets = _search(form, packing, length, self.rng), Sets.none()
             if form.grid is not None:
                 rows, sets = _violated_sets(form, length, self.rng)
