@@ -17,6 +17,7 @@ from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import SIZE, new_relaxation
 from nmsolve.solvers.mapping.branch_bound.search import new_tree, representatives
+from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json
 from nmsolve.solvers.mapping.exact.data import exact_data
 
 
@@ -33,6 +34,15 @@ def _distances(rng: np.random.Generator, cores: int) -> np.ndarray:
         return any_d + any_d.T
     wide = 1 if kind == 0 else 3
     return wide * np.abs(row[:, None] - row) + np.abs(col[:, None] - col)
+
+
+@pytest.fixture
+def only_best_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every partial mapping of three open nodes or more is split, and no depth-first search ends anything else."""
+    monkeypatch.setattr(engine, "ALONE_EASY", 1)
+    monkeypatch.setattr(engine, "_SLICE", 1)
+    monkeypatch.setattr(frontier, "SMALL", 2)
+    monkeypatch.setattr(frontier, "PROBE", 1)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -85,14 +95,9 @@ def test_bound_is_below_every_completion(seed: int) -> None:
 @pytest.mark.parametrize(
     "kind", ["mesh", "spare-cores", "torus", "faults", "dead-link", "matrix", "energy", "constraints"]
 )
-def test_best_first_agrees_with_trying_every_mapping(
-    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("only_best_first")
+def test_best_first_agrees_with_trying_every_mapping(kind: str, seed: int) -> None:
     """With the split bound forced on every partial mapping of three open nodes or more."""
-    monkeypatch.setattr(engine, "ALONE_EASY", 1)
-    monkeypatch.setattr(engine, "_SLICE", 1)
-    monkeypatch.setattr(frontier, "SMALL", 2)
-    monkeypatch.setattr(frontier, "PROBE", 1)
     problem = replace(small_problem(kind, seed), node_limit=1)
     best = optimum(problem)
     context = Recorder(problem)
@@ -125,6 +130,104 @@ def test_bound_rises_best_first_and_memory_is_bounded(monkeypatch: pytest.Monkey
         values = [b.value for b in context.bounds[1:]]
         assert values == sorted(values) and context.low == plain.value
         assert len(values) > 2
+
+
+class Stopping(Recorder):
+    """Stops after so many questions whether to."""
+
+    asked = 0
+
+    def __init__(
+        self, problem: MappingProblem, start: np.ndarray | None, asks: float, workers: int = 1
+    ) -> None:
+        super().__init__(problem, start)
+        self.asks, self._workers = asks, workers
+
+    @property
+    def workers(self) -> int:
+        return self._workers
+
+    def should_stop(self) -> bool:
+        self.asked += 1
+        return self.asked > self.asks
+
+
+def written(problem: MappingProblem, bound: Bound) -> Bound:
+    """The claim as a run's folder keeps it."""
+    return certificates_from_json(certificates_to_json(problem, [bound]))[0]
+
+
+BOARDS = {
+    "mesh": Machine("m", (1, 1), (3, 4)),
+    "torus": Machine("m", (1, 1), (3, 4), torus=True),
+    "fault": Machine("m", (1, 1), (3, 4), faulty_cores=(5,)),
+    "full": Machine("m", (1, 1), (3, 3)),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("board", "asks"), [("mesh", 60), ("torus", 8), ("fault", 90), ("full", 6)])
+def test_a_stopped_search_goes_on_where_it_was(
+    board: str, asks: int, workers: int, request: pytest.FixtureRequest
+) -> None:
+    """In stretches of a few partial mappings it ends at the optimum; the bound never falls, and work done is not done again."""
+    problem = MappingProblem(random_graph(np.random.default_rng(8), 9), BOARDS[board], node_limit=1)
+    whole = Stopping(problem, None, np.inf)
+    BranchBound().run(problem, whole)
+    request.getfixturevalue("only_best_first")
+    at_once = Stopping(problem, whole.best, np.inf)
+    BranchBound().run(problem, at_once)
+    claims: list[Bound] = []
+    while not claims or claims[-1].certificate["status"] == "running":
+        context, one = Stopping(problem, whole.best, asks, workers), BranchBound()
+        if claims:
+            one.resume(claims[-1])
+        one.run(problem, context)
+        claims.append(written(problem, context.bounds[-1]))
+        assert len(claims) < 300
+    values, nodes = [c.value for c in claims], [c.certificate["nodes"] for c in claims]
+    assert claims[-1].certificate["status"] == "optimal" and claims[-1].value == whole.value
+    assert values == sorted(values) and len(claims) > 3
+    # every stretch bounds the first partial mapping again, and begins with its multipliers
+    assert nodes[-1] < 4 * at_once.bounds[-1].certificate["nodes"]
+
+
+@pytest.mark.usefixtures("only_best_first")
+def test_what_is_no_list_of_open_mappings_is_not_gone_on_from() -> None:
+    """Wrong shapes, cores, numbers and limits: the search begins anew. A list that fits is taken at its word."""
+    problem = MappingProblem(random_graph(np.random.default_rng(8), 9), BOARDS["mesh"], node_limit=1)
+    whole = Stopping(problem, None, np.inf)
+    BranchBound().run(problem, whole)
+    stopped = Stopping(problem, whole.best, 8)
+    BranchBound().run(problem, stopped)
+    good = stopped.bounds[-1]
+    assert good.certificate["status"] == "running" and len(good.certificate["open"]) > 1
+
+    def nodes(**change: object) -> int:
+        context, one = Stopping(problem, whole.best, np.inf), BranchBound()
+        one.resume(replace(good, certificate={**good.certificate, **change}))
+        one.run(problem, context)
+        assert context.low == whole.value
+        return int(context.bounds[-1].certificate["nodes"])
+
+    core = np.array(good.certificate["open"])
+    anew = nodes(open=None)
+    twice, high = core.copy(), core.copy()
+    twice[:, :2], high[0, 0] = 0, problem.cores
+    for wrong in (
+        core[:, :-1],
+        core[:-1],
+        core[:0],
+        twice,
+        high,
+        core + 0.5,
+        [[1], [1, 2]],
+        "open",
+        core - 2,
+    ):
+        assert nodes(open=wrong) == anew
+    assert nodes(limit=good.certificate["limit"] - 1) == nodes(limit=float("nan")) == nodes(nodes=-1) == anew
+    assert nodes(nodes=10**6) > 10**6
 
 
 def test_representatives_shrink_with_the_symmetries_left() -> None:

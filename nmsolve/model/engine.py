@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -82,3 +82,11 @@ class Engine(Protocol):
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Work until done or ``context.should_stop()``. Deterministic by ``context.seed`` unless cut short by time."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """An engine that can go on from where an earlier run of its own stopped: what it needs is in its last claim's certificate."""
+
+    def resume(self, claim: Bound) -> None:
+        """Begin the next run where the run of ``claim`` stopped, if its certificate says where; else it begins anew."""

@@ -13,7 +13,7 @@ from typing import Generic, TypedDict, TypeVar
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
-from nmsolve.model.engine import Engine, ScratchPlace
+from nmsolve.model.engine import Engine, Resumable, ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -253,6 +253,9 @@ def _raise_known(task: Task[S], run: Run) -> None:
         found = task.recheck(bound, max(left, 1.0))
         if found.ok and (run.options.words or not found.word or found.by_package):
             taken += run.incumbent.raise_bound("before", replace(bound, package=found.package))
+            for step in run.steps:
+                if step.engine.name == bound.method and isinstance(step.engine, Resumable):
+                    step.engine.resume(bound)
 
 
 def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:

@@ -183,7 +183,7 @@ class Incumbent:
             return True
 
     def raise_bound(self, engine: str, bound: Bound) -> bool:
-        """Take a bound if it is the best of its method and scope; True if it is the best of its scope.
+        """Take a bound if none of its method and scope is better; True if it is better than all of its scope.
 
         The value inf with the certificate status ``infeasible`` means: there is no solution.
         """
@@ -208,7 +208,7 @@ class Incumbent:
                 return True
             key = (bound.method, bound.scope)
             same_scope = [b.value for _, b in self._bounds.values() if b.scope == bound.scope]
-            if key not in self._bounds or bound.value > self._bounds[key][1].value:
+            if key not in self._bounds or bound.value >= self._bounds[key][1].value:
                 self._bounds[key] = (engine, bound)
                 if bound.scope == "full":
                     tally.bound = max(bound.value, tally.bound or 0.0)

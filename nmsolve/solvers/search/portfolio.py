@@ -152,7 +152,7 @@ class Portfolio:
         while True:
             shared = self._workers > 1 and any(s.repeat for s in todo)  # what is left over goes to the rounds
             for i, step in enumerate(todo):
-                rest = sum(s.share for s in (todo if shared else todo[i:]))
+                rest = sum(s.share for s in (todo if shared and not step.threads else todo[i:]))
                 yield step, step.share / rest if rest > 0 else 1.0
             todo = [s for s in steps if self._again(s)]
             if race and todo:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from math import gcd
 from threading import Event
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +51,8 @@ class BranchBound:
     Depth first on Gilmore-Lawler bounds for a while, which ends small problems; then best first on split bounds
     (:mod:`frontier`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and any
     distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
-    certificate status ``infeasible``.
+    certificate status ``infeasible``. A best-first search that is stopped leaves in its last claim what is open still, from
+    where :meth:`resume` goes on.
     """
 
     name = "branch-bound"
@@ -59,23 +63,33 @@ class BranchBound:
         at_most(MAX_CORES, lambda p: p.cores, "cores"),
     )
 
+    def __init__(self) -> None:
+        self._claimed: Bound | None = None
+
+    def resume(self, claim: Bound) -> None:
+        """Go on from what the ``claim`` of a stopped run says is open, if that run looked below no lower limit than the next."""
+        self._claimed = claim
+
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search in slices; offer each better mapping, raise the bound after every slice and at the end."""
         data = exact_data(problem)
         start, _ = context.incumbent()
         tree = _tree(data, OBJECTIVE_LIMIT if start is None else data.value(start))
         first = tree.domain[0].copy()
-        done = self._depth_first(data, tree, context, start is not None)
+        before = None if self._claimed is None else left_open(self._claimed.certificate, tree)
+        done = before is None and self._depth_first(data, tree, context, start is not None)
         nodes, limit = int(tree.state[NODES]), int(tree.state[LIMIT])
         best = _mapping(data, tree.best) if tree.state[FOUND] else start
         if not done:
             if context.should_stop():
                 return
             begin(tree, np.full(data.n, -1, np.int64), first)
-            frontier = Frontier(tree, np.flatnonzero(first.any(axis=0)), max(1, context.workers))
-            if not self._best_first(data, frontier, context):
+            places, hands = np.flatnonzero(first.any(axis=0)), max(1, context.workers)
+            frontier = Frontier(tree, places, hands, None if before is None else (before.low, before.core))
+            earlier = 0 if before is None else before.nodes
+            if not self._best_first(data, frontier, context, earlier):
                 return
-            nodes, limit = frontier.nodes, frontier.limit
+            nodes, limit = earlier + frontier.nodes, frontier.limit
             best = _mapping(data, frontier.best) if frontier.found else best
         value, status = np.inf, "infeasible"
         if best is not None:
@@ -106,8 +120,9 @@ class BranchBound:
                 self._say(data, context, open_bound(tree), int(tree.state[NODES]))
         return False
 
-    def _best_first(self, data: ExactData, frontier: Frontier, context: Context) -> bool:
-        """Work at the frontier with all threads; True if nothing below the limit is left."""
+    def _best_first(self, data: ExactData, frontier: Frontier, context: Context, earlier: int) -> bool:
+        """Work at the frontier with all threads; True if nothing below the limit is left. ``earlier`` : partial mappings bounded
+        before; what is left goes into the last claim."""
         stop, found, said = Event(), 0, 0.0
 
         def help_out(number: int) -> None:
@@ -129,20 +144,74 @@ class BranchBound:
                         known = context.incumbent()[0]
                         if known is not None:
                             frontier.lower(2 * data.value(known))
-                        self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
+                        self._say(data, context, -(-frontier.low() // 2), earlier + frontier.nodes)
                         for helper in helpers:
                             if helper.done():
                                 helper.result()
             finally:
                 stop.set()
+        low, core = frontier.open()
+        if len(low) == 0:
+            return True
+        left = {"limit": frontier.limit, "open": core, "open_bounds": low}
+        self._say(data, context, -(-frontier.low() // 2), earlier + frontier.nodes, left)
         return False
 
-    def _say(self, data: ExactData, context: Context, low: int, nodes: int) -> None:
+    def _say(
+        self,
+        data: ExactData,
+        context: Context,
+        low: int,
+        nodes: int,
+        left: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         """Raise the bound of a search that goes on: every mapping costs ``low`` in the model, or as much as the best."""
-        self._claim(context, max(0.0, data.claim.bound(low)), nodes, "running")
+        self._claim(context, max(0.0, data.claim.bound(low)), nodes, "running", left)
 
-    def _claim(self, context: Context, value: float, nodes: int, status: str) -> None:
-        context.raise_bound(Bound(value, self.name, certificate={"status": status, "nodes": nodes}))
+    def _claim(
+        self,
+        context: Context,
+        value: float,
+        nodes: int,
+        status: str,
+        left: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        certificate = {"status": status, "nodes": nodes, **left}
+        context.raise_bound(Bound(value, self.name, certificate=certificate))
+
+
+class Left(NamedTuple):
+    """What a stopped search left open: doubled bounds (m,) and cores of nodes (m, n), and how much it had bounded."""
+
+    low: IntArray
+    core: IntArray
+    nodes: int
+
+
+def left_open(certificate: Mapping[str, Any], tree: Tree) -> Left | None:
+    """Return what the certificate of a claim says is open, None if it does not say, or nothing that holds for ``tree``.
+
+    It holds if it is about mappings below the limit of ``tree`` at least. That nothing else is open is the engine's word.
+    """
+    try:
+        core = np.asarray(certificate["open"], np.float64)
+        low = np.asarray(certificate["open_bounds"], np.float64)
+        numbers = np.array([certificate["limit"], certificate["nodes"]], np.float64)
+    except (KeyError, TypeError, ValueError):
+        return None
+    n, cores = tree.domain.shape[1:]
+    if core.ndim != 2 or core.shape[1] != n or low.shape != core.shape[:1] or len(core) == 0:
+        return None
+    whole = all(bool((a == np.rint(a)).all() and (abs(a) < 2**52).all()) for a in (core, low, numbers))
+    if not whole or core.min() < -1 or core.max() >= cores or numbers.min() < 0:
+        return None
+    at, limit, nodes = core.astype(np.int64), int(numbers[0]), int(numbers[1])
+    taken = np.sort(at, axis=1)
+    twice = ((taken[:, 1:] == taken[:, :-1]) & (taken[:, 1:] >= 0)).any()
+    allowed = tree.domain[0][np.arange(n), np.maximum(at, 0)] | (at < 0)
+    if twice or not allowed.all() or int(tree.state[LIMIT]) > limit or (at >= 0).all(axis=1).any():
+        return None
+    return Left(low.astype(np.int64), at, nodes)
 
 
 def _tree(data: ExactData, limit: int) -> Tree:

@@ -102,9 +102,15 @@ class Frontier:
     Kernels release Python's lock, so that as many threads as there are hands run side by side. Each takes an open
     partial mapping and gives back its children; what it has in hand counts as open until then. A better mapping lowers the limit
     of all. Rounding multipliers to single precision is harmless: the bound holds for any, and is computed from the rounded ones.
+
+    Parameters
+    ----------
+    left : what :meth:`open` returned when an earlier search for mappings below this limit or a higher one stopped
     """
 
-    def __init__(self, tree: Tree, places: IntArray, hands: int = 1) -> None:
+    def __init__(
+        self, tree: Tree, places: IntArray, hands: int = 1, left: tuple[IntArray, IntArray] | None = None
+    ) -> None:
         self.hands = [
             Hand(twin(tree) if k else tree, new_relaxation(tree.weight, tree.dense, places))
             for k in range(hands)
@@ -115,7 +121,19 @@ class Frontier:
         n = len(tree.core)
         self._tried, self._ended = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
         first = Open(0, 0, np.full(n, -1, np.int64), Multipliers.take(self.hands[0].relaxation, tree, -1))
-        self._give_back(self.hands[0], self._widened(self.hands[0], first, FIRST_STEPS))
+        children = self._widened(self.hands[0], first, FIRST_STEPS)
+        if left is not None and children:
+            given = children[0].given
+            children = [Open(int(low), 0, core, given) for low, core in zip(*left, strict=True)]
+        self._give_back(self.hands[0], children)
+
+    def open(self) -> tuple[IntArray, IntArray]:
+        """Return doubled bounds (m,) and cores of nodes (m, n) of all open partial mappings; no thread may be at work."""
+        items = [*self.heap, *(item for hand in self.hands for item in hand.stack)]
+        items += [hand.taken for hand in self.hands if hand.taken is not None]
+        items = [item for item in items if item.low < self.limit]
+        low = np.array([item.low for item in items], np.int64)
+        return low, np.array([item.core for item in items], np.int64).reshape(len(items), len(self.best))
 
     def low(self) -> int:
         """Return the doubled bound on every mapping below the limit."""
