@@ -127,6 +127,9 @@ class Script:
     def do_infeasible(self, context, rest):
         context.raise_bound(Bound(float("inf"), self.name, "full", {"status": "infeasible"}))
 
+    def do_time(self, context, rest):
+        context.note(f"{context.time_left():.0f}")
+
     def do_sleep(self, context, rest):
         time.sleep(float(rest))
 

@@ -13,6 +13,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import SIZE, new_relaxation
@@ -190,6 +191,21 @@ def test_a_stopped_search_goes_on_where_it_was(
     assert values == sorted(values) and len(claims) > 3
     # every stretch bounds the first partial mapping again, and begins with its multipliers
     assert nodes[-1] < 4 * at_once.bounds[-1].certificate["nodes"]
+
+
+@pytest.mark.usefixtures("only_best_first")
+def test_a_run_that_knows_the_claim_goes_on_from_it() -> None:
+    """As ``nmsolve resume`` does: the partial mappings that were bounded before count in the last claim."""
+    problem = MappingProblem(random_graph(np.random.default_rng(8), 9), BOARDS["full"], node_limit=1)
+    whole = Stopping(problem, None, np.inf)
+    BranchBound().run(problem, whole)
+    stopped = Stopping(problem, whole.best, 6)
+    BranchBound().run(problem, stopped)
+    claim = stopped.bounds[-1]
+    known = replace(claim, certificate={**claim.certificate, "nodes": 10**6})
+    result = solve(problem, warm_start=whole.best, engines=["branch-bound"], known=[known], time_limit=60)
+    assert result.status == "optimal" and result.objective == whole.value
+    assert [b.certificate["nodes"] > 10**6 for b in result.bounds] == [True]
 
 
 @pytest.mark.usefixtures("only_best_first")

@@ -115,6 +115,14 @@ def test_an_engine_with_threads_sees_what_children_find_while_it_runs():
     assert incumbent.optimal and incumbent.objective == 8 and budget.elapsed() < 20
 
 
+def test_an_engine_with_threads_gets_all_the_time_that_is_left():
+    referee, budget, incumbent = make(60.0)
+    there = Step(Script(("until-stop",), "there"), repeat=True)
+    here = Step(Script(("time", "offer 8", "bound 8"), "here"), threads=True)
+    Portfolio(referee, incumbent, budget, workers=2).run([there, here])
+    assert incumbent.optimal and int(kinds(incumbent, "note")[0].text) > 45
+
+
 def test_what_a_child_started_dies_with_it():
     run(Script(("spawn 987",), "a"))
     wait_until_gone([p for p, (_, command) in processes().items() if command.startswith("sleep 987")])

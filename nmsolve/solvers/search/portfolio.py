@@ -150,7 +150,8 @@ class Portfolio:
         """
         todo, race = list(steps), any(s.first < math.inf for s in steps)
         while True:
-            shared = self._workers > 1 and any(s.repeat for s in todo)  # what is left over goes to the rounds
+            # what is left over goes to the rounds; they begin after a step with threads, which leaves them no worker
+            shared = self._workers > 1 and any(s.repeat for s in todo)
             for i, step in enumerate(todo):
                 rest = sum(s.share for s in (todo if shared and not step.threads else todo[i:]))
                 yield step, step.share / rest if rest > 0 else 1.0

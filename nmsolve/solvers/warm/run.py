@@ -43,6 +43,8 @@ SLOW = (
     "multilevel",
     "nets",
     "branch-bound",
+    "assignments",
+    "spread",
     "subgraphs",
     "anneal",
     "files",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from math import gcd
 from threading import Event
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,28 +153,14 @@ class BranchBound:
         if len(low) == 0:
             return True
         left = {"limit": frontier.limit, "open": core, "open_bounds": low}
-        self._say(data, context, -(-frontier.low() // 2), earlier + frontier.nodes, left)
+        self._say(data, context, -(-frontier.low() // 2), earlier + frontier.nodes, **left)
         return False
 
-    def _say(
-        self,
-        data: ExactData,
-        context: Context,
-        low: int,
-        nodes: int,
-        left: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    def _say(self, data: ExactData, context: Context, low: int, nodes: int, **left: Any) -> None:
         """Raise the bound of a search that goes on: every mapping costs ``low`` in the model, or as much as the best."""
-        self._claim(context, max(0.0, data.claim.bound(low)), nodes, "running", left)
+        self._claim(context, max(0.0, data.claim.bound(low)), nodes, "running", **left)
 
-    def _claim(
-        self,
-        context: Context,
-        value: float,
-        nodes: int,
-        status: str,
-        left: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    def _claim(self, context: Context, value: float, nodes: int, status: str, **left: Any) -> None:
         certificate = {"status": status, "nodes": nodes, **left}
         context.raise_bound(Bound(value, self.name, certificate=certificate))
 
