@@ -189,19 +189,25 @@ def test_a_stopped_search_goes_on_where_it_was(
     values, nodes = [c.value for c in claims], [c.certificate["nodes"] for c in claims]
     assert claims[-1].certificate["status"] == "optimal" and claims[-1].value == whole.value
     assert values == sorted(values) and len(claims) > 3
+    assert [c.certificate.get("resumed_after", 0) for c in claims] == [0, *nodes[:-1]]
     # every stretch bounds the first partial mapping again, and begins with its multipliers
     assert nodes[-1] < 4 * at_once.bounds[-1].certificate["nodes"]
+
+
+def stopped(board: str, asks: int) -> tuple[MappingProblem, Stopping, Bound]:
+    """Nine dense nodes, a search that ended, and the claim of one that was stopped."""
+    problem = MappingProblem(random_graph(np.random.default_rng(8), 9), BOARDS[board], node_limit=1)
+    whole = Stopping(problem, None, np.inf)
+    BranchBound().run(problem, whole)
+    cut_off = Stopping(problem, whole.best, asks)
+    BranchBound().run(problem, cut_off)
+    return problem, whole, cut_off.bounds[-1]
 
 
 @pytest.mark.usefixtures("only_best_first")
 def test_a_run_that_knows_the_claim_goes_on_from_it() -> None:
     """As ``nmsolve resume`` does: the partial mappings that were bounded before count in the last claim."""
-    problem = MappingProblem(random_graph(np.random.default_rng(8), 9), BOARDS["full"], node_limit=1)
-    whole = Stopping(problem, None, np.inf)
-    BranchBound().run(problem, whole)
-    stopped = Stopping(problem, whole.best, 6)
-    BranchBound().run(problem, stopped)
-    claim = stopped.bounds[-1]
+    problem, whole, claim = stopped("full", 6)
     known = replace(claim, certificate={**claim.certificate, "nodes": 10**6})
     result = solve(problem, warm_start=whole.best, engines=["branch-bound"], known=[known], time_limit=60)
     assert result.status == "optimal" and result.objective == whole.value
@@ -211,12 +217,7 @@ def test_a_run_that_knows_the_claim_goes_on_from_it() -> None:
 @pytest.mark.usefixtures("only_best_first")
 def test_what_is_no_list_of_open_mappings_is_not_gone_on_from() -> None:
     """Wrong shapes, cores, numbers and limits: the search begins anew. A list that fits is taken at its word."""
-    problem = MappingProblem(random_graph(np.random.default_rng(8), 9), BOARDS["mesh"], node_limit=1)
-    whole = Stopping(problem, None, np.inf)
-    BranchBound().run(problem, whole)
-    stopped = Stopping(problem, whole.best, 8)
-    BranchBound().run(problem, stopped)
-    good = stopped.bounds[-1]
+    problem, whole, good = stopped("mesh", 8)
     assert good.certificate["status"] == "running" and len(good.certificate["open"]) > 1
 
     def nodes(**change: object) -> int:
@@ -230,19 +231,12 @@ def test_what_is_no_list_of_open_mappings_is_not_gone_on_from() -> None:
     anew = nodes(open=None)
     twice, high = core.copy(), core.copy()
     twice[:, :2], high[0, 0] = 0, problem.cores
-    for wrong in (
-        core[:, :-1],
-        core[:-1],
-        core[:0],
-        twice,
-        high,
-        core + 0.5,
-        [[1], [1, 2]],
-        "open",
-        core - 2,
-    ):
+    shapes = (core[:, :-1], core[:-1], core[:0], [[1], [1, 2]], "open")
+    for wrong in (*shapes, twice, high, core + 0.5, core - 2, [[10**400] * 9], core * np.nan):
         assert nodes(open=wrong) == anew
-    assert nodes(limit=good.certificate["limit"] - 1) == nodes(limit=float("nan")) == nodes(nodes=-1) == anew
+    for limit in (good.certificate["limit"] - 1, float("nan"), 10**400, [1, 2], "x"):
+        assert nodes(limit=limit) == anew
+    assert nodes(nodes=-1) == nodes(limit=[good.certificate["limit"]], nodes=[1]) == anew
     assert nodes(nodes=10**6) > 10**6
 
 

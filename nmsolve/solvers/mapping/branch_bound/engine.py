@@ -64,6 +64,8 @@ class BranchBound:
 
     def __init__(self) -> None:
         self._claimed: Bound | None = None
+        #: Partial mappings that runs before this one bounded.
+        self._earlier = 0
 
     def resume(self, claim: Bound) -> None:
         """Go on from what the ``claim`` of a stopped run says is open, if that run looked below no lower limit than the next."""
@@ -85,10 +87,10 @@ class BranchBound:
             begin(tree, np.full(data.n, -1, np.int64), first)
             places, hands = np.flatnonzero(first.any(axis=0)), max(1, context.workers)
             frontier = Frontier(tree, places, hands, None if before is None else (before.low, before.core))
-            earlier = 0 if before is None else before.nodes
-            if not self._best_first(data, frontier, context, earlier):
+            self._earlier = 0 if before is None else before.nodes
+            if not self._best_first(data, frontier, context):
                 return
-            nodes, limit = earlier + frontier.nodes, frontier.limit
+            nodes, limit = frontier.nodes, frontier.limit
             best = _mapping(data, frontier.best) if frontier.found else best
         value, status = np.inf, "infeasible"
         if best is not None:
@@ -119,9 +121,8 @@ class BranchBound:
                 self._say(data, context, open_bound(tree), int(tree.state[NODES]))
         return False
 
-    def _best_first(self, data: ExactData, frontier: Frontier, context: Context, earlier: int) -> bool:
-        """Work at the frontier with all threads; True if nothing below the limit is left. ``earlier`` : partial mappings bounded
-        before; what is left goes into the last claim."""
+    def _best_first(self, data: ExactData, frontier: Frontier, context: Context) -> bool:
+        """Work at the frontier with all threads; True if nothing below the limit is left, else the last claim says what is."""
         stop, found, said = Event(), 0, 0.0
 
         def help_out(number: int) -> None:
@@ -143,7 +144,7 @@ class BranchBound:
                         known = context.incumbent()[0]
                         if known is not None:
                             frontier.lower(2 * data.value(known))
-                        self._say(data, context, -(-frontier.low() // 2), earlier + frontier.nodes)
+                        self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
                         for helper in helpers:
                             if helper.done():
                                 helper.result()
@@ -153,7 +154,7 @@ class BranchBound:
         if len(low) == 0:
             return True
         left = {"limit": frontier.limit, "open": core, "open_bounds": low}
-        self._say(data, context, -(-frontier.low() // 2), earlier + frontier.nodes, **left)
+        self._say(data, context, -(-frontier.low() // 2), frontier.nodes, **left)
         return False
 
     def _say(self, data: ExactData, context: Context, low: int, nodes: int, **left: Any) -> None:
@@ -161,7 +162,9 @@ class BranchBound:
         self._claim(context, max(0.0, data.claim.bound(low)), nodes, "running", **left)
 
     def _claim(self, context: Context, value: float, nodes: int, status: str, **left: Any) -> None:
-        certificate = {"status": status, "nodes": nodes, **left}
+        certificate = {"status": status, "nodes": self._earlier + nodes, **left}
+        if self._earlier:  # then it rests on what that run said, too
+            certificate["resumed_after"] = self._earlier
         context.raise_bound(Bound(value, self.name, certificate=certificate))
 
 
@@ -182,10 +185,11 @@ def left_open(certificate: Mapping[str, Any], tree: Tree) -> Left | None:
         core = np.asarray(certificate["open"], np.float64)
         low = np.asarray(certificate["open_bounds"], np.float64)
         numbers = np.array([certificate["limit"], certificate["nodes"]], np.float64)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
     n, cores = tree.domain.shape[1:]
-    if core.ndim != 2 or core.shape[1] != n or low.shape != core.shape[:1] or len(core) == 0:
+    shapes = core.shape[1:] == (n,) and low.shape == core.shape[:1] and numbers.shape == (2,)
+    if not shapes or len(core) == 0:
         return None
     whole = all(bool((a == np.rint(a)).all() and (abs(a) < 2**52).all()) for a in (core, low, numbers))
     if not whole or core.min() < -1 or core.max() >= cores or numbers.min() < 0:
