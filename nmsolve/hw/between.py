@@ -33,12 +33,13 @@ class BetweenCores:
     Attributes
     ----------
     n, at : number of nodes, cores included; (n,) the core of each
+    graph, core : what is mapped, and (its nodes,) the core of each
     """
 
     def __init__(self, graph: LogicGraph, machine: Machine, core: IntArray) -> None:
         self.n, self.name = graph.n + machine.size, graph.name
         self.at: IntArray = np.concatenate([core, np.arange(machine.size)])
-        self._graph, self._core, self._cores = graph, read_only(core), machine.size
+        self.graph, self.core, self._cores = graph, read_only(core), machine.size
         self._kept: list[Rows] | None = None
 
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
@@ -71,9 +72,9 @@ class BetweenCores:
         dense = cores**2 <= MOST_PAIRS
         total, sent = np.zeros(cores**2 if dense else 0), np.zeros(cores**2 if dense else 0, bool)
         alone = csr_array((cores, cores))
-        for piece, _ in pieces(self._graph):
+        for piece, _ in pieces(self.graph):
             fixed = piece.fixed
-            indptr, targets, weights = _by_core(fixed.indptr, fixed.targets, fixed.weights, self._core, cores)
+            indptr, targets, weights = _by_core(fixed.indptr, fixed.targets, fixed.weights, self.core, cores)
             rows = piece._replace(indptr=indptr, targets=targets, weights=weights)
             finished = []
             if rows.multicast.any():
@@ -82,7 +83,7 @@ class BetweenCores:
                 finished.append(trees)
             if not rows.multicast.all():
                 row = np.repeat(np.arange(len(rows.source)), np.diff(indptr))
-                home = self._core[rows.source[row]]
+                home = self.core[rows.source[row]]
                 here = ~rows.multicast[row] & (home != targets)
                 key = (home * cores + targets)[here]
                 if dense:
@@ -104,12 +105,12 @@ class BetweenCores:
         one, count = rows.multicast, np.diff(rows.indptr)
         mine = np.repeat(one, count)
         indptr = np.concatenate([[0], np.cumsum(count[one])])
-        to = (rows.targets[mine] + self._graph.n).astype(np.int32)
+        to = (rows.targets[mine] + self.graph.n).astype(np.int32)
         return Rows(first, indptr, rows.source[one], to, rows.weights[mine], one[one], rows.rate[one])
 
     def _edges(self, sums: csr_array) -> Rows:
         """What cores send each other alone, one row per core."""
-        n, none = self._graph.n, np.zeros(self._cores, bool)
+        n, none = self.graph.n, np.zeros(self._cores, bool)
         indptr, targets = sums.indptr.astype(np.int64), (sums.indices + n).astype(np.int32)
         source = np.arange(n, self.n, dtype=np.int32)
         return Rows(0, indptr, source, targets, sums.data, none, np.zeros(self._cores))

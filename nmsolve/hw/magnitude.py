@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.hw.cost import CoreDistance, core_distance, machine_distance
+from nmsolve.hw.step_time import require_step_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS
 from nmsolve.model.machine import LARGEST, Machine
@@ -18,8 +19,11 @@ def require_scale(problem: MappingProblem) -> None:
 
     Raises
     ------
-    InputError : two usable cores have no route, a dead link's detour has no cost, or traffic times distance is too large
+    InputError : the machine lacks figures, the graph does not say who sends, two usable cores have no route, a dead link's detour
+        has no cost, or traffic times distance is too large
     """
+    if problem.aim.charges == "time":
+        require_step_time(problem.graph, problem.machine)
     total = _traffic(problem)
     far = max(1.0, _farthest(core_distance(problem)))
     if not total * far < LARGEST:

@@ -29,6 +29,7 @@ from nmsolve.hw.kernels import Union, latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.router_tables import router_entries
 from nmsolve.hw.routes import LinkLoads, has_routes, working_links
+from nmsolve.hw.step_time import has_step_time
 from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.lookup import named
@@ -169,7 +170,7 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
-    for a distance matrix) ``max-link``, ``total-link``, ``hysmap`` and, up to 2^20 edges, ``reward`` and
+    for a distance matrix) ``max-link``, ``total-link``, ``hysmap``, where it has the figures ``step-time`` and, up to 2^20 edges, ``reward`` and
     ``table-entries`` (most of any router); ``axons-in`` and
     ``axons-out``, the most entries that any core needs in its axon tables. Left out is what the machine has no numbers for
     (:func:`nmsolve.hw.magnitude.uncomputable`).
@@ -224,7 +225,9 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
             out["table-entries"] = float(router_entries(graph, machine, at).max(initial=0))
         out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
     for name, o in OBJECTIVES.items():
-        if o.formula and name not in out and graph.m <= REWARD_EDGES and (links is not None or not o.links):
+        if not o.formula or name in out or (links is None and o.links):
+            continue
+        if has_step_time(graph, machine) if o.charges == "time" else graph.m <= REWARD_EDGES:
             out[name] = objective_value(replace(problem, objective=name), at)
     out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     return out

@@ -10,6 +10,7 @@ from nmsolve.hw.cost import checked_core
 from nmsolve.hw.energy import stated
 from nmsolve.hw.routing.energy import ByCore
 from nmsolve.hw.routing.loads import tally
+from nmsolve.hw.step_time import neurons_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray
@@ -58,9 +59,6 @@ def compute_energy(graph: LogicGraph, machine: Machine, core: AnyArray) -> Compu
         return None
     at = checked_core(graph, machine, core)
     size = machine.size
-    neurons = np.ones(graph.n)
-    if "neurons" in graph.resources:
-        neurons = graph.sizes[:, graph.resources.index("neurons")].astype(np.float64)
     events, spikes = np.zeros(size), np.zeros(size)
     for rows in graph.blocks():
         length = np.diff(rows.indptr)
@@ -69,7 +67,7 @@ def compute_energy(graph: LogicGraph, machine: Machine, core: AnyArray) -> Compu
         spikes += tally(at[rows.source], rows.rate, size)
     return ComputeEnergy(
         events * price["synapses"],
-        tally(at, neurons, size) * price["neurons"],
+        tally(at, neurons_of(graph), size) * price["neurons"],
         spikes * price["spikes"],
         missing,
     )

@@ -44,6 +44,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
     "trees": _pays("trees", _TREES),
     "reach": _pays("reach", _TREES),
     "load": _pays("load", _NO_SUM),
+    "time": _pays("time", _NO_SUM),
     "reward": _pays("reward", _NO_SUM),
     "own": _pays("own", _NO_SUM),
     "single": Feature("one node per core, which has dedicated engines", lambda p: p.one_per_core),
@@ -61,7 +62,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
 }  # fmt: skip
 
 #: Every objective: for engines that only look for mappings and leave the score to the evaluator.
-ANY = "pairs trees reach load reward own"
+ANY = "pairs trees reach load time reward own"
 #: Limits that a bound may ignore: without them there are only more mappings.
 LIMITS = "budget ceilings axons tables"
 #: ``takes(cases, *limits)``: which mapping problems an engine takes.

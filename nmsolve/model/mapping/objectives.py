@@ -22,7 +22,7 @@ class Objective:
     unit : of its values
     charges : what pays: ``pairs`` (every edge on its own), ``trees`` (a multicast message the union of its routes, other edges on
         their own), ``reach`` (a message the number of other cores it reaches), or what is no
-        sum and has a ``formula``: ``load``, ``reward``, or ``own`` where no engine is made for it
+        sum and has a ``formula``: ``load``, ``time``, ``reward``, or ``own`` where no engine is made for it
     distance : what is paid between two cores: ``hops`` (link weights), ``energy`` (pJ), or ``apart`` (1). Where it is no
         sum, what methods for sums use in its place
     section : its heading in docs/objectives.md
@@ -68,6 +68,10 @@ OBJECTIVES: dict[str, Objective] = {
     "max-link": Objective(
         "load of the hottest link", "weight", "load", "hops", "max-link",
         formula="hw.routes:hottest_load", lattice="hw.routes:load_lattice", bounds=("link-load",), links=True,
+    ),
+    "step-time": Objective(
+        "time of one step: the slowest core or the hottest link", "ns", "time", "apart", "Step time",
+        formula="hw.step_time:step_time", walk="hw.verify_step_time:walked_step_time", bounds=("step-load",), links=True,
     ),
     "reward": Objective(
         "the reward of method M1, negated", "weight x links", "reward", "hops", "reward",

@@ -162,6 +162,8 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
     if problem.objective == "reward":
         return plain, ["exchange"]
+    if problem.aim.charges == "time":
+        return plain, ["step-load"]
     if uses_links(problem):
         return plain, ["link-load"]
     if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts
@@ -266,6 +268,8 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"external": 1.0}
     if problem.limits_moves:
         return {"remap": 1.0}
+    if problem.aim.charges == "time":
+        return {"steps": 1.0}
     if problem.ceilings or problem.table_limit is not None:
         return {"links": 1.0}
     if problem.axons is not None:

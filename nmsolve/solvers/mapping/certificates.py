@@ -39,6 +39,7 @@ from nmsolve.solvers.mapping.recheck.spectral import (
 from nmsolve.solvers.mapping.recheck.split import recheck_split
 from nmsolve.solvers.mapping.recheck.spread import recheck_spread
 from nmsolve.solvers.mapping.recheck.stated import contracted
+from nmsolve.solvers.mapping.recheck.step_load import recheck_step_load
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 from nmsolve.solvers.search.foreign_recheck import SECONDS, foreign_recheck, nobody
@@ -59,6 +60,7 @@ RECHECKS = {
     "link-load": recheck_link_load,
     "slots": recheck_slots,
     "exchange": recheck_exchange,
+    "step-load": recheck_step_load,
 }
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")

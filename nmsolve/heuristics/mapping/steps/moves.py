@@ -1,0 +1,108 @@
+"""Random moves and swaps of nodes, from busy cores first, judged by a norm of how long cores and links are busy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.axons.moves import shift as shift_axons
+from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin
+from nmsolve.heuristics.mapping.common.metropolis import PASSING, SOUND, metropolis
+from nmsolve.heuristics.mapping.common.room import fits, seat
+from nmsolve.heuristics.mapping.steps.state import StepState, carry, reached, shift
+from nmsolve.heuristics.rng import below, uniform
+from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.types import AnyArray, IntArray
+
+#: Part of the tries that take a node of the busiest of so many cores; that go to a core of a message of the node; that change
+#: places where there is room, too.
+BUSY, DRAWN, NEAR, SWAP = 0.5, 4, 0.6, 0.3
+
+
+@plain
+def value(s: StepState) -> float:
+    """The 2^power-norm of all times, a little above the longest, and the price of entries too many in axon tables."""
+    paid = s.heat[3] * s.axons.excess[0] if s.axons.on else 0.0
+    return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2]) + paid)
+
+
+@plain_callee
+def verdict(s: StepState) -> int:
+    """No answer while entries are too many."""
+    return PASSING if s.axons.on and s.axons.excess[0] > 0 else SOUND
+
+
+@plain
+def move(s: StepState, u: int, q: int) -> None:
+    """Put node ``u`` on core ``q`` and bring all times up to date."""
+    p, cores = s.room.core[u], len(s.room.head)
+    seat(s.room, u, q)
+    sends = s.own[u]
+    for j in range(s.out_ptr[u], s.out_ptr[u + 1]):
+        e = s.out_net[j]
+        s.origin[e] = q
+        sends += s.rate[e] * s.price[0] * s.reach[e]
+        if s.price[2] > 0.0:
+            whole = s.base[e + 1] - s.base[e] == cores
+            for i in range(s.base[e], s.base[e + 1]):
+                if s.hits[i] > 0:
+                    goal = i - s.base[e] if whole else np.int64(s.keys[i])
+                    carry(s, p, goal, -s.rate[e] * s.price[2])
+                    carry(s, q, goal, s.rate[e] * s.price[2])
+    shift(s, p, -sends)
+    shift(s, q, sends)
+    shift(s, s.inbox + p, -s.heard[u])
+    shift(s, s.inbox + q, s.heard[u])
+    if s.axons.on:
+        shift_axons(s.axons, u, p, q)
+    for j in range(s.in_ptr[u], s.in_ptr[u + 1]):
+        e = s.in_net[j]
+        if drop_pin(s.keys, s.base, s.hits, e, p, cores):
+            reached(s, e, p, -1)
+        if add_pin(s.keys, s.base, s.hits, e, q, cores):
+            reached(s, e, q, 1)
+
+
+@plain_callee
+def _load(s: StepState, p: int) -> float:
+    return float(max(s.busy[p], s.busy[s.inbox + p]))
+
+
+@plain_callee
+def _goal(s: StepState, u: int, rng: AnyArray) -> np.int64:
+    """A core to try: one that holds an end of a message of ``u``, or the less busy one of two."""
+    ins, outs = s.in_ptr[u + 1] - s.in_ptr[u], s.out_ptr[u + 1] - s.out_ptr[u]
+    if ins + outs > 0 and uniform(rng) < NEAR:
+        k = below(rng, ins + outs)
+        e = s.in_net[s.in_ptr[u] + k] if k < ins else s.out_net[s.out_ptr[u] + k - ins]
+        pins = s.pin_ptr[e + 1] - s.pin_ptr[e]
+        return np.int64(s.room.core[s.pins[s.pin_ptr[e] + below(rng, pins)]])
+    a, b = below(rng, len(s.room.head)), below(rng, len(s.room.head))
+    return np.int64(a if _load(s, a) < _load(s, b) else b)
+
+
+@plain_callee
+def propose(s: StepState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
+    """A node, a core that it may go to, and the node there that it changes places with (-1: nobody); the first -1 if none."""
+    room = s.room
+    u = np.int64(below(rng, len(room.core)))
+    if uniform(rng) < BUSY:
+        for _ in range(DRAWN - 1):
+            w = np.int64(below(rng, len(room.core)))
+            if _load(s, room.core[w]) > _load(s, room.core[u]):
+                u = w
+    p, q, v = room.core[u], _goal(s, u, rng), np.int64(-1)
+    if q == p:
+        return np.int64(-1), q, v
+    if uniform(rng) < SWAP or not fits(room, u, q, -1):
+        v = np.int64(room.head[q])
+        if v >= 0:
+            room.head[q] = room.after[v]  # next time another one
+        if not fits(room, u, q, v) or (v >= 0 and not fits(room, v, p, u)):
+            return np.int64(-1), q, v
+    return u, q, v
+
+
+@plain
+def search(s: StepState, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray) -> float:
+    """:func:`~nmsolve.heuristics.mapping.common.metropolis.metropolis` by changes in parts of the value."""
+    return metropolis(s, propose, move, value, verdict, True, heat, heat, tries, best, low, rng)  # type: ignore[no-any-return]

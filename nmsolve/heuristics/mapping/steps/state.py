@@ -1,0 +1,153 @@
+"""A mapping with how long every core and every link is busy in a step, and counts of the nodes that messages reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes, build_axons, recount
+from nmsolve.heuristics.mapping.common.counts import add_pin, table_sizes
+from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
+from nmsolve.heuristics.mapping.nets.model import nets_of
+from nmsolve.heuristics.mapping.nets.tables import nets_of_pins
+from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.step_time import fixed_times, link_before, step_costs
+from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, Int32Array, IntArray, starts
+
+
+class StepState(NamedTuple):
+    """Flat arrays for the kernels. Messages are nets: a multicast row, or one edge of any other row.
+
+    Fixed: ``source`` (N,) and ``rate`` (N,) of the nets, destinations ``pin_ptr``/``pins``, nodes' nets as destination
+    ``in_ptr``/``in_net`` and as source ``out_ptr``/``out_net``; ``own`` and ``heard`` (n,) ns that a node costs wherever it is,
+    on the sending and the receiving side; ``price`` = ns per message and core that it goes to [sent, taken, per link].
+
+    Changing: ``room``; ``origin`` (N,) core of a net's source; destinations per net and core in ``hits``, found by
+    :func:`~nmsolve.heuristics.mapping.common.counts.slot`; ``reach`` (N,) cores that a net goes to; ``busy`` (2 P + 4 P,) ns of
+    sending sides, receiving sides (``inbox`` 0: both are one) and links; ``heat`` = [sum of (busy / unit)^(2^power), unit, power,
+    price of an entry too many in axon tables]; ``axons``, those entries, where they are limited.
+    """
+
+    source: Int32Array
+    rate: FloatArray
+    pin_ptr: IntArray
+    pins: Int32Array
+    in_ptr: IntArray
+    in_net: Int32Array
+    out_ptr: IntArray
+    out_net: Int32Array
+    own: FloatArray
+    heard: FloatArray
+    price: FloatArray
+    links: Links
+    inbox: int
+    room: Room
+    origin: Int32Array
+    base: IntArray
+    keys: Int32Array
+    hits: Int32Array
+    reach: IntArray
+    busy: FloatArray
+    heat: FloatArray
+    axons: AxonState
+
+
+def build(problem: MappingProblem, core: IntArray) -> StepState:
+    """The state of the legal mapping ``core`` (n,)."""
+    nets = nets_of(replace(problem, objective="multicast-hops", ceilings=()))
+    n, cores = problem.n, problem.cores
+    costs = step_costs(problem.machine)
+    own, heard = fixed_times(problem.graph, costs)
+    in_ptr = starts(np.bincount(nets.pins, minlength=n))
+    base = starts(table_sizes(np.diff(nets.pin_ptr), cores))
+    room = room_of(problem, core)
+    state = StepState(
+        nets.source, nets.rate, nets.pin_ptr, nets.pins,
+        in_ptr, nets_of_pins(nets.pin_ptr, nets.pins, in_ptr),
+        starts(np.bincount(nets.source, minlength=n)), np.argsort(nets.source, kind="stable").astype(np.int32),
+        own, heard, np.array([costs.sent, costs.taken, costs.link]), links_of(problem.machine),
+        cores if costs.aside else 0, room, np.zeros(len(nets.rate), np.int32), base,
+        np.full(base[-1], -1, np.int32), np.zeros(base[-1], np.int32), np.zeros(len(nets.rate), np.int64),
+        np.zeros(6 * cores), np.array([0.0, 1.0, 3.0, 0.0]), build_axons(problem, room.core),
+    )  # fmt: skip
+    reset(state)
+    return state
+
+
+def state_bytes(problem: MappingProblem) -> int:
+    """Return the estimated memory of a state, in bytes."""
+    graph = problem.graph
+    length = np.where(graph.multicast, np.diff(graph.indptr), 1)
+    entries = int(table_sizes(length, problem.cores).sum())
+    entries += 4 * int(np.diff(graph.indptr)[~graph.multicast].sum())
+    return 8 * entries + 16 * graph.m + 400 * problem.n + axon_bytes(problem)
+
+
+def reset(s: StepState) -> None:
+    """Recompute everything that changes from ``room.core``; rounding that has gathered is gone."""
+    _fill(s)
+    recount(s.axons)
+
+
+@plain
+def _fill(s: StepState) -> None:
+    cores = len(s.room.head)
+    refill(s.room)
+    s.keys[:] = -1
+    s.hits[:] = 0
+    s.busy[:] = 0.0
+    s.heat[0] = 0.0
+    for u in range(len(s.own)):
+        p = s.room.core[u]
+        shift(s, p, s.own[u])
+        shift(s, s.inbox + p, s.heard[u])
+    for e in range(len(s.source)):
+        s.origin[e] = s.room.core[s.source[e]]
+        s.reach[e] = 0
+        for i in range(s.pin_ptr[e], s.pin_ptr[e + 1]):
+            q = s.room.core[s.pins[i]]
+            if add_pin(s.keys, s.base, s.hits, e, q, cores):
+                reached(s, e, q, 1)
+
+
+@embedded_callee
+def shift(s: StepState, r: int, amount: float) -> None:
+    """A core's side or a link is busy for so much longer."""
+    old = s.busy[r]
+    s.busy[r] = old + amount
+    s.heat[0] += _power(s, old + amount) - _power(s, old)
+
+
+@plain_callee
+def reached(s: StepState, e: int, q: int, sign: int) -> None:
+    """Net ``e`` goes to core ``q`` from now on (1), or no more (-1)."""
+    amount = sign * s.rate[e]
+    s.reach[e] += sign
+    shift(s, s.origin[e], amount * s.price[0])
+    shift(s, s.inbox + q, amount * s.price[1])
+    if s.price[2] > 0.0:
+        carry(s, s.origin[e], q, amount * s.price[2])
+
+
+@plain_callee
+def carry(s: StepState, p: int, q: int, time: float) -> None:
+    """The links from core ``p`` to ``q`` are busy for so much longer."""
+    first = 2 * len(s.room.head)
+    v = q
+    while v != p:
+        u, link = link_before(s.links, p, q, v)
+        shift(s, first + link, time)
+        v = u
+
+
+@embedded_callee
+def _power(s: StepState, time: float) -> float:
+    """``(time / unit)^(2^power)``."""
+    value = time / s.heat[1]
+    for _ in range(int(s.heat[2])):
+        value *= value
+    return float(value)

@@ -1,0 +1,201 @@
+"""How long one synchronous step takes: the slowest core or the hottest link, and the barrier (docs/objectives.md, *Step time*).
+
+A core updates its neurons and sends; it takes messages and works off their synaptic events. Where the chip does both side by
+side, the longer one counts, else their sum. A message goes to every core that holds a target, its sender's own too, and the
+network carries a copy to each, as SANA-FE simulates Loihi.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.hw.energy import stated
+from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.routing.loads import tally
+from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph, Rows
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Figures of a machine that the step time needs, with their units.
+FIGURES = {
+    "latency_neuron_access": "ns", "latency_neuron_update": "ns", "latency_spike_out": "ns", "latency_axon_out": "ns",
+    "latency_axon_in": "ns", "latency_synaptic_op": "ns", "latency_link_message": "ns", "latency_barrier": "ns",
+    "receives_while_sending": "",
+}  # fmt: skip
+
+
+class StepCosts(NamedTuple):
+    """What takes time, in ns.
+
+    ``neuron`` per neuron and step, ``spike`` per firing, ``sent`` and ``taken`` per message and core that it goes to,
+    ``event`` per synapse that a message reaches, ``link`` per message on a link, ``barrier`` once per step. ``aside``: a core
+    receives while it updates and sends.
+    """
+
+    neuron: float
+    spike: float
+    sent: float
+    taken: float
+    event: float
+    link: float
+    barrier: float
+    aside: bool
+
+
+class StepLoads(NamedTuple):
+    """ns per step: (P,) of each core for updating and sending, and for receiving; (4 P,) of each directed link."""
+
+    sending: FloatArray
+    receiving: FloatArray
+    links: FloatArray
+
+
+def has_step_time(graph: LogicGraph, machine: Machine) -> bool:
+    """Return True if mappings of this graph on this machine have a step time."""
+    return (
+        graph.directed
+        and all(name in machine.figures for name in FIGURES)
+        and machine.distance_matrix is None
+    )
+
+
+def require_step_time(graph: LogicGraph, machine: Machine) -> None:
+    """Raise InputError as :func:`step_costs`, and for a graph that does not say who sends."""
+    step_costs(machine)
+    if not graph.directed:
+        raise InputError(
+            "the graph is undirected: it does not say who sends, which the step time depends on",
+            graph.name,
+            "a directed graph, or another objective",
+        )
+
+
+def step_costs(machine: Machine) -> StepCosts:
+    """Return what takes time on a machine.
+
+    Raises
+    ------
+    InputError : the machine lacks figures (all are named), one is below 0 or in another unit, or it has no links
+    """
+    missing = [name for name in FIGURES if name not in machine.figures]
+    if missing:
+        raise InputError(
+            f"the step time needs figures that this machine does not have: {', '.join(missing)}",
+            machine.name,
+            "a machine.toml with them under [figures] (0 where there is no such cost), or another objective",
+        )
+    if machine.distance_matrix is not None:
+        raise InputError("the step time needs links", machine.name, "a mesh or torus")
+    f = {name: float(stated(machine, name, unit) or 0.0) for name, unit in FIGURES.items()}
+    return StepCosts(
+        f["latency_neuron_access"] + f["latency_neuron_update"], f["latency_spike_out"], f["latency_axon_out"],
+        f["latency_axon_in"], f["latency_synaptic_op"], f["latency_link_message"], f["latency_barrier"],
+        f["receives_while_sending"] > 0,
+    )  # fmt: skip
+
+
+def neurons_of(graph: LogicGraph) -> FloatArray:
+    """Return (n,) how many neurons each node stands for: its resource ``neurons``, 1 without that resource."""
+    if "neurons" in graph.resources:
+        return graph.sizes[:, graph.resources.index("neurons")].astype(np.float64)
+    return np.ones(graph.n)
+
+
+def fixed_times(graph: LogicGraph, costs: StepCosts) -> tuple[FloatArray, FloatArray]:
+    """Return what a node costs wherever it is, in ns: (n,) to update and fire it, (n,) for the events of its synapses.
+
+    A message of a row is a firing at the row's rate; a synapse of a multicast row gets the row's rate of events, another edge its
+    weight.
+    """
+    fires, hears = np.zeros(graph.n), np.zeros(graph.n)
+    for rows in graph.blocks():
+        length = np.diff(rows.indptr)
+        each = np.where(np.repeat(rows.multicast, length), np.repeat(rows.rate, length), rows.weights)
+        fires += tally(rows.source, rows.rate, graph.n)
+        hears += tally(rows.targets, each, graph.n)
+    return costs.neuron * neurons_of(graph) + costs.spike * fires, costs.event * hears
+
+
+def step_loads(graph: LogicGraph, machine: Machine, core: IntArray) -> StepLoads:
+    """Return how long every core and every link is busy in a step of the mapping ``core`` (n,).
+
+    Raises
+    ------
+    InputError : as :func:`step_costs`; usable cores without a route
+    """
+    costs = step_costs(machine)
+    own, heard = fixed_times(graph, costs)
+    sending, receiving = tally(core, own, machine.size), tally(core, heard, machine.size)
+    counts, links = np.zeros((2, machine.size)), np.zeros(4 * machine.size)
+    routes = links_of(machine)
+    for rows in graph.blocks():
+        _add_messages(rows.fixed, core, routes, counts, links)
+    return StepLoads(
+        sending + costs.sent * counts[0], receiving + costs.taken * counts[1], costs.link * links
+    )
+
+
+def step_time(problem: MappingProblem, core: IntArray) -> float:
+    """Return the objective ``step-time`` of the mapping ``core`` (n,), in ns."""
+    costs = step_costs(problem.machine)
+    loads = step_loads(problem.graph, problem.machine, core)
+    return float(longest(loads, costs.aside) + costs.barrier)
+
+
+def longest(loads: StepLoads, aside: bool) -> float:
+    """Return the time of the slowest core or hottest link."""
+    cores = np.maximum(loads.sending, loads.receiving) if aside else loads.sending + loads.receiving
+    return float(max(cores.max(initial=0.0), loads.links.max(initial=0.0)))
+
+
+@kernel
+def _add_messages(rows: Rows, core: IntArray, routes: Links, counts: FloatArray, links: FloatArray) -> None:
+    """Add messages per step that cores send and take, ``counts`` (2, P), and that links carry (4 P,)."""
+    seen = np.full(counts.shape[1], -1, np.int64)
+    for i in range(len(rows.source)):
+        p = core[rows.source[i]]
+        for k in range(rows.indptr[i], rows.indptr[i + 1]):
+            q = core[rows.targets[k]]
+            amount = rows.weights[k]
+            if rows.multicast[i]:
+                if seen[q] == i:
+                    continue
+                seen[q] = i
+                amount = rows.rate[i]
+            counts[0, p] += amount
+            counts[1, q] += amount
+            add_copy(routes, p, q, amount, links)
+
+
+@plain_callee
+def add_copy(routes: Links, p: int, q: int, amount: float, links: FloatArray) -> None:
+    """Add a message's amount to the links of the machine's route from core ``p`` to ``q``."""
+    v = q
+    while v != p:
+        u, link = link_before(routes, p, q, v)
+        links[link] += amount
+        v = u
+
+
+@plain_callee
+def link_before(routes: Links, p: int, q: int, v: int) -> tuple[int, int]:
+    """Return the core before ``v`` on the route from ``p`` to ``q``, and the link between the two."""
+    if routes.before.shape[0] > 0:
+        u = int(routes.before[p, v])
+        d = 0
+        while routes.ends[4 * u + d] != v:
+            d += 1
+        return u, 4 * u + d
+    cols, x, y = routes.distance.cols, routes.distance.x, routes.distance.y
+    if v // cols != p // cols:
+        d = 2 if goes_up(y[p // cols], y[q // cols], routes.distance.wrap_y) else 3
+    else:
+        d = 0 if goes_up(x[p % cols], x[q % cols], routes.distance.wrap_x) else 1
+    u = int(routes.ends[4 * v + (d ^ 1)])
+    return u, 4 * u + d
