@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -9,6 +11,16 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 
 ENERGY = {"message": 7.0, "router": 2.0, "link_x": 3.0, "link_y": 4.0, "crossing": 5.0}
+#: ns; what the step time needs.
+TIMES = {
+    "latency_neuron_access": 1.0, "latency_neuron_update": 2.0, "latency_spike_out": 3.0, "latency_axon_out": 2.0,
+    "latency_axon_in": 4.0, "latency_synaptic_op": 1.0, "latency_link_message": 5.0, "latency_barrier": 20.0,
+}  # fmt: skip
+
+
+def times(aside: bool) -> dict[str, Figure]:
+    """Figures for the step time; ``aside``: cores receive while they send."""
+    return {k: Figure(v, "ns") for k, v in TIMES.items()} | {"receives_while_sending": Figure(float(aside))}
 
 
 def link_cost(machine: Machine, quantity: str, p: int, q: int) -> float:
@@ -87,8 +99,9 @@ def messages(graph: LogicGraph, core: np.ndarray):
 
 def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, routes=None) -> float:
     """Any objective from its definition. ``routes(p, q)`` gives links (from, to); XY if not given."""
-    if name == "reward":
-        return reward(graph, machine, core, routes or (lambda p, q: xy_route(machine, "hops", p, q)))
+    if name in ("reward", "step-time"):
+        one = reward if name == "reward" else step_time
+        return one(graph, machine, core, routes or (lambda p, q: xy_route(machine, "hops", p, q)))
     quantity = "energy" if name == "energy" else "hops"
     d, step = all_distances(machine, quantity), step_cost(machine, quantity)
     routes = routes or (lambda p, q: xy_route(machine, quantity, p, q))
@@ -116,6 +129,28 @@ def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, 
         else:
             total += sum(w * (d[p, q] + step) for q, w in zip(targets, weights, strict=True) if q != p)
     return max(loads.values(), default=0.0) if name == "max-link" else total
+
+
+def step_time(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> float:
+    """The slowest core or hottest link, and the barrier, message by message (docs/objectives.md)."""
+    ns = {k.removeprefix("latency_"): f.value for k, f in machine.figures.items()}
+    sending, receiving = [0.0] * machine.size, [0.0] * machine.size
+    carrying: dict[tuple[int, int], float] = {}
+    for u in range(graph.n):
+        neurons = int(graph.sizes[u, graph.resources.index("neurons")]) if "neurons" in graph.resources else 1
+        sending[core[u]] += neurons * (ns["neuron_access"] + ns["neuron_update"])
+    for p, targets, weights, rate, multicast in messages(graph, core):
+        sending[p] += rate * ns["spike_out"]
+        copies = [(q, rate) for q in set(targets)] if multicast else list(zip(targets, weights, strict=True))
+        for q, w in zip(targets, weights, strict=True):
+            receiving[q] += (rate if multicast else w) * ns["synaptic_op"]
+        for q, amount in copies:
+            sending[p] += amount * ns["axon_out"]
+            receiving[q] += amount * ns["axon_in"]
+            for link in routes(p, q):
+                carrying[link] = carrying.get(link, 0.0) + amount * ns["link_message"]
+    join = max if ns["receives_while_sending"] else lambda a, b: a + b
+    return max(*map(join, sending, receiving), *carrying.values(), 0.0) + ns["barrier"]
 
 
 def reward(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> float:
@@ -158,14 +193,13 @@ def machines(draw, faults: bool = False) -> Machine:
     cores = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
     torus = draw(st.booleans())
     energy = {k: Figure(v) for k, v in ENERGY.items()} if draw(st.booleans()) else {}
-    machine = Machine("m", chips, cores, torus, {}, 1.0, draw(st.sampled_from([1.0, 3.0])), energy=energy)
+    crossing, figures = draw(st.sampled_from([1.0, 3.0])), times(draw(st.booleans()))
+    machine = Machine("m", chips, cores, torus, {}, 1.0, crossing, energy=energy, figures=figures)
     if not faults or machine.size < 4:
         return machine
     links = [(p, q) for p in range(machine.size) for q in machine.neighbours(p)]
     dead = draw(st.lists(st.sampled_from(links), max_size=4, unique=True))
-    broken = Machine(
-        "m", chips, cores, torus, {}, 1.0, machine.crossing_weight, energy=energy, faulty_links=tuple(dead)
-    )
+    broken = replace(machine, faulty_links=tuple(dead))
     return broken if np.isfinite(all_distances(broken, "hops")).all() else machine
 
 

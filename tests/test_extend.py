@@ -113,7 +113,8 @@ def test_no_more_files_than_promised(section: str) -> None:
 def problem(objective: str = "hops", nodes: int = 12) -> MappingProblem:
     rng = np.random.default_rng(3)
     graph = LogicGraph.from_edges(nodes, rng.integers(0, nodes, 40), rng.integers(0, nodes, 40))
-    return make_problem(graph, load_machine("mesh:3x3"), balance=0.3, objective=objective)
+    machine = replace(load_machine("mesh:3x3"), figures=hw_reference.times(True))
+    return make_problem(graph, machine, balance=0.3, objective=objective)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hw_reference import times
 
 from nmsolve.hw.routes import LinkLoads, hottest_links, route, working_links
 from nmsolve.hw.scores import objective_value, score
@@ -16,9 +17,11 @@ from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 
 BOARDS = [
-    Machine(name="mesh", chips=(1, 1), cores=(5, 5)),
-    Machine(name="torus", chips=(1, 2), cores=(4, 3), torus=True, crossing_weight=3.0),
-    Machine(name="dead", chips=(1, 1), cores=(3, 3), faulty_links=((0, 1), (1, 0), (4, 5))),
+    Machine(name="mesh", chips=(1, 1), cores=(5, 5), figures=times(True)),
+    Machine(name="torus", chips=(1, 2), cores=(4, 3), torus=True, crossing_weight=3.0, figures=times(False)),
+    Machine(
+        name="dead", chips=(1, 1), cores=(3, 3), faulty_links=((0, 1), (1, 0), (4, 5)), figures=times(True)
+    ),
 ]
 
 

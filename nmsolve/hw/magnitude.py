@@ -24,6 +24,11 @@ def require_scale(problem: MappingProblem) -> None:
     """
     if problem.aim.charges == "time":
         require_step_time(problem.graph, problem.machine)
+        if any(c.kind == "together" for c in problem.constraints):
+            raise InputError(
+                "the step time counts messages that stay on their core, which nodes kept together have among themselves",
+                problem.graph.name, "no 'together' constraints, or another objective",
+            )  # fmt: skip
     total = _traffic(problem)
     far = max(1.0, _farthest(core_distance(problem)))
     if not total * far < LARGEST:

@@ -170,8 +170,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
-    for a distance matrix) ``max-link``, ``total-link``, ``hysmap``, ``step-time`` where it has the figures and, up to 2^20 edges, ``reward`` and
-    ``table-entries`` (most of any router); ``axons-in`` and
+    for a distance matrix) ``max-link``, ``total-link``, ``hysmap``, ``step-time`` where it has the figures and, up to 2^20
+    edges, ``reward`` and ``table-entries`` (most of any router); ``axons-in`` and
     ``axons-out``, the most entries that any core needs in its axon tables. Left out is what the machine has no numbers for
     (:func:`nmsolve.hw.magnitude.uncomputable`).
     """

@@ -20,6 +20,11 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 
+#: What the step time needs of a machine.
+TIMES = (
+    "latency_neuron_access", "latency_neuron_update", "latency_spike_out", "latency_axon_out", "latency_axon_in",
+    "latency_synaptic_op", "latency_link_message", "latency_barrier", "receives_while_sending",
+)  # fmt: skip
 Edge = tuple[int, int, float]
 Link = tuple[int, int]
 
@@ -31,7 +36,8 @@ class Case:
     ``edges``: (sender, target, weight), at most one per ordered pair; ``multicast``: senders whose edges are one message
     of rate ``rates[sender]`` (its largest weight if not given); ``per``: most nodes on a core; ``limits``: constraints as
     (kind, nodes, cores); ``energy``: figures in pJ; ``parts``: core of every node of a mapping whose parts are kept, claims
-    are then about where these parts lie (scope ``placement``).
+    are then about where these parts lie (scope ``placement``); ``times``: ns of :data:`TIMES`, cores receive while they send if
+    the last one is 1.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Case:
     limits: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = ()
     energy: tuple[tuple[str, float], ...] = field(default=())
     parts: tuple[int, ...] = ()
+    times: tuple[float, ...] = ()
 
     @property
     def cores(self) -> int:
@@ -86,6 +93,10 @@ class Case:
             faulty_links=self.dead_links,
             energy={key: Figure(value) for key, value in self.energy},
             distance_matrix=np.array(self.matrix, float) if self.matrix else None,
+            figures={
+                key: Figure(value, "ns" if key.startswith("latency") else "")
+                for key, value in zip(TIMES, self.times, strict=False)
+            },
         )
         limits = tuple(
             SideConstraint(f"limit {i}", kind, nodes, cores)
@@ -117,7 +128,9 @@ class Case:
     @functools.cached_property
     def optimum(self) -> Fraction | float:
         """Least cost of all mappings, exact; for the reward, which holds an exponential, as a float."""
-        cost = {"max-link": _max_link, "reward": _reward}.get(self.objective, _sum)(self)
+        cost = {"max-link": _max_link, "step-time": _step_time, "reward": _reward}.get(self.objective, _sum)(
+            self
+        )
         if self.parts:
             used, usable = sorted(set(self.parts)), sorted(set(range(self.cores)) - set(self.dead_cores))
             moves = (dict(zip(used, to, strict=True)) for to in itertools.permutations(usable, len(used)))
@@ -298,6 +311,33 @@ def _max_link(case: Case):
     return lambda core: max(_loads(case, core).values(), default=Fraction(0))
 
 
+def _step_time(case: Case):
+    """The slowest core or hottest link, and the barrier."""
+    access, update, spike, out, taken, event, link, barrier, aside = map(Fraction, case.times)
+
+    def cost(core: tuple[int, ...]) -> Fraction:
+        sends, takes, load = [Fraction(0)] * case.cores, [Fraction(0)] * case.cores, {}
+        for u in range(case.n):
+            mine = [(core[v], Fraction(w)) for a, v, w in case.edges if a == u]
+            rate = (
+                Fraction(case.rate(u))
+                if u in case.multicast
+                else max((w for _, w in mine), default=Fraction(0))
+            )
+            sends[core[u]] += access + update + spike * rate
+            for q, w in mine:
+                takes[q] += event * (rate if u in case.multicast else w)
+            for q, w in {q: rate for q, _ in mine}.items() if u in case.multicast else mine:
+                sends[core[u]] += out * w
+                takes[q] += taken * w
+                for x in _way(case, core[u], q):
+                    load[x] = load.get(x, Fraction(0)) + link * w
+        cores = [max(a, b) if aside else a + b for a, b in zip(sends, takes, strict=True)]
+        return max([*cores, *load.values()]) + barrier
+
+    return cost
+
+
 def _reward(case: Case):
     """Sum of the greater sides of every core times e^(turns / channels)."""
     cols = case.mesh[1]
@@ -405,4 +445,10 @@ def cases() -> list[Case]:
         Case("placed", 6, (2, 2), _edges(rng, 6, 10), per=2, parts=(0, 1, 1, 2, 3, 0)),
         Case("placed, parts", 6, (2, 3), _edges(rng, 6, 10, "parts"), per=3, parts=(0, 5, 5, 2, 0, 0), dead_cores=(1,)),
         Case("placed, tiny", 5, (1, 4), _edges(rng, 5, 8, "tiny"), "cut", per=2, parts=(0, 1, 1, 2, 3)),
+        Case("step time", 6, (2, 2), _edges(rng, 6, 18), "step-time", per=4, multicast=flags(6),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 1)),
+        Case("step time, serial", 6, (1, 3), _edges(rng, 6, 16, "parts"), "step-time", per=6, multicast=frozenset(range(6)),
+             times=(0.5, 0, 0, 2, 3.7, 1, 0, 0, 0)),
+        Case("step time, torus", 6, (1, 4), _edges(rng, 6, 20), "step-time", per=2, multicast=frozenset(range(6)), torus=True,
+             times=(0, 1, 0, 5, 1, 0, 2, 3, 1)),
     ]  # fmt: skip

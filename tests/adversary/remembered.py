@@ -27,7 +27,7 @@ DERIVED = (
         "core_distance",
     ),
     *("whole_distances", "whole_data", "doubt", "parallel", "least_apart", "room_of", "messages", "_parting"),
-    *("_parts", "_exchanged", "_summed", "usable_cores", "_links"),
+    *("_parts", "_exchanged", "_summed", "usable_cores", "_links", "_work", "_beyond_the_first"),
 )
 
 _lasting: dict[int, Any] = {}

@@ -46,9 +46,16 @@ def machine_of(case: Case) -> Machine:
         tuple(m["faulty_cores"]), tuple(m["taken_cores"]), tuple((a, b) for a, b in m["faulty_links"]),
         {k: Figure(v, "pJ") for k, v in m["energy"].items()},
         distance_matrix=None if m["distances"] is None else np.array(m["distances"], np.float64),
+        figures=_figures(m.get("times", {})),
         core_capacity={r: np.array(v, np.int64) for r, v in m["core_capacity"].items()},
         held={r: np.array(v, np.int64) for r, v in m["held"].items()},
     )  # fmt: skip
+
+
+def _figures(times: Case) -> dict[str, Figure]:
+    """Figures for the step time, if the case has them."""
+    out = {f"latency_{name}": Figure(value, "ns") for name, value in times.items() if name != "aside"}
+    return out | ({"receives_while_sending": Figure(float(times["aside"]))} if times else {})
 
 
 def problem_of(case: Case) -> MappingProblem:
@@ -175,6 +182,9 @@ def _machine_file(m: Case, dead: set[tuple[int, int]]) -> str:
     lines.append(f"faulty_links = {json.dumps([[at(a), at(b)] for a, b in sorted(dead) if a < b])}")
     for table in ("capacity", "energy"):
         lines += [f"[{table}]"] + [f"{k} = {json.dumps(v)}" for k, v in m[table].items()]
+    if "times" in m:
+        figures = {k: f'{{ value = {f.value}, unit = "{f.unit}" }}' for k, f in _figures(m["times"]).items()}
+        lines += ["[figures]"] + [f"{k} = {v}" for k, v in figures.items()]
     for r, own in m["core_capacity"].items():
         for p, amount in enumerate(own):
             lines += ["[[core]]", f"cores = {p}", f"capacity = {{ {r} = {amount} }}"]

@@ -15,7 +15,7 @@ from diff_reference import Board, Reference
 from diff_unlike import make_unlike
 
 Case = dict[str, Any]
-OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "reward")
+OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "step-time", "reward")
 #: Energy figures of presets (docs/machines.md): Loihi, SpiNNaker 1; and one with every key.
 TABLES: tuple[dict[str, float], ...] = (
     {"message": 111, "link_x": 3, "link_y": 4.2},
@@ -23,8 +23,16 @@ TABLES: tuple[dict[str, float], ...] = (
     {"message": 1.5, "router": 0.5, "link_x": 1, "link_y": 2.25, "crossing": 7},
     {"link_y": 2.0},
 )
+#: ns, for the step time: what costs much and little changes places.
+TIMES: tuple[tuple[float, ...], ...] = (
+    (6, 3.7, 30, 5.1, 16, 3.8, 0.29, 1800),
+    (1, 0, 2, 3, 1, 0.5, 8, 0),
+    (0, 2, 0, 0, 5, 1, 3, 1),
+)
 #: Most mappings onto usable cores that a case may have: all of them are looked at.
 MOST = 4000
+#: Share of cases about the step time, drawn apart: cases of other seeds stay what they were.
+TIMED = 1 / 8
 #: Share of cases whose cores are not alike.
 UNLIKE = 1 / 3
 
@@ -32,8 +40,9 @@ UNLIKE = 1 / 3
 def make_case(seed: int) -> Case:
     """The case of a seed."""
     rng = random.Random(f"case {seed}")
+    timed = random.Random(f"step time {seed}").random() < TIMED
     while True:
-        case = _draw(rng)
+        case = _draw(rng, timed)
         if case is None:
             continue
         if rng.random() < UNLIKE:
@@ -41,9 +50,10 @@ def make_case(seed: int) -> Case:
         return case | {"seed": seed}
 
 
-def _draw(rng: random.Random) -> Case | None:
+def _draw(rng: random.Random, timed: bool) -> Case | None:
     classes: list[str] = []
-    objective = rng.choice(OBJECTIVES)
+    objective = rng.choice([o for o in OBJECTIVES if o != "step-time"])
+    objective = "step-time" if timed else objective
     machine = _machine(rng, objective, classes)
     board = Board(machine, "hops")
     if not Board(machine, "energy").defined:
@@ -59,6 +69,20 @@ def _draw(rng: random.Random) -> Case | None:
         "constraints": [], "balance": None, "migration": None, "ceilings": [], "classes": classes,
     }  # fmt: skip
     _traffic(rng, case)
+    if objective == "step-time":
+        names = (
+            "neuron_access",
+            "neuron_update",
+            "spike_out",
+            "axon_out",
+            "axon_in",
+            "synaptic_op",
+            "link_message",
+            "barrier",
+        )
+        machine["times"] = dict(zip(names, rng.choice(TIMES), strict=True)) | {"aside": rng.random() < 0.5}
+        if not case["directed"]:
+            return None  # it does not say who sends
     _limits(rng, case, len(usable))
     if rng.random() < 0.45:
         _constraints(rng, case, board.size)
@@ -66,7 +90,7 @@ def _draw(rng: random.Random) -> Case | None:
         reference = [rng.randrange(board.size) for _ in range(n)]
         case["migration"] = {"reference": reference, "budget": rng.randint(0, n - 1)}
         classes.append("migration")
-    if rng.random() < 0.12 and objective != "reward":
+    if rng.random() < 0.12 and objective not in ("step-time", "reward"):
         _ceilings(rng, case, usable)
     return case
 
@@ -88,7 +112,7 @@ def _machine(rng: random.Random, objective: str, classes: list[str]) -> Case:
     }  # fmt: skip
     if machine["torus"]:
         classes.append("torus")
-    if rng.random() < 0.15 and objective not in ("max-link", "reward"):
+    if rng.random() < 0.15 and objective not in ("max-link", "step-time", "reward"):
         classes.append("matrix")
         top = rng.choice([3, 9])
         d = [
@@ -187,6 +211,8 @@ def _constraints(rng: random.Random, case: Case, cores: int) -> None:
     n = case["n"]
     for k in range(rng.randint(1, 3)):
         kind = rng.choice(["pin", "region", "forbid", "together", "together", "apart"])
+        if kind == "together" and case["objective"] == "step-time":
+            kind = "apart"
         nodes = rng.sample(
             range(n), rng.randint(2, min(3, n)) if kind in ("together", "apart") else rng.randint(1, 2)
         )
@@ -208,7 +234,7 @@ def _rectangle(rng: random.Random, machine: Case) -> list[int]:
 
 def _ceilings(rng: random.Random, case: Case, usable: list[int]) -> None:
     """A ceiling between what some mapping has and a little more, so that it binds often and rounding does not decide."""
-    others = [o for o in OBJECTIVES if o not in (case["objective"], "reward")]
+    others = [o for o in OBJECTIVES if o not in (case["objective"], "step-time", "reward")]
     if case["machine"]["distances"] is not None:
         others.remove("max-link") if "max-link" in others else None
     if "no energy" in case["classes"]:

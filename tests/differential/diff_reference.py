@@ -204,6 +204,8 @@ class Reference:
             return max(self.loads(core).values(), default=Fraction(0))
         if name == "reward":
             return self._reward(core)
+        if name == "step-time":
+            return self._step_time(core)
         total = Fraction(0)
         for i, row in enumerate(self.case["rows"]):
             at = (name, i, core[row["source"]], *(core[t] for t in row["targets"]))
@@ -260,6 +262,28 @@ class Reference:
                     out[v] = out.get(v, Fraction(0)) + amount
         return out
 
+    def _step_time(self, core: tuple[int, ...]) -> Fraction:
+        ns = {name: Fraction(value) for name, value in self.machine["times"].items()}
+        sends, takes, links = [Fraction(0)] * self.cores, [Fraction(0)] * self.cores, {}
+        for u, neurons in enumerate(self.case["sizes"].get("neurons", [1] * self.n)):
+            sends[core[u]] += neurons * (ns["neuron_access"] + ns["neuron_update"])
+        for row in self.case["rows"]:
+            p, rate = core[row["source"]], self._rate(row)
+            sends[p] += rate * ns["spike_out"]
+            events = [
+                (core[t], rate if row["multicast"] else Fraction(w))
+                for t, w in zip(row["targets"], row["weights"], strict=True)
+            ]
+            for q, amount in events:
+                takes[q] += amount * ns["synaptic_op"]
+            for q, amount in dict(events).items() if row["multicast"] else events:
+                sends[p] += amount * ns["axon_out"]
+                takes[q] += amount * ns["axon_in"]
+                for v in self.hops.route(p, q):
+                    links[v] = links.get(v, Fraction(0)) + amount * ns["link_message"]
+        cores = [max(a, b) if ns["aside"] else a + b for a, b in zip(sends, takes, strict=True)]
+        return max([*cores, *links.values()]) + ns["barrier"]
+
     def _reward(self, core: tuple[int, ...]) -> float:
         side: dict[tuple[int, str], Fraction] = {}
         trees: dict[tuple[int, frozenset[int]], set[Link]] = {}
@@ -296,7 +320,7 @@ class Reference:
         """Objectives by name, and what else the documentation defines without a choice left open."""
         names = ["hops", "multicast-hops", "cut", "connectivity"] + ["energy"] * self.energy.defined
         if self.hops.matrix is None:
-            names += ON_LINKS
+            names += [*ON_LINKS, *(["step-time"] if "times" in self.machine else [])]
         out = {name: float(self.value(core, name)) for name in names}
         if self.hops.matrix is None:
             loads = self.loads(core)

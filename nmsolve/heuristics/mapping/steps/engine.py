@@ -13,6 +13,7 @@ from nmsolve.heuristics.mapping.steps.state import StepState, build, reset, stat
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.axons_fit import axon_overflows
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -93,7 +94,10 @@ def _weigh(state: StepState) -> None:
 
 
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:
-    """Return the best mapping so far or, if it is better, one whose cores hold about as many nodes each; it is offered."""
+    """Return the best mapping so far or, if it is better, one whose cores hold about as many nodes each.
+
+    That one is offered unless it exceeds axon tables; then it is the start only where no mapping is known.
+    """
     known, cost = context.incumbent()
     usable = max(1, int(problem.machine.usable.sum()))
     even = replace(problem, objective="hops", ceilings=(), node_limit=-(-problem.n // usable))
@@ -105,7 +109,9 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     )  # fmt: skip
     if core is None:
         core = repair(problem, np.arange(problem.n) * problem.cores // problem.n)
-    if core is not None and objective_value(problem, core) < cost:
-        context.offer(core, "as many nodes on every core")
-        return core
-    return known
+    if core is None or (known is not None and objective_value(problem, core) >= cost):
+        return known
+    if axon_overflows(problem, core):
+        return core if known is None else known
+    context.offer(core, "as many nodes on every core")
+    return core

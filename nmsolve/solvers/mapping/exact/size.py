@@ -34,6 +34,13 @@ def _too_large(problem: MappingProblem) -> str | None:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
     if axon_terms(problem) > MAX_TERMS:
         return f"about {axon_terms(problem)} terms of axon tables, the limit of exact models is {MAX_TERMS}"
+    if problem.aim.charges == "time":
+        terms = problem.graph.m * problem.cores * (problem.machine.rows + problem.machine.cols)
+        return (
+            f"about {terms} terms of copies, the limit of exact models is {MAX_TERMS}"
+            if terms > MAX_TERMS
+            else None
+        )
     if uses_links(problem) or problem.ceilings:
         return _routed_refusal(problem)
     machine = problem.machine
@@ -73,6 +80,6 @@ def _routed_refusal(problem: MappingProblem) -> str | None:
 #: Why the exact models do not take a problem, or None. Route trees have to be XY where no model of routes is made.
 refuses_exact = takes(
     "trees axons budget -torus -matrix -dead | pairs reach axons budget | load axons budget ceilings"
-    " | pairs trees reach axons budget +ceilings",
+    " | pairs trees reach axons budget +ceilings | time axons budget -matrix",
     _too_large,
 )

@@ -28,10 +28,10 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     within = certificate.get("within")
     if isinstance(within, bool) or not isinstance(within, int | float) or not isfinite(within) or within < 0:
         raise CertificateError(f"'within' is {within!r}, expected ns >= 0")
-    work = _Work(problem)
+    work = _work(problem)
     copies = Fraction(0)
     if "inner" in certificate:
-        graph = _beyond_the_first(problem.graph)
+        graph = _beyond_the_first(problem)
         room = problem.n if within == 0 else work.room(within)
         if room < 1:
             return float(within)  # not one node has room in a step of this length
@@ -43,6 +43,10 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
         copies = proved_of_sum(total, certificate)
     found = work.least(len(usable_cores(problem)), copies)
     return min(found, float(within)) if "inner" in certificate and within > 0 else found
+
+
+def _work(problem: MappingProblem) -> _Work:
+    return _Work(problem)
 
 
 class _Work:
@@ -88,8 +92,9 @@ class _Work:
         return (max(mean / cores, float(one)) + self.barrier) * (1 - self.wrong)
 
 
-def _beyond_the_first(graph: LogicGraph) -> LogicGraph:
+def _beyond_the_first(problem: MappingProblem) -> LogicGraph:
     """Return every multicast row of two targets or more as a message of its first target to the others."""
+    graph = problem.graph
     source, rate, targets, start = [], [], [], [0]
     for i in range(graph.rows):
         ends = graph.targets[graph.indptr[i] : graph.indptr[i + 1]]

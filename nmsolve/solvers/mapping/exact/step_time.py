@@ -1,0 +1,188 @@
+"""The exact model of the step time, for CP-SAT and MIP solvers.
+
+Rules of the mapping are those of :mod:`.rules`. u, v are nodes, p, q cores, m messages with source s_m and targets T_m (a
+multicast row, or one edge of any other row), l links. ``goes[m,q]``: m has a target on q. ``more[u,p]``: ns that the copies of
+u's messages beyond each one's first take on the sending side of p, where u is there; ``carried[u,l]``: ns that u's messages are
+on link l.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.nets.model import Nets, nets_of
+from nmsolve.hw.step_time import StepCosts, fixed_times, step_costs
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.exact import rules
+from nmsolve.solvers.mapping.exact.data import exact_data
+from nmsolve.solvers.mapping.joint.links import route_groups
+from nmsolve.solvers.mapping.joint.problem import JointProblem
+from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, fair_unit, to_whole, whole_factor
+
+
+@dataclass(frozen=True, eq=False)
+class StepData:
+    """The problem in whole numbers, ``scale`` per ns: what nodes do wherever they are, (n,) ``own`` and ``heard``; of every
+    message (M,) what a copy takes its sender, its taker and a link; the barrier.
+    """
+
+    problem: MappingProblem
+    nets: Nets
+    own: IntArray
+    heard: IntArray
+    sent: IntArray
+    taken: IntArray
+    link: IntArray
+    barrier: int
+    aside: bool
+    scale: Scale
+
+    def targets(self, m: int) -> list[int]:
+        """Return the targets of a message."""
+        out: list[int] = self.nets.pins[self.nets.pin_ptr[m] : self.nets.pin_ptr[m + 1]].tolist()
+        return out
+
+
+def step_data(problem: MappingProblem) -> StepData:
+    """Return the data: rounded down where the numbers are not whole after scaling, so that the model never costs too much."""
+    costs: StepCosts = step_costs(problem.machine)
+    nets = nets_of(replace(problem, objective="multicast-hops", ceilings=()))
+    own, heard = fixed_times(problem.graph, costs)
+    parts = [
+        own,
+        heard,
+        *(nets.rate * c for c in (costs.sent, costs.taken, costs.link)),
+        np.array([costs.barrier]),
+    ]
+    values = np.concatenate(parts)
+    factor, exact = whole_factor(values, OBJECTIVE_LIMIT / (problem.cores * max(1, len(values))))
+    whole = [to_whole(part, factor, exact) for part in parts]
+    scale = Scale(factor, exact, False)
+    return StepData(problem, nets, *whole[:5], int(whole[5][0]), costs.aside, scale)
+
+
+def build(
+    problem: MappingProblem,
+    cpsat: bool = True,
+    *,
+    start: IntArray | None = None,
+    bound: float = 0.0,
+    break_symmetry: bool = True,
+) -> Built:
+    """State ``problem`` for CP-SAT, else in Pyomo; ``start`` (n,) is hinted, ``bound`` a proven lower bound, added as a row."""
+    del (
+        break_symmetry
+    )  # routes go along rows first, and cores differ in nothing else: few boards have symmetries left
+    data = step_data(problem)
+    rows: Rows = CpSatRows() if cpsat else MipRows("step_time")
+    plain = exact_data(replace(problem, objective="cut", ceilings=()))
+    x = rules.places(rows, problem.n, problem.cores)
+    for rule in rules.RULES:
+        rows.rule(rule.__name__)
+        rule(rows, plain, rules.Variables(x, None, [], []))
+    unit = fair_unit(float(max(data.own.max(), data.heard.max(), 1)) / data.scale.factor)
+    by = data.scale.factor / unit
+    most = int(data.own.sum() + data.heard.sum() + problem.cores * (data.sent + data.taken + data.link).sum())
+    step = rows.amounts("step", (0,), 0, rows.per(most, by), whole=cpsat)[0]
+    goes = _goes(rows, data, x)
+    for busy in (*_cores(rows, data, x, goes, by), *_links(rows, data, x, goes, by)):
+        rows.rule("no_longer")
+        rows.add(step >= busy)
+    cost = step + rows.per(data.barrier, by)
+    rows.minimise(cost)
+    row = data.scale.floor_row(bound)
+    if row is not None:
+        rows.rule("at_least")
+        rows.add(cost >= rows.per(row, by))
+    if start is not None:
+        rules.hint_places(rows, x, start)
+    claim = data.scale if cpsat else Scale(unit, False, False)
+    return Built(rows.model, claim, partial(rules.placed, x), data, x)
+
+
+def _goes(rows: Rows, data: StepData, x: list[list[Any]]) -> list[list[Any]]:
+    """``goes[m,q] >= x[t,q]`` for every target t, ``sum_q goes[m,q] >= 1``; with one target it is ``x[t,q]`` itself."""
+    rows.rule("targets_there")
+    many, cores = range(len(data.nets.rate)), range(data.problem.cores)
+    several = [m for m in many if len(data.targets(m)) > 1]
+    var = rows.binary("goes", [(m, q) for m in several for q in cores], implied=True)
+    for m in several:
+        for q in cores:
+            for t in data.targets(m):
+                rows.implies(x[t][q], var[m, q])
+        rows.add(rows.total(var[m, q] for q in cores) >= 1)
+    return [[var[m, q] for q in cores] if (m, 0) in var else x[data.targets(m)[0]] for m in many]
+
+
+def _cores(rows: Rows, data: StepData, x: list[list[Any]], goes: list[list[Any]], by: float) -> list[Any]:
+    """``sum_u (own_u + first copies) x[u,p] + sum_u more[u,p]`` and ``sum_v heard_v x[v,p] + sum_m taken_m goes[m,p]``, or both
+    together; ``more[u,p] >= sum_m sent_m (sum_q goes[m,q] - 1)`` where ``x[u,p] = 1``.
+    """
+    n, cores, many = data.problem.n, range(data.problem.cores), range(len(data.nets.rate))
+    own = data.own + np.bincount(data.nets.source, data.sent, n).astype(np.int64)
+    further: dict[int, list[int]] = {}
+    for m in many:
+        if len(data.targets(m)) > 1 and data.sent[m] > 0:
+            further.setdefault(int(data.nets.source[m]), []).append(m)
+    most = {
+        u: sum(int(data.sent[m]) * (min(len(data.targets(m)), len(cores)) - 1) for m in ms)
+        for u, ms in further.items()
+    }
+    more = rows.amounts(
+        "more", [(u, p) for u in further for p in cores], 0, rows.per(max(most.values(), default=0), by)
+    )
+    rows.rule("further_copies")
+    for u, ms in further.items():
+        copies = rows.dot(
+            np.repeat(rows.per(data.sent[ms], by), len(cores)), [goes[m][q] for m in ms for q in cores]
+        ) - rows.per(int(data.sent[ms].sum()), by)
+        for p in cores:
+            rows.add_if(x[u][p], copies, more[u, p], rows.per(most[u], by))
+        rows.add(rows.total(more[u, p] for p in cores) >= copies)
+    out = []
+    for p in cores:
+        here = [xs[p] for xs in x]
+        sends = rows.dot(rows.per(own, by), here) + rows.total(more[u, p] for u in further)
+        takes = rows.dot(rows.per(data.heard, by), here) + rows.dot(
+            rows.per(data.taken, by), [goes[m][p] for m in many]
+        )
+        out += [sends, takes] if data.aside else [sends + takes]
+    return out
+
+
+def _links(rows: Rows, data: StepData, x: list[list[Any]], goes: list[list[Any]], by: float) -> list[Any]:
+    """``sum_u carried[u,l]``; for every group (S, Q) of senders and receivers whose routes take l, where u is on a core of S:
+    ``carried[u,l] >= sum_m link_m sum_{q in Q} goes[m,q]``.
+    """
+    if not data.link.any():
+        return []
+    rows.rule("over_links")
+    of: dict[int, list[int]] = {}
+    for m in np.flatnonzero(data.link).tolist():
+        of.setdefault(int(data.nets.source[m]), []).append(m)
+    out = []
+    for k, groups in enumerate(route_groups(JointProblem(data.problem))):
+        own = []
+        for g, (senders, receivers) in enumerate(groups):
+            high = {
+                u: sum(int(data.link[m]) * min(len(data.targets(m)), len(receivers)) for m in ms)
+                for u, ms in of.items()
+            }
+            carried = rows.amounts(f"carried_{k}_{g}", list(of), 0, rows.per(max(high.values()), by))
+            for u, ms in of.items():
+                load = rows.dot(
+                    np.repeat(rows.per(data.link[ms], by), len(receivers)),
+                    [goes[m][q] for m in ms for q in receivers],
+                )
+                away = 1 - rows.total(x[u][p] for p in senders)
+                rows.add(carried[u] >= load - rows.per(high[u], by) * away)
+            own += list(carried.values())
+        if own:
+            out.append(rows.total(own))
+    return out
