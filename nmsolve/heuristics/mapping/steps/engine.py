@@ -19,9 +19,9 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
 #: First and last temperature, as parts of the value; part of the time at the end that takes improvements only.
-HOT, COLD, GREEDY = 0.01, 0.0001, 0.15
+HOT, COLD, GREEDY = 0.0002, 0.00001, 0.15
 #: Times count by their 2^power-norm: powers, and the part of the run from which on each of them holds.
-POWERS = ((0.0, 3.0), (0.4, 4.0), (0.7, 6.0))
+POWERS = ((0.0, 4.0), (0.5, 6.0))
 #: Links count in the search where the hottest is at least this part of the slowest core.
 LINKS = 0.4
 #: Part of the time for a first mapping: nodes that talk together, as many on every core.
