@@ -209,7 +209,11 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
         return "nodes have many neighbours, where the bound `split` is better"
     if name == "spread" and problem.n <= EXACT_NODES:
         return "on so few nodes exact engines prove more"
-    if name == "spread" and not uses_nets(problem) and _neighbours(problem) > CROWDED:
+    if name == "spread" and uses_nets(problem):
+        if problem.one_per_core:
+            return "with one node per core the bounds `slots` and `star` are better for messages"
+        return "on so many nodes eigenvalues say more of messages" if problem.n > MANY_NODES else None
+    if name == "spread" and _neighbours(problem) > CROWDED:
         return "nodes have many neighbours, where eigenvalues say more"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None

@@ -43,8 +43,8 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
 
     Raises
     ------
-    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic or a message
-        more than its rate, a field is missing or wrong, or there are too many cores with given distances
+    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic or a
+        message more than its rate, a field is missing or wrong, or there are too many cores with given distances
     """
     expect(problem)
     low, high, owner, weight = message_pairs(problem) if uses_nets(problem) else _pairs(problem)
@@ -54,7 +54,7 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
     if not 2.0**-900 < unit < 2.0**900 or frexp(unit)[0] != 0.5:
         raise CertificateError("'unit' must be a power of two")
     row, source, pair, flow = _stated(problem, certificate, len(low))
-    used = np.bincount(pair, np.abs(flow), len(low))
+    used = np.asarray(np.bincount(pair, np.abs(flow), len(low)), np.float64)
     if uses_nets(problem):
         check_messages(problem, owner, used, weight / unit)
     elif used.max(initial=0.0) >= EXACT or (used * unit > weight).any():

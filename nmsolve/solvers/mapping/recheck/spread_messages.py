@@ -53,7 +53,7 @@ def message_pairs(problem: MappingProblem) -> tuple[IntArray, IntArray, IntArray
 
 
 def check_messages(problem: MappingProblem, owner: IntArray, used: FloatArray, limit: FloatArray) -> None:
-    """Raise CertificateError unless no message carries more than ``limit`` (messages,) of what its pairs carry, ``used`` (pairs,).
+    """Raise CertificateError if a message carries more than ``limit`` (messages,) of what its pairs carry, ``used`` (pairs,).
 
     All of it may be led from one side of a message to the other. Where it is more than the limit, and distances are sums over
     lines that a message's tree crosses if it lies on both sides (no torus), every split into two sides is looked at.

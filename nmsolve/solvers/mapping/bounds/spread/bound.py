@@ -1,8 +1,9 @@
 """The bound ``spread``: rows are looked for, weighed against each other, and certified now and then.
 
 The distance between cores obeys the triangle inequality. So where demands a_u(v) from u to v can be led through the network
-within the traffic of its pairs (or the rates of its messages, :mod:`.messages`), every mapping costs at least sum_uv a_u(v) D(core of u, core of v), and the demands of one u at
-least the least scalar product with the distances of slots. Proofs: docs/bounds.md, "spread".
+within the traffic of its pairs (or the rates of its messages, :mod:`.messages`), every mapping costs at least
+sum_uv a_u(v) D(core of u, core of v), and the demands of one u at least the least scalar product with the distances of slots.
+Proofs: docs/bounds.md, "spread".
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def pair_number(first: int, many: int, i: int, j: int) -> int:
 def carried(start: IntArray, first: IntArray, flow: FloatArray, widest: int) -> FloatArray:
     """(M,) the most that a split of every message's terminals parts of what is led between them, ``flow`` (pairs,) >= 0.
 
-    Splits are passed so that one terminal changes sides at a time; ``pull`` is what joins each to its own side less what joins it to
-    the other, if it is on the first. Of messages with more than ``widest`` terminals: all of it.
+    Splits are passed so that one terminal changes sides at a time; ``pull`` is what joins each to the first side less what joins
+    it to the other. Of messages with more than ``widest`` terminals: all of it.
     """
     out = np.zeros(len(start) - 1)
     weight, side, pull = np.zeros((WIDEST, WIDEST)), np.ones(WIDEST), np.zeros(WIDEST)

@@ -86,7 +86,7 @@ class Packing:
         m = form.messages
         times = np.repeat(share, np.diff(rows.indptr))
         flow = np.bincount(rows.edge, times * np.abs(rows.load), int(m.first[-1]))
-        return carried(m.start, m.first, flow, m.widest)
+        return np.asarray(carried(m.start, m.first, flow, m.widest))
 
     def loosen(self) -> None:
         """Let every message carry what it could if it were crossed as it is now: more than its rate, if not always the same way.

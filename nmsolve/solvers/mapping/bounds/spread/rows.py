@@ -21,7 +21,7 @@ _NONE = np.zeros(0, np.int64)
 class Network(NamedTuple):
     """Pairs with traffic as CSR over nodes, as in :class:`SpreadForm`, and the length (M,) of every pair.
 
-    Of messages ``edge`` holds their numbers, ``place`` a node's place among the terminals of each, and ``length`` is that of every
+    Of messages ``edge`` holds their numbers, ``place`` a node's place among the terminals of each, ``length`` is that of every
     message; ``start``, ``pin``, ``first`` are as of :class:`.messages.Messages`. Without messages these are empty.
     """
 
