@@ -20,6 +20,7 @@ from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.auto import outdone
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_form
@@ -106,6 +107,25 @@ def test_no_flow_proves_more_than_the_optimum(kind: int, data: st.DataObject) ->
     }  # fmt: skip
     check = check_bound(problem, Bound(1e-9, "spread", "full", certificate))
     assert not check.value > best, (check.value, best, check.text)
+
+
+def test_stretched_certificates_prove_no_more_than_the_optimum() -> None:
+    """Good certificates, all their flows 5/4, 3/2, 2 and 4 times as large, or some of them: refused, or below the optimum."""
+    share = []
+    rng = np.random.default_rng(4)
+    for kind in range(20):
+        problem, best = cast(kind)
+        for bound in found(problem)[-1:]:
+            c = bound.certificate
+            flows, counts = np.array(c["flows"]), np.array(c["counts"])
+            share.append(bound.value / best)
+            for times, unit in ((5, 0.25), (3, 0.5), (2, 1.0), (4, 1.0)):
+                some = np.repeat(np.where(rng.random(len(counts)) < 0.7, times, 1), counts)
+                for stretched in (times * flows, some * flows):
+                    forged = {**c, "flows": stretched, "unit": unit * c["unit"]}
+                    check = check_bound(problem, replace(bound, value=1e-9, certificate=forged))
+                    assert not check.value > best, (kind, check.value, best)
+    assert len(share) > 15 and np.median(share) > 0.7 and max(share) > 0.9
 
 
 @settings(deadline=None, max_examples=100)
@@ -234,3 +254,14 @@ def test_it_refuses_what_trees_may_undercut_and_too_many_pairs() -> None:
     wide = LogicGraph.from_edges(n, np.zeros(n - 1, int), np.arange(1, n), multicast=np.ones(n, bool))
     many = MappingProblem(wide, load_machine("mesh:2x2"), "multicast-hops", (), 800)
     assert "pairs of terminals" in str(refuses_spread(many))
+
+
+def test_automatic_mode_runs_it_where_it_is_the_better_one() -> None:
+    """Several nodes per core, and not too many nodes."""
+    assert outdone("spread", snn()) is None
+    assert "one node per core" in str(
+        outdone("spread", replace(snn(), machine=load_machine("mesh:16x16"), node_limit=1))
+    )
+    large = generate("snn", nodes=2312, synapses=20_000, layers=8, directed=1, seed=1)
+    many = MappingProblem(large, load_machine("mesh:2x2"), "multicast-hops", (), 600)
+    assert "eigenvalues" in str(outdone("spread", many))
