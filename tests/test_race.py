@@ -99,9 +99,9 @@ def test_mappings_go_on_beside_a_bound_that_promises_more():
 @pytest.mark.parametrize(
     ("nodes", "objective", "wanted"),
     [
-        (64, "connectivity", {"tree-parts", "slots", "cover"}),
+        (64, "connectivity", {"tree-parts", "slots", "cover", "spread"}),
         (64, "cut", {"joint", "slots", "cover"}),
-        (484, "multicast-hops", {"tree-parts"}),
+        (484, "multicast-hops", {"tree-parts", "spread"}),
     ],
 )
 def test_every_bound_that_takes_the_problem_has_a_first_run_and_most_time_is_left_to_the_race(

@@ -95,6 +95,11 @@ def test_spread_sets() -> None:
     at_least(proved(Spread(), COMMUNITIES, seconds=160, tick=1), 3505)
 
 
+def test_spread_messages() -> None:
+    """Fails if messages carry no more than their rates where they are crossed both ways."""
+    at_least(proved(Spread(), CASTS, seconds=80, tick=1), 214)
+
+
 def test_usual_joint() -> None:
     """Fails if the multipliers are not tuned."""
     at_least(proved(UsualJoint(), MANY, stops=30, upper=248), 65)

@@ -167,7 +167,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     if uses_links(problem):
         return plain, ["link-load"]
     if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts
-        return ["star"], ["tree-parts", "slots", "cover"]
+        return ["star"], ["tree-parts", "slots", "cover", "spread"]
     return plain, ["subgraphs", "split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
 
 
@@ -211,6 +211,10 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
         return "nodes have many neighbours, where the bound `split` is better"
     if name == "spread" and problem.n <= EXACT_NODES:
         return "on so few nodes exact engines prove more"
+    if name == "spread" and uses_nets(problem):
+        if problem.one_per_core:
+            return "with one node per core the bounds `slots` and `star` are better for messages"
+        return "on so many nodes eigenvalues say more of messages" if problem.n > MANY_NODES else None
     if name == "spread" and _neighbours(problem) > CROWDED:
         return "nodes have many neighbours, where eigenvalues say more"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, triu
 
-from nmsolve.hw.cost import core_distance
+from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
@@ -29,6 +29,7 @@ from nmsolve.solvers.mapping.recheck.parts import (
     whole_data,
     whole_numbers,
 )
+from nmsolve.solvers.mapping.recheck.spread_messages import check_messages, message_pairs
 from nmsolve.solvers.mapping.recheck.spread_sets import recheck_sets
 
 #: Most cores whose given distances are made to add up: k^3 log k steps, k^2 numbers at once.
@@ -42,27 +43,26 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
 
     Raises
     ------
-    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic, a
-        field is missing or wrong, or there are too many cores with given distances
+    CertificateError : a flow brings less to a node than sets demand, or than nothing, a pair carries more than its traffic or a
+        message more than its rate, a field is missing or wrong, or there are too many cores with given distances
     """
-    expect(problem, "pairs")
-    traffic = triu(both_ways(problem), 1).tocsr()
-    traffic.sort_indices()
-    traffic.eliminate_zeros()
-    low = np.repeat(np.arange(problem.n), np.diff(traffic.indptr))
-    high, weight = traffic.indices.astype(np.int64), np.asarray(traffic.data, np.float64)
+    expect(problem)
+    low, high, owner, weight = message_pairs(problem) if uses_nets(problem) else _pairs(problem)
     if not whole_data(problem):
         weight = weight * (1.0 - parallel(problem) * EPS)
     unit = float(numbers({"unit": [certificate.get("unit", np.nan)]}, "unit", 1)[0])
     if not 2.0**-900 < unit < 2.0**900 or frexp(unit)[0] != 0.5:
         raise CertificateError("'unit' must be a power of two")
-    row, source, pair, flow = _stated(problem, certificate, len(weight))
-    used = np.bincount(pair, np.abs(flow), len(weight))
-    if used.max(initial=0.0) >= EXACT or (used * unit > weight).any():
+    row, source, pair, flow = _stated(problem, certificate, len(low))
+    used = np.asarray(np.bincount(pair, np.abs(flow), len(low)), np.float64)
+    if uses_nets(problem):
+        check_messages(problem, owner, used, weight / unit)
+    elif used.max(initial=0.0) >= EXACT or (used * unit > weight).any():
         raise CertificateError("a pair carries more than its traffic")
     brought = _brought(problem.n, row, source, low[pair], high[pair], flow)
     sets, due = Fraction(0), csr_array(brought.shape)
     if "set_times" in certificate:
+        expect(problem, "pairs")
         sets, due = recheck_sets(problem, certificate, source)
     left = csr_array(brought - due)
     left.eliminate_zeros()
@@ -70,6 +70,15 @@ def recheck_spread(problem: MappingProblem, certificate: Mapping[str, Any]) -> f
         raise CertificateError("a flow brings a node less than is demanded")
     value = Fraction(_value(problem, certificate, left, unit)) + Fraction(unit) * sets
     return below(value)
+
+
+def _pairs(problem: MappingProblem) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Return (pairs,) the lower node, the higher node, the number and the traffic of every pair."""
+    traffic = triu(both_ways(problem), 1).tocsr()
+    traffic.sort_indices()
+    traffic.eliminate_zeros()
+    low = np.repeat(np.arange(problem.n), np.diff(traffic.indptr))
+    return low, traffic.indices.astype(np.int64), np.arange(traffic.nnz), np.asarray(traffic.data, np.float64)
 
 
 def _stated(

@@ -1,8 +1,9 @@
 """The bound ``spread``: rows are looked for, weighed against each other, and certified now and then.
 
 The distance between cores obeys the triangle inequality. So where demands a_u(v) from u to v can be led through the network
-within the traffic of its pairs, every mapping costs at least sum_uv a_u(v) D(core of u, core of v), and the demands of one u at
-least the least scalar product with the distances of slots. Proofs: docs/bounds.md, "spread".
+within the traffic of its pairs (or the rates of its messages, :mod:`.messages`), every mapping costs at least
+sum_uv a_u(v) D(core of u, core of v), and the demands of one u at least the least scalar product with the distances of slots.
+Proofs: docs/bounds.md, "spread".
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, common_neighbours, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
-from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Network, Rows, find_rows
+from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Rows, find_rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets, cliques, grown, rows_of
 
 #: Nodes that all searches of one round from near targets, and to far ones, may reach; and most targets of a row.
@@ -42,6 +43,8 @@ CLIQUES, EXACT = 125, 8
 BLUR = 0.5
 #: Rows with less than this part of the mean share are dropped while others are looked for.
 SMALL = 0.05
+#: From this part of the time on, every so many rounds, messages may carry what their crossings leave them.
+LOOSE, LOOSEN = 0.1, 5
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2
 #: Kept back at the end: the longest round, after every later one times FADES, and SURE times what the last certificate took.
@@ -86,7 +89,7 @@ class _Search:
         self._inner = _inner_point(form, self.rng)
         self.packing = Packing.start(form, self._inner)
         self._due, self._quiet, self._after = list(CERTIFY), 0, 0
-        self._longest, self._drifted = 0.0, 0.0
+        self._longest, self._drifted, self._rounds = 0.0, 0.0, 0
 
     def advanced(self) -> Packing:
         """Return the state when the next certificate is due: at parts of the time, when it is up, when nothing is violated."""
@@ -126,7 +129,7 @@ class _Search:
         form, packing = self.form, self.packing
         if part < 1 - POLISH and self._quiet < SETTLED:
             mix = max(MIX + (MIX_LAST - MIX) * min(1.0, part / MIX_UNTIL), self._quiet / SETTLED)
-            current = packing.x / form.weight
+            current = packing.x / packing.bears
             self._inner += (1 - 0.5 ** (max(0.0, part - self._drifted) / HALF)) * (current - self._inner)
             self._drifted = part
             length = mix * current + (1 - mix) * self._inner
@@ -139,6 +142,9 @@ class _Search:
                 packing.add(found, sets)
         else:
             self._after += self._quiet >= SETTLED
+        self._rounds += 1
+        if part > LOOSE and self._rounds % LOOSEN == 0:
+            packing.loosen()
         packing.advance(STEPS)
         packing.drop(SMALL if part < 1 - POLISH else 0.0)
 
@@ -157,7 +163,7 @@ def _violated_sets(form: SpreadForm, length: FloatArray, rng: np.random.Generato
     """Rows of sets whose members lie too near to each other: cliques around some nodes, and chosen demands around fewer."""
     grid = form.grid
     assert grid is not None
-    net = Network(form.indptr, form.node, form.edge, length)
+    net = form.network(length)
     node, between = grown(_some(form.n, CLIQUES, rng), np.ones(form.n), net)
     members, demand, cost, ratio = cliques(node, between, grid)
     _, first = np.unique(np.sort(members, axis=1), axis=0, return_index=True)
@@ -179,17 +185,18 @@ def _some(n: int, count: int, rng: np.random.Generator) -> IntArray:
 
 
 def _rows(form: SpreadForm, at: FloatArray, length: FloatArray, sources: IntArray, most: int) -> Rows:
-    *rows, _ = find_rows(sources, most, Network(form.indptr, form.node, form.edge, length), form.least, at)
+    *rows, _ = find_rows(sources, most, form.network(length), form.least, at)
     return Rows(*rows)
 
 
 def _inner_point(form: SpreadForm, rng: np.random.Generator) -> FloatArray:
     """Lengths (M,), so long that half of all nodes violate no row: short where there is traffic, and inside of communities."""
-    common = common_neighbours(form.indptr, form.node, form.edge)
-    length: FloatArray = form.weight**-TRAFFIC * (1.0 + common) ** -COMMON
+    length: FloatArray = form.weight**-TRAFFIC
+    if form.messages is None:
+        length = length * (1.0 + common_neighbours(form.indptr, form.node, form.edge)) ** -COMMON
     at = np.tile(form.count / form.count.sum(), (form.n, 1))
     most = min(form.n - 1, MOST, 3 * form.room + BEYOND)
     sources = _some(form.n, max(4, NEAR // (4 * most)), rng)
-    worst = find_rows(sources, most, Network(form.indptr, form.node, form.edge, length), form.least, at)[-1]
+    worst = find_rows(sources, most, form.network(length), form.least, at)[-1]
     worst = worst[np.isfinite(worst) & (worst > 0)]
     return length / float(np.median(worst)) if len(worst) else length

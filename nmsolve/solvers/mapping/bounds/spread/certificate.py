@@ -17,6 +17,8 @@ from nmsolve.solvers.mapping.bounds.spread.sets import Sets
 
 #: Rounding shares down to whole units takes at most this part of the bound.
 LOST = 5e-4
+#: How often shares that overload messages are softened.
+TURNS = 3
 #: Part of the traffic, and of the value, that rounding in a re-check may be charged.
 KEPT_BACK, CHARGED = 1e-12, 1e-9
 
@@ -25,15 +27,17 @@ def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]
     """Return a value that the certificate proves, a little less for rounding, and the certificate."""
     rows, sets = packing.rows, packing.sets
     right = packing.right()
-    weight, wanted = form.weight * (1 - KEPT_BACK), packing.y / np.maximum(right, 1e-300)
-    share = fitted(rows.indptr, rows.edge, rows.load, weight, wanted)
+    weight = packing.bears * (1 - KEPT_BACK)
+    share = fitted(rows.indptr, form.bearers(rows.edge), rows.load, weight, packing.shares())
+    if form.messages is not None:
+        share = _borne(packing, share)
     unit = _unit(LOST * float(share @ right) / max(1e-300, float(right.sum())))
     times = np.floor(share / unit)
     price = np.floor(packing.v / unit)
     legs = _legs(rows, sets, times)
     sources, first = np.unique(legs.source, return_index=True)
     counts, edges, flows, paid = _led(
-        legs, np.append(first, len(legs.source)), rows, sets, times, _ends(form), form.least
+        legs, np.append(first, len(legs.source)), rows, sets, times, form.ends(), form.least
     )
     value, kept = 0.0, np.zeros_like(price)
     for tried in (np.zeros_like(price), price):
@@ -52,6 +56,17 @@ def certified(form: SpreadForm, packing: Packing) -> tuple[float, dict[str, Any]
         "prices": kept[form.group],
     }
     return value * (1 - CHARGED), certificate | _stated(form, sets, of_sets)
+
+
+def _borne(packing: Packing, share: FloatArray) -> FloatArray:
+    """Return shares (rows,) near these that part no more of a message than its rate, however its terminals are split."""
+    form, rows = packing.form, packing.rows
+    bearer = form.bearers(rows.edge)
+    for turn in range(TURNS if len(share) else 0):
+        over = packing.led(share) / (form.weight * (1 - KEPT_BACK))
+        most = np.maximum(1.0, np.maximum.reduceat(over[bearer], rows.indptr[:-1]))
+        share = share * most ** (-0.5 if turn + 1 < TURNS else -1.0)
+    return share
 
 
 def _stated(form: SpreadForm, sets: Sets, times: FloatArray) -> dict[str, Any]:
@@ -105,15 +120,6 @@ def _legs(rows: Rows, sets: Sets, times: FloatArray) -> _Legs:
 def _unit(most: float) -> float:
     """Return the largest power of two that is not above ``most``."""
     return float(2.0 ** np.floor(np.log2(most))) if most > 1e-300 else 1.0
-
-
-def _ends(form: SpreadForm) -> IntArray:
-    """Return (M, 2) the lower and the higher node of every pair."""
-    ends = np.empty((len(form.weight), 2), np.int64)
-    at = np.repeat(np.arange(form.n), np.diff(form.indptr))
-    up = at < form.node
-    ends[form.edge[up]] = np.column_stack([at[up], form.node[up]])
-    return ends
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A pairwise problem as the bound ``spread`` sees it: pairs with traffic as a network, and how near k nodes can be to another."""
+"""A problem as the bound ``spread`` sees it: pairs or messages as a network, and how near k nodes can be to another."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.hw.cost import uses_nets, whole_costs
 from nmsolve.model.compiled import kernel
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
     crowded,
@@ -21,6 +22,13 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     usable_cores,
 )
 from nmsolve.solvers.mapping.bounds.spread.grid import Grid, grid_of
+from nmsolve.solvers.mapping.bounds.spread.messages import (
+    MAX_PAIRS,
+    Messages,
+    messages_of,
+    pairs_of_messages,
+)
+from nmsolve.solvers.mapping.bounds.spread.rows import Network
 
 #: Most usable cores: slots of every core are in memory.
 MAX_CORES = 6000
@@ -38,10 +46,22 @@ def _given(problem: MappingProblem) -> str | None:
     return None
 
 
+def _messages(problem: MappingProblem) -> str | None:
+    """Messages whose trees need not be as long as distances, or with too many pairs of terminals."""
+    machine = problem.machine
+    if not uses_nets(problem):
+        return None
+    if not problem.aim.reach and (machine.distance_matrix is not None or machine.faulty_links):
+        return "messages, with given distances or detours"
+    pairs = pairs_of_messages(problem)
+    return f"up to {pairs} pairs of terminals, at most {MAX_PAIRS}" if pairs > MAX_PAIRS else None
+
+
 #: Why the bound cannot take a problem, or None.
 refuses_spread = takes(
-    f"pairs {LIMITS}", at_most(MAX_CORES, usable_cores, "usable cores"),
+    f"pairs trees reach {LIMITS}", at_most(MAX_CORES, usable_cores, "usable cores"),
     at_most(MAX_NODES, lambda problem: problem.n, "nodes"), no_core, crowded, _given,
+    _messages,
 )  # fmt: skip
 
 
@@ -53,12 +73,15 @@ class SpreadForm:
     ----------
     n : nodes; ``room`` : the most that one core can hold
     indptr, node, edge : the network as CSR over nodes: neighbour and number of the pair, every pair twice
-    weight : (M,) > 0 traffic of every pair, which come in order of their lower, then their higher node
+    weight : (M,) > 0 traffic of every pair, which come in order of their lower, then their higher node; of every message
     least : (G, n) the least sum of distances from a core of every group to k other nodes, k < n
     count : (G,) how many nodes the cores of every group can hold
     group : (cores,) the group of every usable core
     lattice : the objective is a multiple of this; 0 if unknown
     grid : below the machine's distances, where there is one
+    messages : the messages of a net objective; without them traffic is charged pair by pair. Of these ``indptr``, ``edge`` are
+        CSR over nodes, ``node`` the place among the terminals
+    owner : (pairs,) the message of every pair; None without messages
     """
 
     n: int
@@ -72,17 +95,55 @@ class SpreadForm:
     group: IntArray
     lattice: float
     grid: Grid | None
+    messages: Messages | None = None
+    owner: Int32Array | None = None
+
+    def network(self, length: FloatArray) -> Network:
+        """Return the network with these lengths (M,)."""
+        if self.messages is None:
+            return Network(self.indptr, self.node, self.edge, length)
+        m = self.messages
+        return Network(self.indptr, self.node, self.edge, length, self.node, m.start, m.node, m.first)
+
+    def bearers(self, pairs: Int32Array) -> Int32Array:
+        """Return what bears the traffic of these pairs: they themselves, or their messages."""
+        return pairs if self.owner is None else self.owner[pairs]
+
+    def ends(self) -> IntArray:
+        """Return (pairs, 2) the lower and the higher node of every pair."""
+        if self.messages is not None:
+            return self.messages.ends()
+        ends = np.empty((len(self.weight), 2), np.int64)
+        at = np.repeat(np.arange(self.n), np.diff(self.indptr))
+        up = at < self.node
+        ends[self.edge[up]] = np.column_stack([at[up], self.node[up]])
+        return ends
 
 
 def spread_form(problem: MappingProblem) -> SpreadForm:
     """Bring a problem that :func:`refuses_spread` takes into :class:`SpreadForm`."""
     form, room = pair_form(problem), min(problem.n, room_per_core(problem))
+    sums, count, group = _least_sums(form, room)
+    if uses_nets(problem):
+        m, lattice = messages_of(problem), float(whole_costs(problem, form.distance))
+        indptr, edge, place = m.by_node(problem.n)
+        return SpreadForm(
+            form.n, room, indptr, place, edge, m.rate, sums, count, group, lattice, None, m, m.owner
+        )
     rows, cols = form.rows(), form.indices.astype(np.int64)
     kept = (rows != cols) & (form.weights > 0)
     rows, cols, weight = rows[kept], cols[kept], form.weights[kept]
     low, high = np.minimum(rows, cols), np.maximum(rows, cols)
     _, first, edge = np.unique(low * form.n + high, return_index=True, return_inverse=True)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=form.n))])
+    return SpreadForm(
+        form.n, room, indptr.astype(np.int64), cols, edge.astype(np.int64), weight[first], sums, count, group, form.lattice,
+        grid_of(problem),
+    )  # fmt: skip
+
+
+def _least_sums(form: PairForm, room: int) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return ``least``, ``count`` and ``group`` of :class:`SpreadForm`."""
     slots = _slots(form, -(-max(0, form.n - room) // room) + 1)
     group = _groups(slots.sum(axis=1))
     least = np.full((int(group.max()) + 1, slots.shape[1]), np.inf)
@@ -90,11 +151,7 @@ def spread_form(problem: MappingProblem) -> SpreadForm:
     count = room * np.bincount(group).astype(np.float64)
     beyond = np.maximum(np.arange(form.n - 1) - (room - 1), -1)
     each = least[:, np.where(beyond < 0, 0, 1 + beyond // room)]
-    sums = np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1)
-    return SpreadForm(
-        form.n, room, indptr.astype(np.int64), cols, edge.astype(np.int64), weight[first], sums, count, group, form.lattice,
-        grid_of(problem),
-    )  # fmt: skip
+    return np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1), count, group
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy as np
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
+from nmsolve.solvers.mapping.bounds.spread.messages import carried
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets
 
@@ -38,12 +39,14 @@ class Packing:
     ----------
     x : (M,) traffic times length of every pair; ``z`` : (n, G) where every node lies
     y : (rows,) shares of rows times their right sides; ``v`` : (G,) prices of groups of cores
+    bears : (M,) the traffic of every pair; what every message may carry, at least its rate
     """
 
     form: SpreadForm
     x: FloatArray
     z: FloatArray
     v: FloatArray
+    bears: FloatArray
     rows: Rows = field(default_factory=Rows.none)
     sets: Sets = field(default_factory=Sets.none)
     y: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -53,7 +56,7 @@ class Packing:
     def start(cls, form: SpreadForm, length: FloatArray) -> Packing:
         """No rows; pairs have these lengths (M,), and every node lies anywhere."""
         z = np.tile(form.count / form.count.sum(), (form.n, 1))
-        return cls(form, form.weight * length, z, np.zeros(len(form.count)))
+        return cls(form, form.weight * length, z, np.zeros(len(form.count)), form.weight)
 
     def add(self, rows: Rows, sets: Sets) -> None:
         """Add rows without a share; ``sets`` are those of the rows that belong to one, in their order."""
@@ -72,6 +75,36 @@ class Packing:
             self.sets = self.sets.chosen(kept[self.rows.source < 0])
             self.rows, self.y, self.idle = self.rows.chosen(kept), self.y[kept], self.idle[kept]
 
+    def shares(self) -> FloatArray:
+        """Return (rows,) how much of every row counts."""
+        return np.asarray(self.y / np.maximum(self.right(), 1e-300))
+
+    def led(self, share: FloatArray) -> FloatArray:
+        """Return (M,) the most that shares (rows,) lead from any side of a message to the other, by way of messages alone."""
+        form, rows = self.form, self.rows
+        assert form.messages is not None
+        m = form.messages
+        times = np.repeat(share, np.diff(rows.indptr))
+        flow = np.bincount(rows.edge, times * np.abs(rows.load), int(m.first[-1]))
+        return np.asarray(carried(m.start, m.first, flow, m.widest))
+
+    def loosen(self) -> None:
+        """Let every message carry what it could if it were crossed as it is now: more than its rate, if not always the same way.
+
+        Half of the way (in logarithms), since crossings change with it; lengths stay.
+        """
+        form, rows = self.form, self.rows
+        if form.messages is None or form.messages.widest < 3 or len(self.y) == 0:
+            return
+        share = self.shares()
+        parted = self.led(share)
+        times = np.repeat(share, np.diff(rows.indptr))
+        whole = np.bincount(form.bearers(rows.edge), times * np.abs(rows.load), len(form.weight))
+        more = np.where(parted > 0, whole / np.maximum(parted, 1e-300), 1.0)
+        bears = np.sqrt(self.bears * form.weight * np.clip(more, 1.0, 2.0))
+        self.x = self.x * (bears / self.bears)
+        self.bears = bears
+
     def right(self) -> FloatArray:
         """Return (rows,) what every row is measured by: the mean over groups of the least sum of distances, or a set's worth."""
         out: FloatArray = self.form.least[:, self.rows.targets].mean(axis=0)
@@ -86,8 +119,8 @@ class Packing:
         right = self.right()
         part = form.least[:, rows.targets].T / right[:, None]
         pool = _Pool(
-            rows.source, rows.indptr, rows.edge, rows.load, 1.0 / right, 1.0 / form.weight, part, form.count
-        )
+            rows.source, rows.indptr, form.bearers(rows.edge), rows.load, 1.0 / right, 1.0 / self.bears, part, form.count
+        )  # fmt: skip
         take_steps(pool, self.x, self.z, self.y, self.v, PULL, steps)
 
 

@@ -7,20 +7,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import embedded_callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.solvers.mapping.bounds.spread.messages import pair_number
 
 #: Rows that hold within this part are not wanted.
 HOLDS = 1e-3
 
 
+_NONE = np.zeros(0, np.int64)
+
+
 class Network(NamedTuple):
-    """Pairs with traffic as CSR over nodes, as in :class:`SpreadForm`, and the length (M,) of every pair."""
+    """Pairs with traffic as CSR over nodes, as in :class:`SpreadForm`, and the length (M,) of every pair.
+
+    Of messages ``edge`` holds their numbers, ``place`` a node's place among the terminals of each, ``length`` is that of every
+    message; ``start``, ``pin``, ``first`` are as of :class:`.messages.Messages`. Without messages these are empty.
+    """
 
     indptr: IntArray
     node: IntArray
     edge: IntArray
     length: FloatArray
+    place: IntArray = _NONE
+    start: IntArray = _NONE
+    pin: IntArray = _NONE
+    first: IntArray = _NONE
 
 
 class Rows(NamedTuple):
@@ -64,6 +76,7 @@ class _Tree(NamedTuple):
         ``over`` : (n,) the pair between
     rank : (n,) place in ``order`` by node, -1 before it is reached; ``parent``, ``by`` : (n,) node and pair before
     heap, place, key, size : as of :mod:`nmsolve.heuristics.mapping.common.heap`; keys are distances below 0
+    met : (M,) 1 where one of a message's terminals was reached; empty without messages
     """
 
     order: IntArray
@@ -76,14 +89,16 @@ class _Tree(NamedTuple):
     place: Int32Array
     key: FloatArray
     size: IntArray
+    met: AnyArray
 
 
 @kernel
-def new_tree(n: int) -> _Tree:
-    """Return arrays for a network of n nodes."""
+def new_tree(n: int, messages: int) -> _Tree:
+    """Return arrays for a network of n nodes and so many messages."""
     return _Tree(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
         np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.zeros(1, np.int64),
+        np.zeros(messages, np.int8),
     )  # fmt: skip
 
 
@@ -93,7 +108,8 @@ def grow(source: int, most: int, net: Network, t: _Tree) -> int:
     t.rank[:], t.place[:], t.size[0] = -1, -1, 0
     t.key[source], t.up[0], t.over[0] = 0.0, -1, -1
     push(t.heap, t.place, t.key, t.size, source)
-    reached = 0
+    reached, met = 0, t.met
+    met[:] = 0
     while t.size[0] > 0 and reached <= most:
         u = t.heap[0]
         remove(t.heap, t.place, t.key, t.size, u)
@@ -102,17 +118,31 @@ def grow(source: int, most: int, net: Network, t: _Tree) -> int:
             t.up[reached], t.over[reached] = t.rank[t.parent[u]], t.by[u]
         reached += 1
         for k in range(net.indptr[u], net.indptr[u + 1]):
-            v = net.node[k]
-            new = t.key[u] - net.length[net.edge[k]]
-            known = t.place[v] >= 0
-            if t.rank[v] >= 0 or (known and new <= t.key[v]):
-                continue
-            t.key[v], t.parent[v], t.by[v] = new, u, net.edge[k]
-            if known:
-                changed(t.heap, t.place, t.key, t.size, v)
-            else:
-                push(t.heap, t.place, t.key, t.size, v)
+            e = net.edge[k]
+            new = t.key[u] - net.length[e]
+            if len(met) == 0:
+                _reach(u, net.node[k], new, e, t)
+            elif met[e] == 0:  # whoever comes to a message first is nearest to all its terminals
+                met[e] = 1
+                many = net.start[e + 1] - net.start[e]
+                for j in range(many):
+                    if j != net.place[k]:
+                        pair = pair_number(net.first[e], many, net.place[k], j)
+                        _reach(u, net.pin[net.start[e] + j], new, pair, t)
     return reached - 1
+
+
+@embedded_callee
+def _reach(u: int, v: int, new: float, pair: int, t: _Tree) -> None:
+    """From ``u`` node ``v`` is reached with this key, over this pair."""
+    known = t.place[v] >= 0
+    if t.rank[v] >= 0 or (known and new <= t.key[v]):
+        return
+    t.key[v], t.parent[v], t.by[v] = new, u, pair
+    if known:
+        changed(t.heap, t.place, t.key, t.size, v)
+    else:
+        push(t.heap, t.place, t.key, t.size, v)
 
 
 @kernel
@@ -130,7 +160,7 @@ def find_rows(
     source, targets, indptr, edge, load as of :class:`Rows`, and (sources,) the least sum of lengths over the least of distances
     """
     n, groups = len(net.indptr) - 1, len(least)
-    t = new_tree(n)
+    t = new_tree(n, max(0, len(net.start) - 1))
     below = np.empty(n, np.int64)
     room = 2 * len(sources)
     who, many = np.empty(room, np.int64), np.empty(room, np.int64)

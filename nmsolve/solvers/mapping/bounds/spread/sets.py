@@ -62,7 +62,7 @@ def grown(centres: IntArray, blur: FloatArray, net: Network) -> tuple[IntArray, 
     members (c, WIDEST), -1 where nothing else is near; lengths (c, WIDEST, WIDEST) of shortest paths to later ones
     """
     n = len(net.indptr) - 1
-    t = new_tree(n)
+    t = new_tree(n, 0)
     node = np.full((len(centres), WIDEST), -1, np.int64)
     length = np.zeros((len(centres), WIDEST, WIDEST))
     total, seen, met = np.zeros(n), np.zeros(n, np.int64), np.empty(n, np.int64)
@@ -99,7 +99,7 @@ def grown(centres: IntArray, blur: FloatArray, net: Network) -> tuple[IntArray, 
 def led(node: IntArray, demand: IntArray, net: Network) -> tuple[IntArray, IntArray, Int32Array, AnyArray]:
     """Lead demands (s, WIDEST, WIDEST) between members (s, WIDEST) along shortest paths: legs, indptr, edge, load of rows."""
     n = len(net.indptr) - 1
-    t = new_tree(n)
+    t = new_tree(n, 0)
     legs, indptr = np.zeros(node.shape, np.int64), np.zeros(len(node) + 1, np.int64)
     room = len(node) * WIDEST * AROUND
     edge, load = np.empty(room, np.int32), np.empty(room, np.float32)
