@@ -127,6 +127,7 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
         ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),
         ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
         ("link loads", make_problem(casts, mesh, balance=0.2, objective="max-link")),
+        ("step time", make_problem(casts, _timed(_few_axons(mesh)), balance=0.2, objective="step-time")),
         ("reward", make_problem(casts, mesh, balance=0.2, objective="reward")),
         (
             "hardly any room",
@@ -163,6 +164,11 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
 def _few_axons(machine: Machine) -> Machine:
     """Return the machine with axon tables so small that a first mapping exceeds them."""
     return replace(machine, capacity={"axons_in": 5, "axons_out": 5})
+
+
+def _timed(machine: Machine) -> Machine:
+    """Return the machine with the times of a chip that has them all."""
+    return replace(machine, figures=load_machine("loihi1").figures)
 
 
 def _blocks() -> LogicGraph:
