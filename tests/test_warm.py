@@ -37,6 +37,7 @@ ROOMS = {
     "simulation": ("nmsolve.hw.noc.",),
     "multilevel": ("nmsolve.heuristics.mapping.multilevel.",),
     "spread": ("nmsolve.solvers.mapping.bounds.spread.",),
+    "steps": ("nmsolve.heuristics.mapping.steps.", "nmsolve.hw.step_time"),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ Ascents are stopped after a number of steps. Where sums of floating point number
 from __future__ import annotations
 
 import numpy as np
+from hw_reference import times
 from strength_cases import at_least, at_most, board, casts, dense, near, placement, proved
 
 from nmsolve.model.generators import generate
@@ -25,6 +26,7 @@ from nmsolve.solvers.mapping.bounds.engines import (
     Slots,
     Split,
     Spread,
+    StepLoad,
     Subgraphs,
     TreeParts,
     UsualCover,
@@ -123,6 +125,12 @@ def test_slots() -> None:
 def test_link_load() -> None:
     """Fails if only the mean over all links is bounded."""
     at_least(proved(LinkLoad(), placement(dense(36, 1), board(4, 9), "max-link"), stops=200), 47)
+
+
+def test_step_load() -> None:
+    """Fails if only what no mapping can avoid is counted, without the copies that messages must have."""
+    problem = MappingProblem(casts(160, 5), board(4, 4, figures=times(False)), "step-time", (), 14)
+    at_least(proved(StepLoad(), problem, stops=200, upper=1100), 750)
 
 
 def test_exchange() -> None:

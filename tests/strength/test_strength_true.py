@@ -7,12 +7,14 @@ The clock of these runs counts looks at it, so a cooling schedule has the same s
 from __future__ import annotations
 
 import numpy as np
+from hw_reference import times
 from strength_cases import at_most, board, casts, found, near, placement, run
 
 from nmsolve.heuristics.mapping.links import Links
 from nmsolve.heuristics.mapping.nets import Nets
 from nmsolve.heuristics.mapping.remap import Remap
 from nmsolve.heuristics.mapping.reward import Reward
+from nmsolve.heuristics.mapping.steps import Steps
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.cpsat_lns.engine import CpSatLns
@@ -53,6 +55,12 @@ def test_links_end() -> None:
             start = np.random.default_rng(seed).permutation(problem.n) % problem.cores
             total += run(Links(), problem, seed=seed, start=start, **short).value / 6
     at_most(total, 87.7)
+
+
+def test_steps() -> None:
+    """Fails if times count by one norm, wide or sharp, if it begins hot, only moves nodes or only exchanges them."""
+    problem = MappingProblem(casts(120, 4), board(3, 3, figures=times(True)), "step-time")
+    at_most(found(Steps(), problem, 4, seconds=8.0, tick=0.05, slow_start=9), 690)
 
 
 def test_reward() -> None:
