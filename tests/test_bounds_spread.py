@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_support import orders
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from test_bounds_subgraphs import tiny
@@ -65,7 +66,7 @@ def optimum(problem: MappingProblem) -> float:
 def one_per_core(problem: MappingProblem) -> float:
     """Least cost over all placements."""
     cores = np.flatnonzero(problem.machine.usable)
-    maps = np.array(list(itertools.permutations(cores.tolist(), problem.n)))
+    maps = cores[orders(len(cores), problem.n)]
     d, g = core_distance(problem).dense(), problem.graph
     return float((g.weights * d[maps[:, g.edge_source], maps[:, g.targets]]).sum(axis=1).min())
 
@@ -236,7 +237,8 @@ def test_forged_sets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     times, nodes = np.array(c["set_times"]), np.array(c["set_nodes"])
     sizes, costs, demands = np.array(c["set_sizes"]), np.array(c["set_costs"]), np.array(c["set_demands"])
     assert len(np.unique(sizes)) > 1 and (demands > 1).any() and "proves" in forged(problem, bound)
-    with monkeypatch.context() as patch:  # each re-check searches the sets before the forged one: once is enough for all
+    # each re-check searches the sets before the forged one: once is enough for all
+    with monkeypatch.context() as patch:
         patch.setattr(spread_sets, "least_cost", remembered(spread_sets.least_cost))
         for which in range(len(costs)):
             dearer = np.where(np.arange(len(costs)) == which, costs + 1, costs)
