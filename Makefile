@@ -9,7 +9,7 @@ export NUMBA_NUM_THREADS ?= 1
 # Modules are byte-compiled where they are first imported, not all of every package: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup warm map test lint bench benchmarks clean
+.PHONY: help setup warm map collected test lint bench benchmarks clean
 
 help:
 	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto 64 cores"
@@ -24,9 +24,10 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
-# PyTorch, for the tests of training only.
+# PyTorch, for the tests of training only. Not as an extra of this package: that would install the package again, whose command
+# may be running.
 .venv/learn: .venv/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[learn]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt torch
 	@touch $@
 
 setup: .venv/ready
@@ -40,6 +41,10 @@ map: setup
 	@mkdir -p runs
 	$(BIN)/nmsolve generate microcircuit --scale 0.05 --seed 1 --out runs/microcircuit.json
 	$(BIN)/nmsolve map runs/microcircuit.json --machine mesh:8x8 --balance 0.1 --time-limit 30 --seed 1 --out runs/microcircuit
+
+# Has pytest rewrite and compile the files of the tests, which else each of its processes does for itself, at the same time.
+collected: .venv/learn
+	$(BIN)/python -m pytest --collect-only -q > /dev/null
 
 # A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
 # Files go by name, not by their number of tests: the few long tests of `adversary` come first, and no process is left with one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from command_support import run_here
 
 from nmsolve.cli import drawing
+from nmsolve.model import plugins
 from nmsolve.model.contained import read_by
 
 Called = Callable[..., tuple[int, str, str]]
@@ -47,6 +49,32 @@ def call() -> Called:
         return done.returncode, done.stdout, done.stderr
 
     return called
+
+
+#: What the packages are called that tests install.
+PACKAGES = ("strange", "nmsolve_snake")
+
+
+@pytest.fixture
+def here() -> Iterator[Callable[[Path], None]]:
+    """Packages in a folder, the last one that was given, count as installed in this process until the test ends; but for their
+    engines: those are looked up once in a process.
+    """
+    path = list(sys.path)
+
+    def forget() -> None:
+        for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        plugins._installed.cache_clear()
+
+    def install(folder: Path) -> None:
+        sys.path[:] = [str(folder), *path]
+        forget()
+
+    yield install
+    sys.path[:] = path
+    forget()
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from brute_support import costs_of, fitting
 from search_fakes import QuietContext
 
 from nmsolve.hw.scores import objective_value
@@ -65,14 +66,13 @@ class Recorder(QuietContext):
 
 def optimum(problem: MappingProblem) -> float:
     """Least objective over all mappings (inf if none is feasible), by trying every one."""
-    best = np.inf
     usable = np.flatnonzero(problem.machine.usable).tolist()
-    for cores in itertools.product(usable, repeat=problem.n):
-        core = np.array(cores)
-        value = objective_value(problem, core)
-        if value < best and not check_mapping(problem, core):
-            best = value
-    return best
+    every = fitting(problem, np.array(list(itertools.product(usable, repeat=problem.n)), np.int64))
+    cost = costs_of(problem, every)
+    for k in np.argsort(cost, kind="stable"):
+        if not check_mapping(problem, every[k]):
+            return float(cost[k])
+    return np.inf
 
 
 def random_graph(rng: np.random.Generator, n: int, multicast: bool = False, **more: object) -> LogicGraph:

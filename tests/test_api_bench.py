@@ -22,7 +22,7 @@ def test_graphs_by_name_are_compared_once(tmp_path: Path, capfd: pytest.CaptureF
     given: dict[str, Any] = {
         "machine": nmsolve.Machine("m", (1, 1), (2, 3)),
         "seeds": 1,
-        "time_limit": 5,
+        "time_limit": 2,
         "out": tmp_path,
     }
     found = nmsolve.bench(graphs, ["first-fit", "anneal"], on_run=told, **given)
@@ -44,7 +44,7 @@ def test_graphs_by_name_are_compared_once(tmp_path: Path, capfd: pytest.CaptureF
         "--seeds",
         1,
         "-t",
-        5,
+        2,
         "-m",
         tmp_path / "inputs" / "machine.toml",
         "--json",

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from brute_support import costs_of
 from command_support import run_here
 from exact_support import Recorder
 from hypothesis import given, settings
@@ -293,8 +294,9 @@ def small_limited(seed: int, objective: str, tied: bool) -> MappingProblem:
 
 def best_value(problem: MappingProblem) -> float:
     """Least objective over all mappings, inf if there is none."""
-    every = map(np.array, itertools.product(range(problem.cores), repeat=problem.n))
-    return min((objective_value(problem, c) for c in every if not check_mapping(problem, c)), default=np.inf)
+    every = np.array(list(itertools.product(range(problem.cores), repeat=problem.n)))
+    legal = [c for c in every if not check_mapping(problem, c)]
+    return float(costs_of(problem, np.array(legal)).min()) if legal else np.inf
 
 
 @pytest.mark.parametrize("engine", [CpSat(), Mip()], ids=["cpsat", "mip"])

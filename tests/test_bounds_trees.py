@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from brute_support import costs_of
 from test_bounds_valid import KINDS, _random_machine, all_mappings, optimum
 
-from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
@@ -84,7 +84,7 @@ def test_begun_at_a_mapping_it_is_never_above_the_optimum() -> None:
         if refuses_tree_parts(problem) is not None:
             continue
         maps = all_mappings(problem)
-        cost = np.array([objective_value(problem, core) for core in maps])
+        cost = costs_of(problem, maps)
         core = maps[int(cost.argmin()) if seed % 2 else seed % len(maps)]
         found = list(tree_parts_bounds(problem, Guide(core=core), 10))
         for bound in certificates_from_json(certificates_to_json(problem, found)):

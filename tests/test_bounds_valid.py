@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from brute_support import costs_of, fitting
 from search_fakes import QuietContext
 
 from nmsolve.hw.cost import core_distance, uses_nets
-from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
@@ -46,11 +46,7 @@ def all_mappings(problem: MappingProblem) -> IntArray:
     """(M, n) every feasible mapping of a tiny problem (capacities, usable cores, regions)."""
     allowed = [np.flatnonzero(problem.domains[d]).tolist() for d in problem.domain_of]
     maps = np.array(list(product(*allowed)), np.int64).reshape(-1, problem.n)
-    fits = np.ones(len(maps), bool)
-    for p in range(problem.cores):
-        used = (maps == p).astype(np.int64) @ problem.sizes
-        fits &= (used <= problem.capacity[p]).all(axis=1)
-    return maps[fits]
+    return fitting(problem, maps)
 
 
 def optimum(problem: MappingProblem) -> float:
@@ -59,7 +55,7 @@ def optimum(problem: MappingProblem) -> float:
     if len(maps) == 0:
         return float("inf")
     if uses_nets(problem):
-        return min(objective_value(problem, m) for m in maps)
+        return float(costs_of(problem, maps).min())
     d, graph = core_distance(problem).dense(), problem.graph
     src, dst = graph.edge_source, graph.targets
     cost: FloatArray = (graph.weights * d[maps[:, src], maps[:, dst]]).sum(axis=1)

@@ -35,7 +35,7 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("cli") / "out"
     run(
         "map", EXAMPLES / "vision.json", "--machine", EXAMPLES / "board.toml", "--constraints",
-        EXAMPLES / "constraints.json", "--time-limit", "60", "--gap", "75%", "--seed", "3", "--out", out,
+        EXAMPLES / "constraints.json", "--time-limit", "60", "--gap", "80%", "--seed", "3", "--out", out,
     )  # fmt: skip
     return out
 
@@ -282,7 +282,7 @@ def test_hw_show_marks_unverified_figures() -> None:
 def test_the_exact_models_can_be_written_out(tmp_path: Path) -> None:
     """LP, MPS and CP-SAT proto of what is solved."""
     run_here("generate", "mesh-comm", "--nodes", "8", "--side", "3", "--out", tmp_path / "g.json")
-    run(
+    run_here(
         "map",
         tmp_path / "g.json",
         "--time-limit",
@@ -299,15 +299,8 @@ def test_the_exact_models_can_be_written_out(tmp_path: Path) -> None:
 
 def test_doctor_finds_nothing_wrong() -> None:
     """Everything the base install needs is here and loads."""
-    rows = [json.loads(line) for line in run("doctor", "--json").stdout.splitlines()]
+    rows = [json.loads(line) for line in run_here("doctor", "--json").stdout.splitlines()]
     assert all(row["ok"] for row in rows)
-
-
-def test_the_python_example_runs() -> None:
-    """The API does what its example promises."""
-    done = subprocess.run([sys.executable, EXAMPLES / "api.py"], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "hops = " in done.stdout and "bound" in done.stdout
 
 
 def test_a_bound_on_a_word_ends_with_its_own_code_and_unknown_names_are_refused(

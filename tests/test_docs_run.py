@@ -157,12 +157,13 @@ def briefly(text: str) -> str:
     return re.sub(r"time_limit=\d+", "time_limit=1", text)
 
 
-def run_script(text: str, folder: Path) -> None:
-    """Run it beside the examples; nothing may be complained of."""
+def run_script(text: str, folder: Path) -> str:
+    """Run it beside the examples; nothing may be complained of. Returns what it prints."""
     path = folder / "examples" / "script.py"
     path.write_text(text)
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=500)
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture
@@ -186,7 +187,8 @@ def test_the_commands_of_a_page_run(page: str, clone: Path) -> None:
         if command.bare in NOT_RUN or command.bare in TWICE.get(page, ()):
             continue
         if command.words[0] == "python":
-            run_script(briefly((clone / command.words[1]).read_text()), clone)
+            said = run_script(briefly((clone / command.words[1]).read_text()), clone)
+            assert command.bare != "python examples/api.py" or ("hops = " in said and "bound" in said)
             continue
         if command.words[0] != "nmsolve":
             subprocess.run(["sh", "-ec", command.text], check=True, capture_output=True)

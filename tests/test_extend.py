@@ -122,7 +122,7 @@ def test_the_engine_maps(add: Callable[[str], dict[str, Block]], objective: str)
     """It is asked for by name, better than where it started, and refused where it would break a limit."""
     add("An engine")
     asked = problem(objective)
-    result = solve(asked, engines=["wander"], time_limit=3.0)
+    result = solve(asked, engines=["wander"], time_limit=1.0)
     offers = [e.objective for e in result.events if e.kind == "incumbent"]
     assert result.objective == objective_value(asked, result.core) == offers[-1] < offers[0]
     assert not check_mapping(asked, result.core)

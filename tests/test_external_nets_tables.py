@@ -25,6 +25,7 @@ from nmsolve.heuristics.mapping.external.nets_state import new_work
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.model.types import read_only
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -75,7 +76,7 @@ def test_cores_that_a_message_reaches_are_free_whatever_the_weights():
     problem = some_problem(4, "energy", chips=(2, 1))
     _, _, sweeper = spread(problem, 1)
     t = sweeper.tables
-    scaled = t._replace(x=t.x * 0.0371, y=t.y * 0.0371, step=0.0, unit=t.unit)
+    scaled = t._replace(x=read_only(t.x * 0.0371), y=read_only(t.y * 0.0371), step=0.0, unit=t.unit)
     sweeper.tables = scaled
     sweeper.refresh()
     for row in np.flatnonzero(t.rate > 0):

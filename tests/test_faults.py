@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import combinations
 
 import networkx as nx
 import numpy as np
 import pytest
+from command_support import run_here
 
 from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.machines import load_machine
@@ -187,32 +186,17 @@ def test_impossible_plans_are_refused(plan, what):
         study_of(load_machine("mesh:3x3"), edges=12).run(plan)
 
 
-def test_command_writes_report_and_page(tmp_path):
+def test_command_writes_report_and_page(tmp_path, monkeypatch):
     """Files, JSON lines, exit codes; nothing is written where the input is wrong."""
     (tmp_path / "g.graph").write_text("4 4\n2 4\n1 3\n2 4\n1 3\n")
     (tmp_path / "core.txt").write_text("0\n1\n3\n2\n")
-    base = [
-        sys.executable,
-        "-m",
-        "nmsolve",
-        "faults",
-        "core.txt",
-        "-g",
-        "g.graph",
-        "-m",
-        "mesh:2x2",
-        "--json",
-    ]
-    done = subprocess.run(
-        [*base, "--links", "2", "--trials", "5"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    base = ["faults", "core.txt", "-g", "g.graph", "-m", "mesh:2x2", "--json"]
+    done = run_here(*base, "--links", "2", "--trials", "5")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["type"] for line in lines] == ["trial"] * 5 + ["result"]
     report = json.loads((tmp_path / "nmsolve-faults" / "faults.json").read_text())
     assert sum(report["outcomes"].values()) == 5 and report["single_points"] == []
     assert "<svg" in (tmp_path / "nmsolve-faults" / "faults.html").read_text()
-    bad = subprocess.run(
-        [*base, "--links", "9", "-o", "no"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert bad.returncode == 2 and bad.stderr.count("\n") == 1 and not (tmp_path / "no").exists()
+    bad = run_here(*base, "--links", "9", "-o", "no", code=2)
+    assert bad.stderr.count("\n") == 1 and not (tmp_path / "no").exists()

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from command_support import run_here
 from lesser_system import MODULES, without_modules
 
 from nmsolve.model.host import disk, pipes
@@ -115,7 +116,7 @@ def test_what_is_not_possible_is_refused_in_one_line(
 
 def test_doctor_says_what_the_system_lacks(lesser: dict[str, str]) -> None:
     rows = [json.loads(line) for line in nmsolve(lesser, "doctor", "--json").stdout.splitlines()]
-    here = [json.loads(line) for line in nmsolve({}, "doctor", "--json").stdout.splitlines()]
+    here = [json.loads(line) for line in run_here("doctor", "--json").stdout.splitlines()]
     assert "no --memory" in next(r["text"] for r in rows if r["name"] == "system")
     assert next(r["text"] for r in here if r["name"] == "system") == ""
 

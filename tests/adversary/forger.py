@@ -47,6 +47,8 @@ PROBE = 5e-324
 TRIES = int(os.environ.get("NMSOLVE_FORGER_TRIES", "10000"))
 #: Tries of one climb before it starts again.
 CLIMB = 250
+#: Whole numbers from here on are too long for a float.
+LONG = 2**1000
 
 
 @dataclass
@@ -293,12 +295,15 @@ def mutated(certificate: Certificate, rng: random.Random, strange: list[Certific
 def _numeric(value: Any) -> bool:
     if not isinstance(value, list) or not value:
         return False
-    return set(map(type, value)) == {float} or all(_plain(x) for x in value)
+    kinds = set(map(type, value))
+    if kinds == {int}:  # in two passes that are not in Python: every second list is asked about at every try
+        return min(value) > -LONG and max(value) < LONG
+    return kinds == {float} or all(_plain(x) for x in value)
 
 
 def _plain(x: Any) -> bool:
     """True for a number that can be reckoned with, neither a bool nor a whole number too long for a float."""
-    return type(x) is float or (type(x) is int and abs(x) < 2**1000)
+    return type(x) is float or (type(x) is int and -LONG < x < LONG)
 
 
 def magnitude(rng: random.Random) -> float:

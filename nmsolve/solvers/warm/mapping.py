@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
-from nmsolve.heuristics.mapping.multilevel.pack import first_fit
+from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
 from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
 from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.heuristics.mapping.placement.directed import ARMS
@@ -62,9 +62,11 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
 
 
 def _pack() -> None:
-    """Pack a few nodes from scratch."""
+    """Pack a few nodes from scratch, and unpack what lies on one core: a run finds few of these mappings to mend."""
     problem = make_problem(_graph(12, False), load_machine("mesh:2x2"), balance=0.0)
-    first_fit(finest_net(problem), board_of(problem, core_distance(problem)), new_rng(1), 0.3)
+    net, board = finest_net(problem), board_of(problem, core_distance(problem))
+    first_fit(net, board, new_rng(1), 0.3)
+    assert make_feasible(net, board, np.zeros(problem.n, np.int32), new_rng(1)) is not None
 
 
 def _thin() -> None:
