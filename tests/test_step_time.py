@@ -242,3 +242,23 @@ def test_the_command_maps_and_verifies(tmp_path: Path) -> None:
     refused = run("map", "r.json", "-m", "spinnaker1", "--objective", "step-time", "-t", "3")
     assert refused.returncode == 2
     assert "latency_neuron_update" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_a_mapping_that_leaves_cores_idle_says_what_a_step_waits_for(tmp_path: Path) -> None:
+    """On the terminal and on the page; one for the step time has nothing to say."""
+
+    def run(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "nmsolve", *command], cwd=tmp_path, capture_output=True, text=True
+        )
+
+    run("generate", "snn", "--nodes", "512", "--synapses", "6000", "--directed", "1", "--out", "s.json")
+    crowded = run(
+        "map", "s.json", "-m", "loihi1", "--objective", "energy", "-t", "2", "--seed", "1", "--out", "e"
+    )
+    assert "A step waits " in crowded.stdout and "127 of 128 cores have nothing to do" in crowded.stdout
+    assert "A step waits " in (tmp_path / "e" / "report.html").read_text()
+    spread = run(
+        "map", "s.json", "-m", "loihi1", "--objective", "step-time", "-t", "3", "--seed", "1", "--out", "s"
+    )
+    assert spread.returncode == 0 and "A step waits" not in spread.stdout

@@ -6,16 +6,22 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.magnitude import uncomputable
+from nmsolve.hw.step_time import has_step_time, step_costs, step_loads
 from nmsolve.model.bound import Bound, Result, gap, meets
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
 
 if TYPE_CHECKING:
     from nmsolve.hw.verify import Check
+
+#: A core that takes this many times what an even spread would is one that steps wait for.
+WAITS = 2.0
 
 
 class GraphPart(msgspec.Struct, frozen=True):
@@ -292,6 +298,27 @@ def in_words(report: Report) -> list[str]:
             "Other parts may do better than that."
         )
     return words
+
+
+def waiting_words(problem: MappingProblem, core: IntArray | None) -> list[str]:
+    """Say by how much a step waits for its slowest core while others have nothing to do; nothing if it waits for none, or where
+    the machine's times are not known.
+    """
+    graph, machine = problem.graph, problem.machine
+    if core is None or graph.on_disk or not has_step_time(graph, machine):
+        return []
+    aside, loads = step_costs(machine).aside, step_loads(graph, machine, core)
+    busy = np.maximum(loads.sending, loads.receiving) if aside else loads.sending + loads.receiving
+    idle = int((machine.usable & (busy == 0)).sum())
+    even = float(max(loads.sending.sum(), loads.receiving.sum()) if aside else busy.sum()) / int(
+        machine.usable.sum()
+    )
+    if idle == 0 or busy.max() < WAITS * even:
+        return []
+    return [
+        f"A step waits {busy.max():,.0f} ns for core {int(busy.argmax())} while {idle} of {int(machine.usable.sum())} cores "
+        f"have nothing to do; the same work spread evenly would take each {even:,.0f} ns (--objective step-time)."
+    ]
 
 
 def _among(report: Report) -> str:
