@@ -53,18 +53,16 @@ def step_data(problem: MappingProblem) -> StepData:
     """Return the data: rounded down where the numbers are not whole after scaling, so that the model never costs too much."""
     costs: StepCosts = step_costs(problem.machine)
     nets = nets_of(replace(problem, objective="multicast-hops", ceilings=()))
-    own, heard = fixed_times(problem.graph, costs)
     parts = [
-        own,
-        heard,
+        *fixed_times(problem.graph, costs),
         *(nets.rate * c for c in (costs.sent, costs.taken, costs.link)),
         np.array([costs.barrier]),
     ]
     values = np.concatenate(parts)
     factor, exact = whole_factor(values, OBJECTIVE_LIMIT / (problem.cores * max(1, len(values))))
-    whole = [to_whole(part, factor, exact) for part in parts]
+    own, heard, sent, taken, link, barrier = (to_whole(part, factor, exact) for part in parts)
     scale = Scale(factor, exact, False)
-    return StepData(problem, nets, *whole[:5], int(whole[5][0]), costs.aside, scale)
+    return StepData(problem, nets, own, heard, sent, taken, link, int(barrier[0]), costs.aside, scale)
 
 
 def build(
