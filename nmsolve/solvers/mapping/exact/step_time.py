@@ -22,6 +22,7 @@ from nmsolve.solvers.mapping.exact import rules
 from nmsolve.solvers.mapping.exact.data import exact_data
 from nmsolve.solvers.mapping.joint.links import route_groups
 from nmsolve.solvers.mapping.joint.problem import JointProblem
+from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
 from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, fair_unit, to_whole, whole_factor
 
@@ -74,9 +75,6 @@ def build(
     break_symmetry: bool = True,
 ) -> Built:
     """State ``problem`` for CP-SAT, else in Pyomo; ``start`` (n,) is hinted, ``bound`` a proven lower bound, added as a row."""
-    del (
-        break_symmetry
-    )  # routes go along rows first, and cores differ in nothing else: few boards have symmetries left
     data = step_data(problem)
     rows: Rows = CpSatRows() if cpsat else MipRows("step_time")
     plain = exact_data(replace(problem, objective="cut", ceilings=()))
@@ -98,8 +96,14 @@ def build(
     if row is not None:
         rows.rule("at_least")
         rows.add(cost >= rows.per(row, by))
+    alike = None
+    if break_symmetry:  # what keeps loads of links keeps times, too
+        alike = route_symmetry(replace(problem, objective="max-link"), ["max-link"], False)
+    if alike is not None:
+        rules.heaviest_node_in_one_part(rows, x, alike.board)
     if start is not None:
-        rules.hint_places(rows, x, start)
+        core = start if alike is None else alike.reflect(JointProblem(problem), start, None)[0]
+        rules.hint_places(rows, x, core)
     claim = data.scale if cpsat else Scale(unit, False, False)
     return Built(rows.model, claim, partial(rules.placed, x), data, x)
 
