@@ -14,8 +14,9 @@ import pytest
 from hw_reference import TIMES, objective, times
 
 import nmsolve
-from nmsolve.heuristics.mapping.steps.moves import move
+from nmsolve.heuristics.mapping.steps.moves import move, search
 from nmsolve.heuristics.mapping.steps.state import build, reset
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.step_time import FIGURES, step_loads, step_time
@@ -25,6 +26,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.mapping.axons_fit import axon_overflows
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
@@ -174,14 +176,21 @@ def test_the_engine_spreads_what_energy_would_crowd() -> None:
 
 
 def test_axon_tables_are_obeyed() -> None:
-    """A table with one entry less than the fastest mapping needs."""
-    graph, machine = network(5, 20), board(2, 3, 0)
-    free = solve(MappingProblem(graph, machine, "step-time"), time_limit=1.0, engines=["steps"], seed=1)
-    used = int(score(graph, machine, free.core)["axons-in"])
-    tight = MappingProblem(graph, replace(machine, capacity={"axons_in": used - 1}), "step-time")
-    found = solve(tight, time_limit=2.0, engines=["steps"], seed=1)
+    """From a mapping that needs an entry more than there are, the search comes to one that obeys; runs offer no other."""
+    graph, machine = network(5, 30), board(2, 3, 0)
+    problem = MappingProblem(graph, machine, "step-time")
+    start = np.random.default_rng(1).permutation(30) % 6
+    used = int(score(graph, machine, start)["axons-in"])
+    tight = replace(problem, machine=replace(machine, capacity={"axons_in": used - 2}))
+    assert axon_overflows(tight, start)
+    state, best = build(tight, start), start.copy()
+    assert state.axons.on
+    state.heat[3] = 10.0
+    assert search(state, 0.0, 20_000, best, np.inf, new_rng(1)) < np.inf
+    assert not axon_overflows(tight, best)
+    found = solve(tight, time_limit=1.0, engines=["steps"], seed=1)
     assert found.objective == step_time(tight, found.core)
-    assert score(graph, machine, found.core)["axons-in"] < used
+    assert not axon_overflows(tight, found.core)
 
 
 def test_without_figures_it_is_refused_and_they_are_named() -> None:

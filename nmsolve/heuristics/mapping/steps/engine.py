@@ -62,12 +62,9 @@ class Steps:
             left = context.time_left()
             share = 1.0 - left / seconds
             wanted = next(power for begins, power in reversed(POWERS) if share >= begins)
-            state.heat[1] = max(float(state.busy.max()), 1e-300)
             if wanted != power:
-                power = state.heat[2] = wanted
-                state.room.core[:] = best
-                reset(state)
-                state.heat[1] = max(float(state.busy.max()), 1e-300)
+                power, state.room.core[:] = wanted, best if low < np.inf else state.room.core
+                _sharpen(state, power)
                 low = np.inf
             reset(state)
             if state.axons.on and state.axons.excess[0] > 0:
@@ -83,6 +80,12 @@ class Steps:
                 context.offer(best.copy(), "annealing" if heat > 0 else "descent")
             spent = begun - context.time_left()
             tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+
+
+def _sharpen(state: StepState, power: float) -> None:
+    """From now on times count by this power, in units of the longest one."""
+    reset(state)
+    state.heat[1:3] = max(float(state.busy.max()), 1e-300), power
 
 
 def _weigh(state: StepState) -> None:
