@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.deadlock import check_deadlock, dependencies
 from nmsolve.hw.scores import score
 from nmsolve.hw.verify import check_numbering, recompute, verify
+from nmsolve.hw.verify_step_time import walked_step_time
 from nmsolve.hw.walker import distances_from, mesh_links
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
@@ -32,6 +34,11 @@ def test_walked_routes_agree_with_the_fast_evaluator(machine, graph, seed):
         "reward",
         "table-entries",
     }  # reward: tests/test_reward.py
+    if graph.directed:
+        beside.add("step-time")
+        assert walked_step_time(BetweenCores(graph, machine, core), machine) == pytest.approx(
+            fast["step-time"]
+        )
     assert set(fast) - set(slow) == beside
 
 

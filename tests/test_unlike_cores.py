@@ -14,6 +14,7 @@ import pytest
 from brute_support import costs_of
 from command_support import run_here
 from exact_support import Recorder, random_graph
+from hw_reference import times
 
 import nmsolve
 from nmsolve.cli.html import resource_table
@@ -63,18 +64,25 @@ def unlike(seed: int) -> MappingProblem:
     chips, cores = (((1, 1), (2, 2)), ((1, 2), (2, 1)), ((1, 1), (2, 3)), ((1, 2), (1, 3)))[seed % 4]
     size = chips[1] * cores[0] * cores[1]
     objective = ("hops", "cut", "multicast-hops", "connectivity", "energy", "max-link", "reward")[seed % 7]
+    timed = seed % 13 == 4
+    objective = "step-time" if timed else objective
     sizes = rng.integers(3, 6, (n, 1)) if single else rng.integers(1, 4, (n, 1))
     own = rng.permutation([5, 5, 5, 4, 3, 0][:size]) if single else rng.integers(1, 9, size)
     held = (rng.random(size) < 0.2).astype(np.int64)
     graph = random_graph(
-        rng, n, objective in ("multicast-hops", "connectivity"), resources=("neurons",), sizes=sizes
+        rng,
+        n,
+        objective in ("multicast-hops", "connectivity", "step-time"),
+        resources=("neurons",),
+        sizes=sizes,
     )
     rules = (SideConstraint("a", "apart", (0, 1)),) if seed % 5 == 0 else ()
-    if seed % 11 == 10:
+    if seed % 11 == 10 and not timed:
         rules += (SideConstraint("t", "together", (1, 2)),)
     machine = Machine(
         "unlike", chips, cores, capacity={"neurons": 5},
         core_capacity={"neurons": own.astype(np.int64)}, held={"neurons": held} if seed % 5 == 1 else {},
+        figures=times(seed % 2 == 0) if timed else {},
     )  # fmt: skip
     return MappingProblem(graph, machine, objective, rules)
 

@@ -26,7 +26,7 @@ from nmsolve.model.types import FloatArray, IntArray
 FIGURES = {
     "latency_neuron_access": "ns", "latency_neuron_update": "ns", "latency_spike_out": "ns", "latency_axon_out": "ns",
     "latency_axon_in": "ns", "latency_synaptic_op": "ns", "latency_link_message": "ns", "latency_barrier": "ns",
-    "receives_while_sending": "",
+    "receives_while_sending": "1 or 0",
 }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ UNLIKE = 1 / 3
 def make_case(seed: int) -> Case:
     """The case of a seed."""
     rng = random.Random(f"case {seed}")
-    timed = random.Random(f"step time {seed}").random() < TIMED
+    timed = random.Random(f"steps {seed}").random() < TIMED
     while True:
         case = _draw(rng, timed)
         if case is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from nmsolve.model.graph import LogicGraph, pieces
+from nmsolve.model.machine import LARGEST
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.link_load import proved_of_sum
 from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, usable_cores
@@ -26,7 +26,7 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     if problem.objective != "step-time":
         raise CertificateError("the bound is for the time of a step")
     within = certificate.get("within")
-    if isinstance(within, bool) or not isinstance(within, int | float) or not isfinite(within) or within < 0:
+    if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < LARGEST:
         raise CertificateError(f"'within' is {within!r}, expected ns >= 0")
     work = _work(problem)
     copies = Fraction(0)
