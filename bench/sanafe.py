@@ -71,7 +71,7 @@ def convolution(side: int, channels: int, layers: int) -> LogicGraph:
 NETWORKS = {
     "random 1,000": lambda: random_network(1000, 100, 1),
     "microcircuit 2 %": lambda: generate("microcircuit", scale=0.02),
-    "microcircuit 5 %": lambda: generate("microcircuit", scale=0.05),
+    "random 500": lambda: random_network(500, 20, 2),
     "reservoir 1,024": lambda: generate("reservoir", nodes=1024, fan=60),
     "layered snn 2,000": lambda: generate("snn", nodes=2000, synapses=60000, directed=1),
     "convolution 3,136": lambda: convolution(14, 4, 4),

@@ -109,6 +109,18 @@ def optimum_of_parts(problem: MappingProblem) -> float:
     return objective_value(problem, np.arange(problem.n) // 2)
 
 
+def test_what_many_numbers_lose_by_rounding_is_kept_back() -> None:
+    """A million synapses of broken rates: the first bound is confirmed."""
+    rng = np.random.default_rng(1)
+    n, fan = 2000, 500
+    rate = np.repeat(rng.random(n), fan)
+    target = np.concatenate([rng.choice(n, fan, replace=False) for _ in range(n)])
+    graph = LogicGraph.from_edges(n, np.repeat(np.arange(n), fan), target, rate, multicast=np.ones(n, bool))
+    problem = MappingProblem(graph, board(4, 4, 0), "step-time")
+    check = check_bound(problem, next(iter(step_load_bounds(problem))))
+    assert check.ok, check.text
+
+
 @pytest.mark.parametrize("key", ["within", "inner", "shift", "links"])
 def test_a_certificate_with_nonsense_is_refused(key: str) -> None:
     problem = replace(small(0), node_limit=2)

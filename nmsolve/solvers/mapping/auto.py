@@ -163,7 +163,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     if problem.objective == "reward":
         return plain, ["exchange"]
     if problem.aim.charges == "time":
-        return plain, ["step-load"]
+        return [], ["step-load"]
     if uses_links(problem):
         return plain, ["link-load"]
     if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts

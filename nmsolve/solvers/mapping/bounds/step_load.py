@@ -31,8 +31,8 @@ from nmsolve.solvers.mapping.bounds.pairs import no_core
 METHOD = "step-load"
 #: Why the bound cannot take a problem, or None.
 refuses_step_load = takes(f"time {LIMITS} -matrix", no_core)
-#: Part that a claim stays below what floating point gives: sums of many times are not exact.
-SAFE = 1e-9
+#: Part that a claim stays below what floating point gives, and what every number that is added up takes besides.
+SAFE, ROUNDED = 1e-9, 16 * 2.0**-52
 #: Rounds: the limit of the next is the bound of the last and this part of what lies between it and the known step time.
 ROUNDS, BETWEEN = 3, 0.25
 
@@ -110,7 +110,8 @@ def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
     """Ever better bounds; the best known mapping is the first limit."""
     costs = step_costs(problem.machine)
     work, cores, began = work_of(problem, costs), int(problem.machine.usable.sum()), guide.clock()
-    best = least(work, costs, cores, 0.0) * (1 - SAFE)
+    safe = SAFE + ROUNDED * (problem.graph.m + problem.graph.rows + problem.n)
+    best = least(work, costs, cores, 0.0) * (1 - safe)
     yield Bound(best, METHOD, "full", {"method": METHOD, "within": 0.0})
     graph = further_copies(problem.graph)
     if graph is None:
@@ -123,11 +124,11 @@ def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
             return
         room = problem.n
         if np.isfinite(limit):
-            room = min(room, room_within(work, (limit - costs.barrier) * (1 + SAFE), costs.aside))
+            room = min(room, room_within(work, (limit - costs.barrier) * (1 + safe), costs.aside))
         total = copies_problem(problem, graph, room)
         part = guide.after(began).seconds / (ROUNDS - k)
         for inner in sum_bounds(total, guide.toward(np.inf)._replace(seconds=part)):
-            value = min(limit, least(work, costs, cores, inner.value)) * (1 - SAFE)
+            value = min(limit, least(work, costs, cores, inner.value)) * (1 - safe)
             if value > best:
                 best = value
                 within = {"within": float(limit) if np.isfinite(limit) else 0.0, "inner": inner.method}
