@@ -37,7 +37,7 @@ def processes():
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            command = (folder / "cmdline").read_text().replace("\0", " ")
+            command = (folder / "cmdline").read_text(errors="replace").replace("\0", " ")
         except (FileNotFoundError, ProcessLookupError):
             continue
         if fields[0] != "Z":
