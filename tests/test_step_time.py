@@ -21,7 +21,6 @@ from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.step_time import FIGURES, step_loads, step_time
 from nmsolve.hw.verify_step_time import walked_step_time
-from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
@@ -91,14 +90,19 @@ def test_the_bound_never_passes_the_optimum_and_its_certificate_proves_it(seed: 
             assert not check_bound(problem, replace(bound, value=bound.value * 1.001)).ok
 
 
-def test_copies_beyond_the_first_raise_the_bound() -> None:
-    """Eight neurons that all send to all others, two per core: what the inner bound counts is more than a core's mean."""
+def all_to_all() -> MappingProblem:
+    """Eight neurons that all send to all others, two per core."""
     n = 8
     pairs = [(u, v) for u in range(n) for v in range(n) if u != v]
     graph = LogicGraph.from_edges(
         n, *zip(*pairs, strict=True), np.ones(len(pairs)), multicast=np.ones(n, bool)
     )
-    problem = MappingProblem(graph, board(2, 2, 0), "step-time", (), 2)
+    return MappingProblem(graph, board(2, 2, 0), "step-time", (), 2)
+
+
+def test_copies_beyond_the_first_raise_the_bound() -> None:
+    """Eight neurons that all send to all others, two per core: what the inner bound counts is more than a core's mean."""
+    problem = all_to_all()
     first, *more = step_load_bounds(problem, Guide(upper=lambda: np.inf))
     assert more and more[-1].value >= 1.19 * first.value
     assert more[-1].value <= optimum_of_parts(problem)
@@ -121,14 +125,31 @@ def test_what_many_numbers_lose_by_rounding_is_kept_back() -> None:
     assert check.ok, check.text
 
 
-@pytest.mark.parametrize("key", ["within", "inner", "shift", "links"])
-def test_a_certificate_with_nonsense_is_refused(key: str) -> None:
-    problem = replace(small(0), node_limit=2)
+@pytest.mark.parametrize("key", ["within", "inner"])
+@pytest.mark.parametrize("value", [None, -1.0, "much", float("inf"), [1], True, 10**400])
+def test_a_certificate_with_nonsense_is_refused(key: str, value: object) -> None:
+    problem = all_to_all()
     bound = list(step_load_bounds(problem, Guide(upper=lambda: np.inf)))[-1]
-    for value in (None, -1.0, "much", float("inf"), [1], True):
-        forged = {**bound.certificate, key: value}
-        if forged != bound.certificate and (key in bound.certificate or key == "inner"):
-            assert not check_bound(problem, Bound(bound.value, bound.method, "full", forged)).ok
+    assert check_bound(problem, bound).ok and {"within", "inner"} <= bound.certificate.keys()
+    assert not check_bound(problem, replace(bound, certificate={**bound.certificate, key: value})).ok
+
+
+def test_a_machine_without_the_figures_is_no_traceback_in_checks() -> None:
+    """A report about another machine: the bound is refused, the walked value says what is missing, other scores stand."""
+    problem = all_to_all()
+    bound = next(iter(step_load_bounds(problem, Guide(upper=lambda: np.inf))))
+    for name in FIGURES:
+        figures = {key: value for key, value in problem.machine.figures.items() if key != name}
+        machine = replace(problem.machine, figures=figures)
+        assert not check_bound(replace(problem, machine=machine), bound).ok
+        core = np.arange(problem.n) // 2
+        with pytest.raises(InputError, match=name):
+            walked_step_time(BetweenCores(problem.graph, machine, core), machine)
+    odd = {**problem.machine.figures, "latency_axon_in": Figure(4.0, "us")}
+    assert "step-time" not in score(problem.graph, replace(problem.machine, figures=odd), core)
+    huge = {**problem.machine.figures, "latency_axon_in": Figure(1e40, "ns")}
+    with pytest.raises(InputError, match="1e30"):
+        make_problem(problem.graph, replace(problem.machine, figures=huge), objective="step-time")
 
 
 @pytest.mark.parametrize("engine", ["cpsat", "mip"])
@@ -283,3 +304,11 @@ def test_a_mapping_that_leaves_cores_idle_says_what_a_step_waits_for(tmp_path: P
         "map", "s.json", "-m", "loihi1", "--objective", "step-time", "-t", "3", "--seed", "1", "--out", "s"
     )
     assert spread.returncode == 0 and "A step waits" not in spread.stdout
+
+
+def test_a_core_that_no_route_reaches_carries_nothing_and_ends() -> None:
+    """An illegal mapping onto a dead core behind dead links: the evaluator says what it can, and comes to an end."""
+    graph = LogicGraph.from_edges(2, [0], [1], [1.0])
+    dead = ((1, 3), (3, 1), (2, 3), (3, 2))
+    machine = replace(board(2, 2, 1), torus=False, faulty_cores=(3,), faulty_links=dead)
+    assert step_loads(graph, machine, np.array([0, 3])).links.sum() == 0

@@ -18,7 +18,7 @@ from nmsolve.hw.routing.loads import tally
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import LARGEST, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -58,11 +58,13 @@ class StepLoads(NamedTuple):
 
 def has_step_time(graph: LogicGraph, machine: Machine) -> bool:
     """Return True if mappings of this graph on this machine have a step time."""
-    return (
-        graph.directed
-        and all(name in machine.figures for name in FIGURES)
-        and machine.distance_matrix is None
+    stands = all(
+        name in machine.figures
+        and machine.figures[name].unit in ("", unit)
+        and 0 <= machine.figures[name].value < LARGEST
+        for name, unit in FIGURES.items()
     )
+    return graph.directed and stands and machine.distance_matrix is None
 
 
 def require_step_time(graph: LogicGraph, machine: Machine) -> None:
@@ -93,6 +95,9 @@ def step_costs(machine: Machine) -> StepCosts:
     if machine.distance_matrix is not None:
         raise InputError("the step time needs links", machine.name, "a mesh or torus")
     f = {name: float(stated(machine, name, unit) or 0.0) for name, unit in FIGURES.items()}
+    large = [name for name, value in f.items() if not value < LARGEST]
+    if large:
+        raise InputError(f"{large[0]} is {f[large[0]]:g}", machine.name, "less than 1e30")
     return StepCosts(
         f["latency_neuron_access"] + f["latency_neuron_update"], f["latency_spike_out"], f["latency_axon_out"],
         f["latency_axon_in"], f["latency_synaptic_op"], f["latency_link_message"], f["latency_barrier"],
@@ -179,15 +184,19 @@ def add_copy(routes: Links, p: int, q: int, amount: float, links: FloatArray) ->
     v = q
     while v != p:
         u, link = link_before(routes, p, q, v)
+        if link < 0:
+            return
         links[link] += amount
         v = u
 
 
 @plain_callee
 def link_before(routes: Links, p: int, q: int, v: int) -> tuple[int, int]:
-    """Return the core before ``v`` on the route from ``p`` to ``q``, and the link between the two."""
+    """Return the core before ``v`` on the route from ``p`` to ``q``, and the link between the two; -1 if there is no route."""
     if routes.before.shape[0] > 0:
         u = int(routes.before[p, v])
+        if u == v:
+            return u, -1
         d = 0
         while routes.ends[4 * u + d] != v:
             d += 1

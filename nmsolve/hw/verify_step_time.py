@@ -9,13 +9,25 @@ import numpy as np
 
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.walker import mesh_links, walk
+from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
 
+#: Figures that the formula names.
+NEEDED = (
+    "latency_neuron_access", "latency_neuron_update", "latency_spike_out", "latency_axon_out", "latency_axon_in",
+    "latency_synaptic_op", "latency_link_message", "latency_barrier", "receives_while_sending",
+)  # fmt: skip
+
 
 def walked_step_time(cores: BetweenCores, machine: Machine) -> float:
-    """Return the objective ``step-time`` of the messages of a mapping, in ns."""
+    """Return the objective ``step-time`` of the messages of a mapping, in ns. InputError if the machine lacks figures for it."""
     cost = {name: figure.value for name, figure in machine.figures.items()}
+    missing = [name for name in NEEDED if name not in cost]
+    if missing:
+        raise InputError(
+            f"a step time without the figures {', '.join(missing)}", machine.name, "the machine of the run"
+        )
     graph, at, count = cores.graph, cores.core, machine.size
     neurons = (
         graph.sizes[:, graph.resources.index("neurons")] if "neurons" in graph.resources else np.ones(graph.n)

@@ -58,7 +58,7 @@ def test_links_end() -> None:
 
 
 def test_steps() -> None:
-    """Fails if times count by one norm, wide or sharp, if it begins hot, only moves nodes or only exchanges them."""
+    """Fails if times count by one norm, wide or sharp, if it begins hot, only exchanges nodes, or takes every change."""
     problem = MappingProblem(casts(120, 4), board(3, 3, figures=times(True)), "step-time")
     at_most(found(Steps(), problem, 4, seconds=8.0, tick=0.05, slow_start=9), 690)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.hw.verify_step_time import NEEDED
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import LARGEST
 from nmsolve.model.mapping.problem import MappingProblem
@@ -28,6 +29,9 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     within = certificate.get("within")
     if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < LARGEST:
         raise CertificateError(f"'within' is {within!r}, expected ns >= 0")
+    missing = [name for name in NEEDED if name not in problem.machine.figures]
+    if missing:
+        raise CertificateError(f"the machine has no figure {missing[0]}, which a step time needs")
     work = _work(problem)
     copies = Fraction(0)
     if "inner" in certificate:
@@ -46,6 +50,7 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
 
 
 def _work(problem: MappingProblem) -> _Work:
+    """Return the work of a problem; by this name tests remember it."""
     return _Work(problem)
 
 
