@@ -123,19 +123,20 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
         loaded.migration(),
     )
     routed = routed_claims(loaded.machine, loaded.folder) if loaded.inputs.in_turns else None
+    held = [*(Held(name, most) for name, most in loaded.inputs.limits.items()), *loaded.inputs.before]
+    ceilings = tuple((h.objective, h.value) for h in held)
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
         turns=own_turns(o.prohibit_turns or loaded.inputs.prohibit_turns, loaded.inputs.route), migration=migration,
-        routes=loaded.chosen_routes(), routed=routed,
+        routes=loaded.chosen_routes(), routed=routed, also=dict(ceilings),
     )  # fmt: skip
     checks = check_parts(report.checks)
-    checks += held_checks(loaded.inputs.before, report.scores)
+    checks += held_checks(held, report.scores)
     if loaded.report is not None:
         checks.append(_about_check(loaded, loaded.report))
     if not o.bound:
         checks += unread_checks(loaded.report, loaded.inputs.before)
     elif loaded.report is not None:
-        ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
         name = str(loaded.report.get("objective_name"))
         problem = MappingProblem(
             loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
@@ -331,7 +332,7 @@ def _bound_checks(
     last = Stage(name, problem.ceilings, about, tuple(bounds))
     checks = proofs.take(last) + [c for s in load_stages(path) for c in proofs.take(s, named=True)]
     for k, b in enumerate(loaded.inputs.before):
-        within = dict(problem.ceilings[:k])
+        within = dict(problem.ceilings[: len(problem.ceilings) - len(loaded.inputs.before) + k])
         if b.bound:
             checks.append(proofs.claim(f"held {b.objective} bound", b.bound, b.value, b.objective, within))
     for scope, key in (("full", "bound"), ("placement", "placement_bound")):

@@ -67,6 +67,7 @@ class FrontFile(msgspec.Struct, frozen=True):
     ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
     inputs: dict[str, Any]
+    hypervolume: float | None = None
     command: Literal["map", "route", "pipeline", "assign", "schedule"] = "map"
     graph: dict[str, Any] = {}
     machine: dict[str, Any] = {}
@@ -206,6 +207,11 @@ def _together(front: FrontFile) -> CheckPart:
     rows = [(p.values[one], p.values[two]) for p in front.points]
     if any(not (a[0] < b[0] and a[1] > b[1]) for a, b in pairwise(rows)):
         return CheckPart("front", False, f"{one} does not rise, or {two} does not fall, from point to point")
+    said, part = front.hypervolume, _dominated_part(rows)
+    if said is not None and not (
+        part is not None and isclose(part, said, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    ):
+        return CheckPart("front", False, f"the hypervolume is {number(part)}, the front says {number(said)}")
     for k, bound in enumerate(front.bounds):
         least = min(row[k] for row in rows)
         if bound is not None and not 0 <= bound <= least * (1 + TOLERANCE):
@@ -226,6 +232,15 @@ def _together(front: FrontFile) -> CheckPart:
     if front.dominated:
         text += f"; {len(front.dominated)} dominated values without a file, which claim nothing"
     return CheckPart("front", True, text)
+
+
+def _dominated_part(rows: list[tuple[float, float]]) -> float | None:
+    """Return what the points dominate of the rectangle between the ends, in strips along the second objective."""
+    (left, top), (right, bottom) = rows[0], rows[-1]
+    if not (right > left and top > bottom):
+        return None
+    area = sum((a[1] - b[1]) * (right - b[0]) for a, b in pairwise(rows))
+    return area / ((right - left) * (top - bottom))
 
 
 class _Claim(NamedTuple):

@@ -73,6 +73,7 @@ class MapOptions:
     seed: Seed = 0
     workers: Workers = 1
     objective: A[str, Option(help=f"One of {', '.join(OBJECTIVES)}; or several in order of priority: hops,max-link.")] = "hops"
+    limit: A[list[str] | None, Option(help="Most of another objective, e.g. step-time=200us or hops=1e6 (repeatable).")] = None
     engines: Engines = None
     balance: Balance = None
     constraints: Constraints = None

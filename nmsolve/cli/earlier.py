@@ -179,6 +179,10 @@ def _renamed(kind: Kind, stated: dict[str, Any], folder: Path) -> dict[str, Any]
     budget = stated.get("migration_budget")
     return {
         "objective": ",".join(msgspec.convert(stated.get("objectives", ["hops"]), list[str])),
+        "limit": [
+            f"{k}={v!r}" for k, v in msgspec.convert(stated.get("limits", {}), dict[str, float]).items()
+        ]
+        or None,
         "warm_start": None if budget is None else stated.get("reference_file"),
         "gap": None,
     }

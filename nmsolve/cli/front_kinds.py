@@ -116,6 +116,7 @@ class MapFront(MappingBounds):
             node_limit=p.node_limit,
             migration=p.migration,
             turns=self.turns,
+            also=values,
         )
         return core, dict(report.scores), [f"{c.name}: {c.text}" for c in report.checks if not c.ok]
 

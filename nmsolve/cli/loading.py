@@ -55,6 +55,7 @@ class Inputs(msgspec.Struct, frozen=True):
     reference_file: str | None = None
     occupied: tuple[str, ...] = ()
     before: tuple[Held, ...] = ()
+    limits: dict[str, float] = {}
 
 
 @dataclass(frozen=True)

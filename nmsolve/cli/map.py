@@ -12,7 +12,7 @@ from nmsolve.cli.console import Terminal
 from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import instance
 from nmsolve.cli.map_answer import say, write_answer
-from nmsolve.cli.map_problem import objectives_of, state_map
+from nmsolve.cli.map_problem import limits_of, objectives_of, state_map
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.map_turns import resolved
 from nmsolve.cli.pareto import run_front
@@ -122,5 +122,6 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "allocate": o.allocate,
         "prohibit_turns": resolved(o.prohibit_turns),
         "route": o.route,
+        "limits": limits_of(o),
         "objectives": list(objective_names(o.objective if o.pareto is None else o.pareto)),
     }

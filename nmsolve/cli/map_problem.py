@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.cli import options as opt
 from nmsolve.cli.answer import hint
 from nmsolve.cli.map_routes import require_route
 from nmsolve.cli.map_turns import with_turns
@@ -86,7 +87,11 @@ def state_map(
         more = "" if "migration budget" in error.what else hint()
         raise DoesNotFitError(error.what + more, error.where) from None
     names = objective_names(o.objective if o.pareto is None else o.pareto)
-    for name in names:  # one that comes later must not lose the answers of those before
+    problem = _limited(o, problem, names)
+    for name in (
+        *names,
+        *dict(problem.ceilings),
+    ):  # one that comes later must not lose the answers of those before
         require_scale(replace(problem, objective=name))
     if engines is not None and len(names) > 1:
         _require_engines(o, problem, names, engines)
@@ -95,6 +100,36 @@ def state_map(
             "several objectives on a graph on disk", "--memory", "a larger --memory, or one objective"
         )
     return with_turns(problem, o.prohibit_turns, o.route, names)
+
+
+def limits_of(o: MapOptions) -> dict[str, float]:
+    """Return the values of ``--limit`` by objective, in its unit."""
+    from nmsolve.model.mapping.objectives import OBJECTIVES
+
+    return opt.limits(o.limit, {name: aim.unit for name, aim in OBJECTIVES.items() if not aim.alone})
+
+
+def _limited(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> MappingProblem:
+    """Return the problem with the ceilings of ``--limit``."""
+    limits = limits_of(o)
+    both = [name for name in limits if name in names]
+    if both:
+        raise InputError(f"{both[0]} is an objective and has a limit", "--limit", "one of the two")
+    if limits and o.route == "joint":
+        raise InputError("limits with free routes", "--route", "given")
+    if limits and problem.graph.on_disk:
+        raise InputError("limits on a graph on disk", "--limit", "a larger --memory, or no limits")
+    limited = replace(problem, ceilings=tuple(limits.items()))
+    if "step-time" in limits:
+        from nmsolve.hw.magnitude import require_scale
+        from nmsolve.solvers.mapping.bounds.step_load import shortest_step
+
+        require_scale(limited)
+        least = shortest_step(problem)
+        if least > limits["step-time"]:
+            what = f"no step is shorter than {least:,.0f} ns, the limit is {limits['step-time']:,.0f}"
+            raise DoesNotFitError(f"{what}: all cores together have that much to do", "--limit")
+    return limited
 
 
 def _require_engines(
@@ -106,7 +141,8 @@ def _require_engines(
 
     for k, name in enumerate(names):
         held = names[:k] if o.pareto is None else [other for other in names if other != name]
-        stage = replace(problem, objective=name, ceilings=tuple((other, _ANY_VALUE) for other in held))
+        ceilings = (*problem.ceilings, *((other, _ANY_VALUE) for other in held))
+        stage = replace(problem, objective=name, ceilings=ceilings)
         if "auto" not in engines:
             chosen(merge_together(stage).reduced, engines, lambda *_: None)
 

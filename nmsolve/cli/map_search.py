@@ -107,7 +107,7 @@ def search_map(run: Run, names: Sequence[str]) -> Found:
         return _with_free_routes(run)
     if len(names) > 1:
         return _in_order(run, names)
-    if run.o.route == CHOSEN and tuple(names) == ("max-link",):
+    if run.o.route == CHOSEN and tuple(names) == ("max-link",) and not run.problem.ceilings:
         return _in_turns(run)
     return _once(run)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -43,6 +45,36 @@ def seconds(text: str) -> float:
             f"time limit {shortened(text)!r}", "--time-limit", "a positive number of seconds, 90s or 5m"
         )
     return found
+
+
+#: How many of an objective's unit a unit stands for, by that unit.
+_UNITS = {
+    "ns": {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9},
+    "pJ": {"": 1.0, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "mJ": 1e9, "J": 1e12},
+}
+
+
+def limits(texts: Sequence[str] | None, objectives: Mapping[str, str]) -> dict[str, float]:
+    """Parse ``["step-time=200us", "hops=1e6"]`` -> values by name; ``objectives``: their units by name.
+
+    Raises
+    ------
+    InputError : no such objective, one given twice, or no finite number >= 0 in a unit of the objective's kind
+    """
+    out: dict[str, float] = {}
+    for text in texts or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if name not in objectives or name in out:
+            what = f"objective {name!r} twice" if name in out else f"unknown objective {shortened(name)!r}"
+            raise InputError(what, "--limit", "NAME=VALUE with one of " + ", ".join(objectives))
+        units = _UNITS.get(objectives[name], {"": 1.0})
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*([a-zA-Z]*)", value, re.ASCII)
+        most = float(match[1] + (match[2] or "")) * units.get(match[3], math.nan) if match else math.nan
+        if not most < 1e30:
+            units_said = f" in {', '.join(filter(None, units))}" if len(units) > 1 else ""
+            raise InputError(f"limit {shortened(text)!r}", "--limit", f"a number >= 0{units_said} below 1e30")
+        out[name] = most
+    return out
 
 
 def fraction(text: str | None, option: str = "--gap") -> float | None:

@@ -87,7 +87,7 @@ def run_in_order(
 #: Options that a front does not take: they are about one answer.
 ALONE = (
     "objective", "gap", "write_onnx", "place", "batches", "run", "weights", "noise", "runs", "reschedule", "from_run",
-    "trace", "csv",
+    "trace", "csv", "limit",
 )  # fmt: skip
 
 
@@ -143,6 +143,7 @@ def write_front(
         "ideal": list(front.ideal),
         "bounds": list(front.bounds),
         "points": rows,
+        "hypervolume": front.hypervolume,
         "dominated": [{"values": _values(front, p)} for p in front.dominated],
         "inputs": inputs,
     }
@@ -226,6 +227,8 @@ def say_front(front: Front[Any], out: Path, units: Mapping[str, str] = PLAIN) ->
     )
     if low:
         print(f"proved, nothing goes below: {low}")
+    if front.hypervolume is not None:
+        print(f"hypervolume: {100 * front.hypervolume:.1f} % of the rectangle between the ends")
     page = out / "pareto.html"
     print(
         f"{f'picture: {page}; ' if page.exists() else ''}to check all points: nmsolve verify {out / 'pareto.json'}"

@@ -323,7 +323,8 @@ def waiting_words(problem: MappingProblem, core: IntArray | None) -> list[str]:
 
 def _among(report: Report) -> str:
     """Describe the mappings that a bound covers, if earlier objectives or a migration budget rule out others."""
-    limits = [f"{b['objective']} at most {number(b['value'])}" for b in report.inputs.get("before", ())]
+    limits = [f"{name} at most {number(most)}" for name, most in report.inputs.get("limits", {}).items()]
+    limits += [f"{b['objective']} at most {number(b['value'])}" for b in report.inputs.get("before", ())]
     if report.inputs.get("migration_budget") is not None:
         limits.append(f"at most {report.inputs['migration_budget']} nodes moved")
     return f"Among mappings with {' and '.join(limits)}: " if limits else ""

@@ -22,7 +22,7 @@ def require_scale(problem: MappingProblem) -> None:
     InputError : the machine lacks figures, the graph does not say who sends, two usable cores have no route, a dead link's detour
         has no cost, or traffic times distance is too large
     """
-    if problem.aim.charges == "time":
+    if problem.times_steps:
         require_step_time(problem.graph, problem.machine)
         if any(c.kind == "together" for c in problem.constraints):
             raise InputError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,7 @@ def verify(
     migration: Migration | None = None,
     routes: RoutesFile | None = None,
     routed: Mapping[str, float] | None = None,
+    also: Collection[str] = (),
 ) -> VerifyReport:
     """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
 
@@ -90,6 +91,7 @@ def verify(
     routed : what depends on routes, recomputed from a flow-routes.json that the claims are about
         (:func:`nmsolve.hw.verify_routes.flow_scores`); that the file is right is checked elsewhere (``verify_flow_routes``)
     turns : prohibited turns; ``xy`` if not given, on machines without dead links
+    also : objectives that are no sums to recompute beside those that the report names
 
     Notes
     -----
@@ -99,7 +101,9 @@ def verify(
     checks: list[Check] = []
     scores: dict[str, float] = {}
     problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
-    for _, found in verifying(problem, core, scores, claimed, turns=turns, routes=routes, routed=routed):
+    for _, found in verifying(
+        problem, core, scores, claimed, turns=turns, routes=routes, routed=routed, also=also
+    ):
         checks += found
     return VerifyReport(tuple(checks), scores)
 
@@ -114,6 +118,7 @@ def verifying(
     routes: RoutesFile | None = None,
     routed: Mapping[str, float] | None = None,
     between: BetweenCores | None = None,
+    also: Collection[str] = (),
 ) -> Iterator[tuple[str, list[Check]]]:
     """Run :func:`verify` one stage of :data:`STAGES` after the other; yield each with its checks when they are done.
 
@@ -123,6 +128,7 @@ def verifying(
     core : (n,) core of every node
     scores : takes the objectives as recomputed, once the second stage is done
     between : the mapping's messages between cores, for use afterwards
+    also : as of :func:`verify`
     """
     graph, machine = problem.graph, problem.machine
     at: IntArray = np.ascontiguousarray(core, np.int64)
@@ -145,7 +151,11 @@ def verifying(
             found |= routed_scores(routes, graph, machine, at)
     found |= routed or {}
     for name, aim in OBJECTIVES.items():
-        if aim.walk and _names(claimed, name) and (machine.distance_matrix is None or not aim.links):
+        if (
+            aim.walk
+            and (name in also or _names(claimed, name))
+            and (machine.distance_matrix is None or not aim.links)
+        ):
             found[name] = named(aim.walk)(between, machine)
     checks += axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:

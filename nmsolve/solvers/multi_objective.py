@@ -6,8 +6,10 @@ models and checks are those of single objectives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 from nmsolve.model import clock
@@ -19,6 +21,8 @@ S = TypeVar("S")
 Tell = Callable[[str, Ceilings, float], None]
 #: Relative excess over a value that counts as equal.
 EQUAL = 1e-12
+#: How many times the second objective at one end of the front has to be that at the other to go between them by factors.
+FAR = 4.0
 #: Part of a point's time for the first objective; the rest makes the second one least at that value.
 FIRST = 0.6
 
@@ -73,6 +77,23 @@ class Front(Generic[S]):
     bounds: tuple[float | None, float | None]
     stages: tuple[Stage, ...]
 
+    @property
+    def hypervolume(self) -> float | None:
+        """Part of the rectangle between the ends in which some point is as good in both objectives; None if there is none."""
+        rows = [p.values for p in self.points]
+        return hypervolume(rows)
+
+
+def hypervolume(rows: Sequence[tuple[float, float]]) -> float | None:
+    """Return the part of the rectangle between the ends of a front that its points dominate (Zitzler and Thiele 1999).
+
+    ``rows`` : values by rising first and falling second objective. None if the rectangle has no area.
+    """
+    wide, high = rows[-1][0] - rows[0][0], rows[0][1] - rows[-1][1]
+    if not (wide > 0 and high > 0):
+        return None
+    return sum((b[0] - a[0]) / wide * ((rows[0][1] - a[1]) / high) for a, b in pairwise(rows))
+
 
 def word_of(result: Result[S], recomputed: Collection[str]) -> str:
     """Return the solver or package on whose word an optimum rests, "" where a bound that meets it can be ``recomputed``."""
@@ -125,7 +146,9 @@ def pareto_front(
     seconds: float,
     tell: Tell = lambda *_: None,
 ) -> Front[S]:
-    """Return the front of two objectives: its ends, and between them the best first objective under equally spaced ceilings.
+    """Return the front of two objectives: its ends, and between them the best first objective under ceilings on the second.
+
+    Each ceiling is the middle of what is widest between the points found so far: by factors where the ends are FAR apart.
 
     Raises
     ------
@@ -143,11 +166,15 @@ def pareto_front(
     second = None if search.interrupted else search.point(1, None, first.solution)
     if second is not None:
         low, high = second.values[1], first.values[1]
-        for k in range(1, points - 1):
-            ceiling = high - (high - low) * k / (points - 1)
-            if high <= low or search.interrupted:
-                break
-            search.point(0, ceiling, search.best_within(ceiling))
+        view, back = (math.log, math.exp) if 0 < low < high / FAR else (float, float)
+        gaps = [(view(low), view(high))] if low < high else []
+        while gaps and search.left > 0 and not search.interrupted:
+            a, b = gaps.pop(max(range(len(gaps)), key=lambda k: gaps[k][1] - gaps[k][0]))
+            ceiling = back((a + b) / 2)
+            found = search.point(0, ceiling, search.best_within(ceiling))
+            # nothing is looked for between a point and its ceiling
+            down = (a + b) / 2 if found is None else min((a + b) / 2, view(found.values[1]))
+            gaps += [(a, down)] * (down > a) + [((a + b) / 2, b)]
     return search.front()
 
 

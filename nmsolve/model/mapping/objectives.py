@@ -71,8 +71,8 @@ OBJECTIVES: dict[str, Objective] = {
     ),
     "step-time": Objective(
         "time of one step: the slowest core or the hottest link", "ns", "time", "apart", "Step time",
-        formula="hw.step_time:step_time", walk="hw.verify_step_time:walked_step_time", bounds=("step-load",),
-        links=True, alone=True,
+        formula="hw.step_time:step_time", walk="hw.verify_step_time:walked_step_time", bounds=("step-load", "step-ceiling"),
+        links=True,
     ),
     "reward": Objective(
         "the reward of method M1, negated", "weight x links", "reward", "hops", "reward",

@@ -128,6 +128,11 @@ class MappingProblem:
         return OBJECTIVES[self.objective]
 
     @property
+    def times_steps(self) -> bool:
+        """True if the time of a step is the objective or has a ceiling."""
+        return any(OBJECTIVES[name].charges == "time" for name in (self.objective, *dict(self.ceilings)))
+
+    @property
     def n(self) -> int:
         """Number of nodes."""
         return self.graph.n

@@ -163,12 +163,14 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     if problem.objective == "reward":
         return plain, ["exchange"]
     if problem.aim.charges == "time":
-        return [], ["step-load"]
+        return [], ["step-load", "step-ceiling"] if problem.ceilings else ["step-load"]
+    lent = ["step-ceiling"] if problem.times_steps else []
     if uses_links(problem):
         return plain, ["link-load"]
     if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts
-        return ["star"], ["tree-parts", "slots", "cover", "spread"]
-    return plain, ["subgraphs", "split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
+        return ["star"], ["tree-parts", "slots", "cover", "spread", *lent]
+    few = ["subgraphs", "split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
+    return plain, [*few, *lent]
 
 
 def _exact(problem: MappingProblem) -> dict[str, float]:
@@ -272,7 +274,7 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"external": 1.0}
     if problem.limits_moves:
         return {"remap": 1.0}
-    if problem.aim.charges == "time":
+    if problem.times_steps:
         return {"steps": 1.0}
     if problem.ceilings or problem.table_limit is not None:
         return {"links": 1.0}

@@ -39,6 +39,7 @@ from nmsolve.solvers.mapping.recheck.spectral import (
 from nmsolve.solvers.mapping.recheck.split import recheck_split
 from nmsolve.solvers.mapping.recheck.spread import recheck_spread
 from nmsolve.solvers.mapping.recheck.stated import contracted
+from nmsolve.solvers.mapping.recheck.step_ceiling import recheck_step_ceiling
 from nmsolve.solvers.mapping.recheck.step_load import recheck_step_load
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
@@ -61,7 +62,10 @@ RECHECKS = {
     "slots": recheck_slots,
     "exchange": recheck_exchange,
     "step-load": recheck_step_load,
+    "step-ceiling": recheck_step_ceiling,
 }
+#: Of these the one that uses ceilings: its bounds hold under them only.
+CEILED = frozenset({"step-ceiling"})
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
 #: Of these the one whose search is repeated by other code, as far as that ends in time.
@@ -103,7 +107,7 @@ def check_bound(
     Bounds of solvers that leave only a status cannot be recomputed (branch and bound is, if a second search ends in time): they
     pass as *trusted* if they were given about this very problem and no known mapping contradicts them. The re-check of an
     installed package is that package's word, and not for chosen routes. A word may use ceilings and the migration budget, and
-    says so; what is recomputed here never does, so it holds with and without them.
+    says so; of what is recomputed here only ``step-ceiling`` uses ceilings, all else holds with and without them.
     """
     wrong = _no_claim(bound, free_routes)
     if wrong is not None:
@@ -136,7 +140,7 @@ def check_bound(
     if apart is not None:
         return BoundCheck(False, np.nan, f"a mistake in nmsolve: {apart}")
     try:
-        problem = contracted(problem)
+        problem = problem if bound.method in CEILED else contracted(problem)
         value = RECHECKS[bound.method](problem, bound.certificate)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")

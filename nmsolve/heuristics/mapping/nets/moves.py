@@ -6,7 +6,7 @@ from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.tables import set_bit, span, tree_length
-from nmsolve.model.compiled import inlined, plain
+from nmsolve.model.compiled import inlined, plain, plain_callee
 from nmsolve.model.types import Int32Array
 
 
@@ -75,8 +75,15 @@ def _destination_change(nets: Int32Array, p: int, q: int, s: NetState, cores: in
 @plain
 def move(s: NetState, u: int, q: int) -> None:
     """Move node ``u`` to core ``q`` and bring all tables up to date."""
-    p, cores, cols = s.room.core[u], len(s.room.head), len(s.x)
+    p = s.room.core[u]
     seat(s.room, u, q)
+    follow(s, u, p, q)
+
+
+@plain_callee
+def follow(s: NetState, u: int, p: int, q: int) -> None:
+    """Bring all tables up to date once node ``u`` has gone from core ``p`` to ``q``."""
+    cores, cols = len(s.room.head), len(s.x)
     for i in range(s.in_ptr[u], s.in_ptr[u + 1]):
         e = s.in_net[i]
         last = drop_pin(s.keys, s.base, s.hits, e, p, cores)

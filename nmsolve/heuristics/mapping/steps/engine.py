@@ -1,4 +1,4 @@
-"""The engine ``steps``: annealing on the time of a step."""
+"""The engine ``steps``: annealing on the time of a step, or on a sum while a step may not take longer than a ceiling."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.repair import repair
+from nmsolve.heuristics.mapping.links.moves import SLACK
 from nmsolve.heuristics.mapping.multilevel import mapper
-from nmsolve.heuristics.mapping.steps.moves import search, value
-from nmsolve.heuristics.mapping.steps.state import StepState, build, reset, state_bytes
+from nmsolve.heuristics.mapping.steps.moves import above, search, value
+from nmsolve.heuristics.mapping.steps.state import StepState, build, reset, state_bytes, sum_of
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.axons_fit import axon_overflows
-from nmsolve.model.mapping.features import takes
+from nmsolve.model.mapping.features import charges, takes
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
-#: First and last temperature, as parts of the value; part of the time at the end that takes improvements only.
+#: First and last temperature of the time, as parts of the value; part of the time at the end that takes improvements only.
 HOT, COLD, GREEDY = 0.0002, 0.00001, 0.15
+#: The first temperature of a sum times the number of nodes; that of the time of few nodes, times its square.
+WARM = 3.0
 #: Times count by their 2^power-norm: powers, and the part of the run from which on each of them holds.
 POWERS = ((0.0, 4.0), (0.5, 6.0))
 #: Links count in the search where the hottest is at least this part of the slowest core.
 LINKS = 0.4
 #: Part of the time for a first mapping: nodes that talk together, as many on every core.
 BEGIN = 0.15
+#: The same where a sum counts, too, and how many numbers of nodes per core are tried.
+BEGIN_SUM, TRIED = 0.4, 6
 #: Price of an entry too many in an axon table, as part of the longest time, and how it grows while there are any.
 FIRST_PRICE, DEARER = 1e-4, 1.1
+#: Price of what is above a ceiling: what it is multiplied with after a slice that ends above, and after any other.
+STRICTER, LOOSER = 1.3, 0.95
 #: Tries in one kernel call at first; afterwards about SLICE seconds of them.
 FIRST, SLICE = 20, 0.05
 #: Largest state in bytes.
@@ -39,16 +47,32 @@ def _too_large(problem: MappingProblem) -> str | None:
     return f"its tables would take {need / 2**30:.0f} GiB" if need > MEMORY else None
 
 
+def _one_sum(problem: MappingProblem) -> str | None:
+    names = [
+        name for name in (problem.objective, *dict(problem.ceilings)) if OBJECTIVES[name].charges != "time"
+    ]
+    if len(set(names)) > 1 or any(OBJECTIVES[name].formula for name in names):
+        return "beside the step time it takes one objective, a sum"
+    one = sum_of(problem)
+    crooked = problem.machine.torus or bool(problem.machine.faulty_links)
+    if one is not None and crooked and charges(one) != "reach" and one.objective != "cut":
+        return f"on a torus or with dead links it takes no {one.objective} beside the step time"
+    return None
+
+
 class Steps:
     """Moves and swaps of single nodes on how long cores and links are busy, from a mapping with as many nodes on every core.
 
     It lowers a norm of all times: most moves leave the slowest core as it is, and the norm still sees them. The norm gets sharper
-    as the run goes on.
+    as the run goes on. Where the objective is a sum it lowers that. What is above a ceiling has a price, which rises as long as
+    anything is.
     """
 
     name = "steps"
     finds = "mappings"
-    refuses = takes("time axons -matrix", _too_large)
+    refuses = takes(
+        "time axons ceilings -matrix | pairs trees reach axons ceilings +timed -matrix", _one_sum, _too_large
+    )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Run one cooling schedule over the time left; offers improvements slice by slice."""
@@ -57,6 +81,7 @@ class Steps:
             return
         state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
         _weigh(state)
+        hot = WARM / problem.n if state.paid[2] > 0.0 else max(HOT, WARM / problem.n**2)
         seconds, tries, power, low = max(1e-3, context.time_left()), FIRST, 0.0, np.inf
         while not context.should_stop():
             left = context.time_left()
@@ -67,12 +92,18 @@ class Steps:
                 _sharpen(state, power)
                 low = np.inf
             reset(state)
+            _price(state)
+            if share >= 1.0 - GREEDY and above(state) > 0.0 and low < np.inf:
+                state.room.core[:] = best
+                reset(state)
             if state.axons.on and state.axons.excess[0] > 0:
-                state.heat[3] = max(FIRST_PRICE * float(state.busy.max()), DEARER * float(state.heat[3]))
-            else:
+                state.heat[3] = max(FIRST_PRICE * value(state), DEARER * float(state.heat[3]))
+            elif above(state) == 0.0:
                 low = min(low, value(state))
             cooled = share / (1.0 - GREEDY)
-            heat = HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
+            heat = hot * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
+            if low == np.inf:  # nothing is within the ceilings yet
+                heat = hot
             begun = context.time_left()
             new = search(state, heat, tries, best, low, rng)
             if new < low:
@@ -80,6 +111,15 @@ class Steps:
                 context.offer(best.copy(), "annealing" if heat > 0 else "descent")
             spent = begun - context.time_left()
             tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+
+
+def _price(state: StepState) -> None:
+    """What is above its ceiling costs more from slice to slice, and a little less while nothing is."""
+    if above(state) > 0.0:
+        known = float(state.paid[3])
+        state.paid[3] = known * STRICTER if known > 0.0 else value(state) / max(above(state), 1e-300)
+    else:
+        state.paid[3] *= LOOSER
 
 
 def _sharpen(state: StepState, power: float) -> None:
@@ -97,24 +137,76 @@ def _weigh(state: StepState) -> None:
 
 
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:
-    """Return the best mapping so far or, if it is better, one whose cores hold about as many nodes each.
+    """Return the best mapping so far or, if it is better, one whose cores hold about as many nodes each (:func:`_found`).
 
-    That one is offered unless it exceeds axon tables; then it is the start only where no mapping is known.
+    What is better is offered; if it exceeds a ceiling or axon tables it is the start only where no mapping is known.
     """
     known, cost = context.incumbent()
-    usable = max(1, int(problem.machine.usable.sum()))
-    even = replace(problem, objective="hops", ceilings=(), node_limit=-(-problem.n // usable))
-    seconds = BEGIN * context.time_left()
-    end = context.time_left() - seconds
-    core = mapper.map_multilevel(
-        even, context.seed, seconds * mapper.WORK_PER_SECOND, lambda: context.should_stop() or context.time_left() <= end,
-        lambda core, move: None, lambda: 1.0 - (context.time_left() - end) / max(seconds, 1e-3),
-    )  # fmt: skip
-    if core is None:
+    found = _found(problem, context)
+    if not found and known is None:
         core = repair(problem, np.arange(problem.n) * problem.cores // problem.n)
-    if core is None or (known is not None and objective_value(problem, core) >= cost):
+        return core
+    if not found:
         return known
-    if axon_overflows(problem, core):
-        return core if known is None else known
-    context.offer(core, "as many nodes on every core")
+    too_much, value, core = min(found, key=lambda one: one[:2])
+    if known is not None and (too_much > 0 or value >= cost):
+        return known
+    if too_much == 0:
+        context.offer(core, "as many nodes on every core")
     return core
+
+
+def _found(problem: MappingProblem, context: Context) -> list[tuple[float, float, IntArray]]:
+    """Return mappings (n,), each with what it has too much and its value.
+
+    As many nodes per core as there have to be. Where a sum counts, too, numbers between that and all nodes by halving: a sum wants
+    many on a core, the step few, as far as the ceiling on the other lets them.
+    """
+    one, out = sum_of(problem), []
+    end = context.time_left() * (1.0 - (BEGIN if one is None else BEGIN_SUM))
+    few = -(-problem.n // max(1, int(problem.machine.usable.sum())))
+    wanted, other = (problem.n, few) if one is not None and problem.aim.charges != "time" else (few, problem.n)
+    most, rounds = wanted, 1 if one is None else TRIED
+    for k in range(rounds):
+        seconds = max(1e-3, (context.time_left() - end) / (rounds - k))
+        core = _packed(problem, "hops" if one is None else one.objective, most, seconds, context)
+        too_much = np.inf
+        if core is not None:
+            too_much = _too_much(problem, core)
+            out.append((too_much, objective_value(problem, core), core))
+        if k == 0 and too_much == 0.0:
+            break
+        if k == 0:
+            most = other
+            continue
+        if k > 1:
+            wanted, other = (wanted, most) if too_much == 0.0 else (most, other)
+        most = round(float(np.sqrt(wanted * other)))
+        if context.should_stop() or most in (wanted, other):
+            break
+    return out
+
+
+def _packed(
+    problem: MappingProblem, objective: str, most: int, seconds: float, context: Context
+) -> IntArray | None:
+    """Return a mapping of nodes that talk together, at most so many per core, or None."""
+    end = context.time_left() - seconds
+    limit = most if problem.node_limit is None else min(most, problem.node_limit)
+    return mapper.map_multilevel(
+        replace(problem, objective=objective, ceilings=(), node_limit=limit), context.seed,
+        seconds * mapper.WORK_PER_SECOND, lambda: context.should_stop() or context.time_left() <= end,
+        lambda core, move: None, lambda: 1.0 - (context.time_left() - end) / seconds,
+    )  # fmt: skip
+
+
+def _too_much(problem: MappingProblem, core: IntArray) -> float:
+    """Return by what part the mapping is above a ceiling, the largest; inf where it exceeds axon tables."""
+    if axon_overflows(problem, core):
+        return np.inf
+    over = [0.0]
+    for name, most in problem.ceilings:
+        value = objective_value(replace(problem, objective=name, ceilings=()), core)
+        if value > most * (1.0 + SLACK):
+            over.append(value / most - 1.0 if most > 0 else np.inf)
+    return max(over)

@@ -1,4 +1,4 @@
-"""Random moves and swaps of nodes, from busy cores first, judged by a norm of how long cores and links are busy."""
+"""Random moves and swaps of nodes, from busy cores first, judged by a norm of how long cores and links are busy, or by a sum."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from nmsolve.heuristics.mapping.axons.moves import shift as shift_axons
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin
 from nmsolve.heuristics.mapping.common.metropolis import PASSING, SOUND, metropolis
 from nmsolve.heuristics.mapping.common.room import fits, seat
+from nmsolve.heuristics.mapping.links.moves import SLACK
+from nmsolve.heuristics.mapping.nets.moves import follow, move_change
 from nmsolve.heuristics.mapping.steps.state import StepState, carry, reached, shift
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import plain, plain_callee
@@ -19,15 +21,29 @@ BUSY, DRAWN, NEAR, SWAP = 0.5, 4, 0.6, 0.3
 
 
 @plain
+def above(s: StepState) -> float:
+    """How far what is not lowered is above its ceiling: the times of all cores and links together, or the sum."""
+    over = s.heat[5] if s.paid[2] > 0.0 else s.paid[0] - s.paid[1]
+    most = s.heat[4] if s.paid[2] > 0.0 else s.paid[1]
+    return float(over) if over > SLACK * most else 0.0
+
+
+@plain
 def value(s: StepState) -> float:
-    """The 2^power-norm of all times, a little above the longest, and the price of entries too many in axon tables."""
-    paid = s.heat[3] * s.axons.excess[0] if s.axons.on else 0.0
-    return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2]) + paid)
+    """The sum, or the 2^power-norm of all times, a little above the longest; and what is paid for entries too many in axon tables
+    and above ceilings."""
+    price = s.heat[3] * s.axons.excess[0] if s.axons.on else 0.0
+    price += s.paid[3] * above(s)
+    if s.paid[2] > 0.0:
+        return float(s.paid[0] + price)
+    return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2]) + price)
 
 
 @plain_callee
 def verdict(s: StepState) -> int:
-    """No answer while entries are too many."""
+    """No answer while entries are too many or something is above its ceiling."""
+    if above(s) > 0.0:
+        return PASSING
     return PASSING if s.axons.on and s.axons.excess[0] > 0 else SOUND
 
 
@@ -35,6 +51,9 @@ def verdict(s: StepState) -> int:
 def move(s: StepState, u: int, q: int) -> None:
     """Put node ``u`` on core ``q`` and bring all times up to date."""
     p, cores = s.room.core[u], len(s.room.head)
+    if len(s.sum.source) > 0:
+        s.paid[0] += move_change(s.sum, u, q)
+        follow(s.sum, u, p, q)
     seat(s.room, u, q)
     sends = s.own[u]
     for j in range(s.out_ptr[u], s.out_ptr[u + 1]):
@@ -85,7 +104,7 @@ def propose(s: StepState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
     """A node, a core that it may go to, and the node there that it changes places with (-1: nobody); the first -1 if none."""
     room = s.room
     u = np.int64(below(rng, len(room.core)))
-    if uniform(rng) < BUSY:
+    if s.paid[2] <= 0.0 and uniform(rng) < BUSY:
         for _ in range(DRAWN - 1):
             w = np.int64(below(rng, len(room.core)))
             if _load(s, room.core[w]) > _load(s, room.core[u]):

@@ -1,4 +1,4 @@
-"""A mapping with how long every core and every link is busy in a step, and counts of the nodes that messages reach."""
+"""A mapping with how long every core and every link is busy in a step, counts of the nodes that messages reach, and a sum."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes, build_axons, recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, table_sizes
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
-from nmsolve.heuristics.mapping.nets.model import nets_of
-from nmsolve.heuristics.mapping.nets.tables import nets_of_pins
+from nmsolve.heuristics.mapping.nets import model, search, tables
+from nmsolve.heuristics.mapping.nets.model import NetState, nets_of
+from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, total_cost
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.step_time import fixed_times, link_before, step_costs
 from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.mapping.axons_fit import without_axons
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, starts
 
@@ -29,7 +32,11 @@ class StepState(NamedTuple):
     Changing: ``room``; ``origin`` (N,) core of a net's source; destinations per net and core in ``hits``, found by
     :func:`~nmsolve.heuristics.mapping.common.counts.slot`; ``reach`` (N,) cores that a net goes to; ``busy`` (2 P + 4 P,) ns of
     sending sides, receiving sides (``inbox`` 0: both are one) and links; ``heat`` = [sum of (busy / unit)^(2^power), unit, power,
-    price of an entry too many in axon tables]; ``axons``, those entries, where they are limited.
+    price of an entry too many in axon tables, ceiling of ``busy``, all above it]; ``axons``, those entries, where there is
+    a limit.
+
+    Where a sum counts, too, as objective or with a ceiling: ``sum``, its messages in the same room, and ``paid`` = [value of it,
+    ceiling, 1 if it is what the search lowers, price of what is above a ceiling].
     """
 
     source: Int32Array
@@ -54,6 +61,29 @@ class StepState(NamedTuple):
     busy: FloatArray
     heat: FloatArray
     axons: AxonState
+    sum: NetState
+    paid: FloatArray
+
+
+def sum_of(problem: MappingProblem) -> MappingProblem | None:
+    """Return the problem of the sum that counts beside the step time, or None."""
+    for name in (problem.objective, *dict(problem.ceilings)):
+        if not OBJECTIVES[name].formula:
+            return replace(without_axons(problem), objective=name, ceilings=())
+    return None
+
+
+def _tables_of_sum(problem: MappingProblem, core: IntArray, room: Room) -> NetState:
+    """The tables of the sum, of no messages where there is none."""
+    one = sum_of(problem)
+    if one is None:
+        none = np.zeros(0, np.int32)
+        silent = replace(
+            problem.graph, indptr=starts(none), targets=none, weights=np.zeros(0), source=none,
+            multicast=np.zeros(0, bool), rate=np.zeros(0),
+        )  # fmt: skip
+        one = MappingProblem(silent, problem.machine, "connectivity", node_limit=problem.node_limit)
+    return search.build(one, core)._replace(room=room)
 
 
 def build(problem: MappingProblem, core: IntArray) -> StepState:
@@ -72,7 +102,8 @@ def build(problem: MappingProblem, core: IntArray) -> StepState:
         own, heard, np.array([costs.sent, costs.taken, costs.link]), links_of(problem.machine),
         cores if costs.aside else 0, room, np.zeros(len(nets.rate), np.int32), base,
         np.full(base[-1], -1, np.int32), np.zeros(base[-1], np.int32), np.zeros(len(nets.rate), np.int64),
-        np.zeros(6 * cores), np.array([0.0, 1.0, 3.0, 0.0]), build_axons(problem, room.core),
+        np.zeros(6 * cores), np.array([0.0, 1.0, 3.0, 0.0, _ceiling(problem, True), 0.0]), build_axons(problem, room.core),
+        _tables_of_sum(problem, core, room), np.array([0.0, _ceiling(problem, False), problem.aim.charges != "time", 0.0]),
     )  # fmt: skip
     reset(state)
     return state
@@ -84,13 +115,25 @@ def state_bytes(problem: MappingProblem) -> int:
     length = np.where(graph.multicast, np.diff(graph.indptr), 1)
     entries = int(table_sizes(length, problem.cores).sum())
     entries += 4 * int(np.diff(graph.indptr)[~graph.multicast].sum())
-    return 8 * entries + 16 * graph.m + 400 * problem.n + axon_bytes(problem)
+    one = sum_of(problem)
+    more = 0 if one is None else model.state_bytes(one)
+    return 8 * entries + 16 * graph.m + 400 * problem.n + axon_bytes(problem) + more
+
+
+def _ceiling(problem: MappingProblem, time: bool) -> float:
+    """Return the least ceiling on how long cores and links are busy, or on the sum; inf without one."""
+    found = [most for name, most in problem.ceilings if (OBJECTIVES[name].charges == "time") == time]
+    most = min(found, default=np.inf)
+    return most - step_costs(problem.machine).barrier if time else most
 
 
 def reset(s: StepState) -> None:
     """Recompute everything that changes from ``room.core``; rounding that has gathered is gone."""
     _fill(s)
     recount(s.axons)
+    if len(s.sum.source) > 0:
+        tables.reset(s.sum, s.room.core)
+        s.paid[0] = total_cost(s.sum)
 
 
 @plain
@@ -100,7 +143,7 @@ def _fill(s: StepState) -> None:
     s.keys[:] = -1
     s.hits[:] = 0
     s.busy[:] = 0.0
-    s.heat[0] = 0.0
+    s.heat[0] = s.heat[5] = 0.0
     for u in range(len(s.own)):
         p = s.room.core[u]
         shift(s, p, s.own[u])
@@ -120,6 +163,7 @@ def shift(s: StepState, r: int, amount: float) -> None:
     old = s.busy[r]
     s.busy[r] = old + amount
     s.heat[0] += _power(s, old + amount) - _power(s, old)
+    s.heat[5] += max(0.0, old + amount - s.heat[4]) - max(0.0, old - s.heat[4])
 
 
 @plain_callee

@@ -33,6 +33,7 @@ from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses
 from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread
+from nmsolve.solvers.mapping.bounds.step_ceiling import refuses_step_ceiling, step_ceiling_bounds
 from nmsolve.solvers.mapping.bounds.step_load import refuses_step_load, step_load_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
@@ -95,6 +96,7 @@ TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, tree_parts_bo
 Slots = partial(BoundEngine, "slots", refuses_slots, slots_bounds)
 LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, link_load_bounds)
 Exchange = partial(BoundEngine, "exchange", refuses_exchange, exchange_bounds)
+StepCeiling = partial(BoundEngine, "step-ceiling", refuses_step_ceiling, step_ceiling_bounds)
 StepLoad = partial(BoundEngine, "step-load", refuses_step_load, step_load_bounds)
 CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, core_traffic_bounds, predicts="cover")
 

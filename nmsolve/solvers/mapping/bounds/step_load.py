@@ -106,6 +106,11 @@ def least(work: Work, costs: StepCosts, cores: int, copies: float) -> float:
     return float(max(mean / cores, one.max())) + costs.barrier
 
 
+def shortest_step(problem: MappingProblem) -> float:
+    """Return what no step can be shorter than, in ns: by the work of all nodes, each message with one copy."""
+    return next(step_load_bounds(replace(problem, objective="step-time", ceilings=()))).value
+
+
 def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
     """Ever better bounds; the best known mapping is the first limit."""
     costs = step_costs(problem.machine)

@@ -11,7 +11,6 @@ from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact import step_time
 from nmsolve.solvers.mapping.exact.model import build
 from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.search.exact import run_model
@@ -53,9 +52,7 @@ class Mip(_Exact):
 
 
 def built(problem: MappingProblem, cpsat: bool, *, free: bool = False, **known: Any) -> Built:
-    """The model in one of its twin forms; with loads of links where the objective or a ceiling needs them, or ``free`` routes."""
-    if problem.aim.charges == "time":
-        return step_time.build(problem, cpsat, **known)
+    """The model in one of its twin forms; with links where the objective or a ceiling needs them, or ``free`` routes."""
     if free or uses_links(problem) or problem.ceilings:
         from nmsolve.solvers.mapping.joint import model as routed
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.model.mapping.features import takes
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.exact.axons import axon_terms
 
@@ -34,13 +35,6 @@ def _too_large(problem: MappingProblem) -> str | None:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
     if axon_terms(problem) > MAX_TERMS:
         return f"about {axon_terms(problem)} terms of axon tables, the limit of exact models is {MAX_TERMS}"
-    if problem.aim.charges == "time":
-        terms = problem.graph.m * problem.cores * (problem.machine.rows + problem.machine.cols)
-        return (
-            f"about {terms} terms of copies, the limit of exact models is {MAX_TERMS}"
-            if terms > MAX_TERMS
-            else None
-        )
     if uses_links(problem) or problem.ceilings:
         return _routed_refusal(problem)
     machine = problem.machine
@@ -66,6 +60,11 @@ def _routed_refusal(problem: MappingProblem) -> str | None:
     names = [problem.objective, *(name for name, _ in problem.ceilings)]
     crooked = problem.machine.torus or bool(problem.machine.faulty_links)
     for name in names:
+        if OBJECTIVES[name].charges == "time":
+            terms = problem.graph.m * problem.cores * (problem.machine.rows + problem.machine.cols)
+            if terms > MAX_TERMS:
+                return f"about {terms} terms of copies, the limit of exact models is {MAX_TERMS}"
+            continue
         if name == "max-link" or (name == "multicast-hops" and crooked):
             terms = problem.graph.m * problem.cores**2
             if terms > MAX_TERMS:
@@ -80,6 +79,6 @@ def _routed_refusal(problem: MappingProblem) -> str | None:
 #: Why the exact models do not take a problem, or None. Route trees have to be XY where no model of routes is made.
 refuses_exact = takes(
     "trees axons budget -torus -matrix -dead | pairs reach axons budget | load axons budget ceilings"
-    " | pairs trees reach axons budget +ceilings | time axons budget -matrix",
+    " | pairs trees reach axons budget timed +ceilings | time axons budget ceilings -matrix",
     _too_large,
 )

@@ -1,6 +1,6 @@
-"""The exact model of the step time, for CP-SAT and MIP solvers.
+"""The step time in exact models, for CP-SAT and MIP solvers.
 
-Rules of the mapping are those of :mod:`.rules`. u, v are nodes, p, q cores, m messages with source s_m and targets T_m (a
+u, v are nodes, p, q cores, m messages with source s_m and targets T_m (a
 multicast row, or one edge of any other row), l links. ``goes[m,q]``: m has a target on q. ``more[u,p]``: ns that the copies of
 u's messages beyond each one's first take on the sending side of p, where u is there; ``carried[u,l]``: ns that u's messages are
 on link l.
@@ -9,7 +9,6 @@ on link l.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,9 @@ from nmsolve.heuristics.mapping.nets.model import Nets, nets_of
 from nmsolve.hw.step_time import StepCosts, fixed_times, step_costs
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact import rules
-from nmsolve.solvers.mapping.exact.data import exact_data
 from nmsolve.solvers.mapping.joint.links import route_groups
 from nmsolve.solvers.mapping.joint.problem import JointProblem
-from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
-from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows
+from nmsolve.solvers.search.rows import Rows
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, fair_unit, to_whole, whole_factor
 
 
@@ -66,46 +62,18 @@ def step_data(problem: MappingProblem) -> StepData:
     return StepData(problem, nets, own, heard, sent, taken, link, int(barrier[0]), costs.aside, scale)
 
 
-def build(
-    problem: MappingProblem,
-    cpsat: bool = True,
-    *,
-    start: IntArray | None = None,
-    bound: float = 0.0,
-    break_symmetry: bool = True,
-) -> Built:
-    """State ``problem`` for CP-SAT, else in Pyomo; ``start`` (n,) is hinted, ``bound`` a proven lower bound, added as a row."""
+def measure(rows: Rows, problem: MappingProblem, x: list[list[Any]]) -> tuple[Any, Scale, float]:
+    """State what a step takes with nodes at ``x[u][p]``: the time in ``unit``, the scale of its whole numbers, ``unit``."""
     data = step_data(problem)
-    rows: Rows = CpSatRows() if cpsat else MipRows("step_time")
-    plain = exact_data(replace(problem, objective="cut", ceilings=()))
-    x = rules.places(rows, problem.n, problem.cores)
-    for rule in rules.RULES:
-        rows.rule(rule.__name__)
-        rule(rows, plain, rules.Variables(x, None, [], []))
     unit = fair_unit(float(max(data.own.max(), data.heard.max(), 1)) / data.scale.factor)
     by = data.scale.factor / unit
     most = int(data.own.sum() + data.heard.sum() + problem.cores * (data.sent + data.taken + data.link).sum())
-    step = rows.amounts("step", (0,), 0, rows.per(most, by), whole=cpsat)[0]
+    step = rows.amounts("step", (0,), 0, rows.per(most, by))[0]
     goes = _goes(rows, data, x)
     for busy in (*_cores(rows, data, x, goes, by), *_links(rows, data, x, goes, by)):
         rows.rule("no_longer")
         rows.add(step >= busy)
-    cost = step + rows.per(data.barrier, by)
-    rows.minimise(cost)
-    row = data.scale.floor_row(bound)
-    if row is not None:
-        rows.rule("at_least")
-        rows.add(cost >= rows.per(row, by))
-    alike = None
-    if break_symmetry:  # what keeps loads of links keeps times, too
-        alike = route_symmetry(replace(problem, objective="max-link"), ["max-link"], False)
-    if alike is not None:
-        rules.heaviest_node_in_one_part(rows, x, alike.board)
-    if start is not None:
-        core = start if alike is None else alike.reflect(JointProblem(problem), start, None)[0]
-        rules.hint_places(rows, x, core)
-    claim = data.scale if cpsat else Scale(unit, False, False)
-    return Built(rows.model, claim, partial(rules.placed, x), data, x)
+    return step + rows.per(data.barrier, by), data.scale, unit
 
 
 def _goes(rows: Rows, data: StepData, x: list[list[Any]]) -> list[list[Any]]:

@@ -1,6 +1,7 @@
 """The exact model of mappings with routes, for CP-SAT and MIP solvers: link loads, ceilings, given or free route trees.
 
-Rules of the mapping and measures of sums over pairs are those of :mod:`nmsolve.solvers.mapping.exact.rules`. Here m are messages
+Rules of the mapping and measures of sums over pairs are those of :mod:`nmsolve.solvers.mapping.exact.rules`, the step time is
+in :mod:`nmsolve.solvers.mapping.exact.step_time`. Here m are messages
 with source s_m and targets T_m, l = (a, b) directed links, ``use[m,l]`` is 1 if m takes l. Free routes get the numbers of
 channels of :mod:`nmsolve.solvers.routing.rules`, one channel per link.
 """
@@ -13,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.mapping.exact import rules
+from nmsolve.solvers.mapping.exact import rules, step_time
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
 from nmsolve.solvers.mapping.joint.links import LinkData, link_data, route_groups
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
@@ -86,6 +88,10 @@ def state(
             route_rule(rows, links, x, v)
     costs: dict[str, tuple[Any, Scale, float]] = {}  # a MIP's in units that suit solvers, each in its own
     for name in names:
+        if OBJECTIVES[name].charges == "time":
+            rows.rule("measure_step_time")
+            costs[name] = step_time.measure(rows, problem, x)
+            continue
         if routed(problem, name, free):
             unit = _unit(links, name)
             costs[name] = _routed_measure(rows, links, v, name, unit), links.scale[name], unit

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.exact.data import exact_data
@@ -52,6 +53,8 @@ def route_symmetry(problem: MappingProblem, names: list[str], free: bool) -> Rou
     number: there nothing is broken. Energy and link weights may have different symmetries: neither is used with both.
     """
     machine = problem.machine
+    # what keeps the loads of links keeps the times of cores and links, too
+    names = ["max-link" if OBJECTIVES[name].charges == "time" else name for name in names]
     crooked = machine.torus or bool(machine.faulty_links)
     lengths = "energy" in names and any(k in names for k in ("hops", "multicast-hops"))
     if (

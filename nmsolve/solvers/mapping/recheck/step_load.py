@@ -32,7 +32,7 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     missing = [name for name in NEEDED if name not in problem.machine.figures]
     if missing:
         raise CertificateError(f"the machine has no figure {missing[0]}, which a step time needs")
-    work = _work(problem)
+    work = work_of(problem)
     copies = Fraction(0)
     if "inner" in certificate:
         graph = _beyond_the_first(problem)
@@ -49,7 +49,7 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     return min(found, float(within)) if "inner" in certificate and within > 0 else found
 
 
-def _work(problem: MappingProblem) -> _Work:
+def work_of(problem: MappingProblem) -> _Work:
     """Return the work of a problem; by this name tests remember it."""
     return _Work(problem)
 
@@ -85,6 +85,17 @@ class _Work:
         sides = (self.sends, self.hears) if self.aside else (self.sends + self.hears,)
         first, last = np.cumsum(np.sort(sides[0])), np.cumsum(np.sort(sides[-1])) + takes
         return int(np.flatnonzero((first <= time) & (last <= time)).max(initial=-1)) + 1
+
+    def of_lightest(self, nodes: int) -> float:
+        """Return what a step takes at least in which a core holds so many nodes; all of them take a copy of every message."""
+        if nodes == len(self.sends):
+            return self.least(1, Fraction(0))
+        takes = float(np.sort(self.takes)[nodes - 1])
+        if self.aside:
+            longest = max(np.sort(self.sends)[:nodes].sum(), np.sort(self.hears)[:nodes].sum() + takes)
+        else:
+            longest = np.sort(self.sends + self.hears)[:nodes].sum() + takes
+        return (float(longest) + self.barrier) * (1 - self.wrong)
 
     def least(self, cores: int, further: Fraction) -> float:
         """Return the least time of a step with so many copies beyond the first of every message."""

@@ -1,0 +1,106 @@
+"""Bounds that a ceiling lends: on a sum while a step may take so long, and on the step while a sum may cost so much.
+
+* *A step takes no longer than T*: then a core holds no more than K nodes, as many as have room in T
+  (:func:`~nmsolve.solvers.mapping.bounds.step_load.room_within`). Any bound on the sum with K nodes per core holds.
+* *A sum costs no more than E*: where with K nodes per core it costs more, some core holds more than K nodes, and the step takes
+  what the K + 1 lightest nodes do. The largest such K is found by halving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from nmsolve.hw.step_time import step_costs
+from nmsolve.model.bound import Bound
+from nmsolve.model.mapping.features import LIMITS, takes
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
+from nmsolve.solvers.mapping.bounds.pairs import no_core
+from nmsolve.solvers.mapping.bounds.step_load import SAFE, Work, room_within, work_of
+
+METHOD = "step-ceiling"
+#: Relative excess of a ceiling that counts as none, and more than that: a sum must be further above it.
+EQUAL = 1e-11
+#: Rounds of halving.
+ROUNDS = 8
+
+
+def _no_sum(problem: MappingProblem) -> str | None:
+    if problem.times_steps and (problem.aim.charges != "time" or _dearest(problem) is not None):
+        return None
+    return "it needs the step time as objective and a sum with a ceiling, or the reverse"
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_step_ceiling = takes(f"time {LIMITS} -matrix | pairs trees reach {LIMITS} -matrix", no_core, _no_sum)
+
+
+def _dearest(problem: MappingProblem) -> tuple[str, float] | None:
+    """Return the first sum with a ceiling, and the ceiling."""
+    return next(((name, most) for name, most in problem.ceilings if not OBJECTIVES[name].formula), None)
+
+
+def step_ceiling_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+    """Ever better bounds."""
+    yield from (_of_step if problem.aim.charges == "time" else _of_sum)(problem, guide)
+
+
+def _of_sum(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
+    """Bounds on the sum, with no more nodes on a core than have room in the step."""
+    costs = step_costs(problem.machine)
+    most = min(most for name, most in problem.ceilings if OBJECTIVES[name].charges == "time")
+    room = room_within(work_of(problem, costs), (most - costs.barrier) * (1 + SAFE), costs.aside)
+    best = 0.0
+    for inner in sum_bounds(_packed(problem, problem.objective, room), guide):
+        if inner.value > best:
+            best = inner.value
+            yield Bound(best, METHOD, "full", {**inner.certificate, "method": METHOD, "inner": inner.method})
+
+
+def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
+    """Bounds on the step from the number of nodes that some core holds."""
+    name, most = _dearest(problem) or ("", np.inf)
+    costs, began = step_costs(problem.machine), guide.clock()
+    work = work_of(problem, costs)
+    low, high = 0, problem.n if problem.node_limit is None else min(problem.n, problem.node_limit)
+    for k in range(ROUNDS):
+        if guide.should_stop() or high - low < 2:
+            return
+        # at first what would be the best, that all nodes share a core
+        nodes = high - 1 if k == 0 else (low + high) // 2
+        part = guide.after(began).seconds / (2 if k == 0 else ROUNDS - k)
+        total = _packed(problem, name, nodes)
+        toward = guide.toward(most * (1 + EQUAL))._replace(seconds=part)
+        found = next((b for b in sum_bounds(total, toward) if b.value > most * (1 + EQUAL) + EQUAL), None)
+        if found is None:
+            high = nodes
+            continue
+        low = nodes
+        more = {"method": METHOD, "inner": found.method, "nodes": nodes}
+        yield Bound(
+            _least(work, nodes + 1, costs.aside, costs.barrier), METHOD, "full", {**found.certificate, **more}
+        )
+
+
+def _least(work: Work, nodes: int, aside: bool, barrier: float) -> float:
+    """Return what a step takes at least in which a core holds so many nodes; all of them take every message."""
+    own, heard = (float(np.sort(side)[:nodes].sum()) for side in (work.own, work.heard))
+    if nodes == len(work.own):
+        own, heard = work.sending, work.receiving
+    elif aside:
+        heard += float(np.sort(work.taking)[nodes - 1])
+    else:
+        own = float(np.sort(work.own + work.heard)[:nodes].sum())
+        heard = float(np.sort(work.taking)[nodes - 1])
+    return ((max(own, heard) if aside else own + heard) + barrier) * (1 - SAFE)
+
+
+def _packed(problem: MappingProblem, objective: str, room: int) -> MappingProblem:
+    """Return the problem of a sum with at most ``room`` nodes per core, without ceilings."""
+    room = max(1, room if problem.node_limit is None else min(room, problem.node_limit))
+    return replace(problem, objective=objective, ceilings=(), migration=None, node_limit=room)
