@@ -140,5 +140,5 @@ def counted(problem: PipelineProblem, name: str) -> int:
     if name == "core-memory":
         most = float(storage.max()) / problem.largest_group
         return math.ceil(max(most, math.fsum(storage) / problem.cores) * free)
-    needed = 0.0 if name == "stages" or not problem.memory else math.fsum(storage) / problem.memory
+    needed = 0.0 if name == "stages" or not problem.memory or problem.streams else math.fsum(storage) / problem.memory
     return max(1, math.ceil(needed * free))
