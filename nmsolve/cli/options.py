@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -74,6 +75,22 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     if not 1 <= found < 2**62:
         raise InputError(f"memory {shortened(text)!r}", option, "a size such as 4GiB")
     return int(found)
+
+
+def bandwidth(text: str | None, option: str) -> float | None:
+    """Parse ``25.6GB/s``, ``2GiB`` or ``0`` -> bytes per second; None stays None.
+
+    Raises
+    ------
+    InputError : something else
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:e\d+)?)\s*([A-Za-z]*)(?:/s)?\s*", text, re.ASCII)
+    found = float(match[1]) * _BYTES.get(match[2], math.nan) if match else math.nan
+    if not found < 2.0**62:
+        raise InputError(f"bandwidth {shortened(text)!r}", option, "bytes per second, such as 25.6GB/s")
+    return found
 
 
 def search(o: MapOptions | GapOptions | SearchOptions, **more: Unpack[RunOptions]) -> RunOptions:
