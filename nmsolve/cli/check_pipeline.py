@@ -98,9 +98,9 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
         weights[s] += float(problem.storage[layer])
     moved = walked_stream(problem, plan)
     time = [n * problem.offchip / c if n else 0.0 for n, c in zip(moved, plan.cores.tolist(), strict=True)]
-    found = {
-        "weights": weights, "live": live_needs(problem, stage, count), "streamed": moved, "offchip": time,
-        "load": walked_loads(problem, plan),
+    live = live_needs(problem, stage, count)
+    found: dict[str, Sequence[float]] = {
+        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": walked_loads(problem, plan),
     }  # fmt: skip
     said = report.get("stages")
     said = said if isinstance(said, list) and len(said) == count else [{}] * count
@@ -110,7 +110,7 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
             if not isinstance(claim, (int, float)) or not _same(float(claim), float(value)):
                 text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
                 return [CheckPart("memory", False, text)]
-    text = f"at most {number(max(found['live']))} bytes live in a stage, {number(sum(moved))} moved off chip"
+    text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"
     return [CheckPart("memory", True, f"recomputed: {text}")]
 
 

@@ -223,11 +223,15 @@ def write_pipeline(
 
 
 def _line(stage: object, cores: object, layers: str, figures: Sequence[str], storage: str, first: str) -> str:
-    return f"{stage:>5} {cores:>6} {layers:>6} " + " ".join(f"{x:>12}" for x in figures) + f" {storage:>13}  {first}"
+    return (
+        f"{stage:>5} {cores:>6} {layers:>6} "
+        + " ".join(f"{x:>12}" for x in figures)
+        + f" {storage:>13}  {first}"
+    )
 
 
 def _figures(report: PipelineReport, s: StagePart | None) -> list[str]:
-    """Return the columns of a stage, or their heads; memory by live ranges and off-chip memory only where the problem has them."""
+    """Return the columns of a stage, or their heads; those of live ranges and off-chip memory only where they count."""
     if s is None:
         out = ["load", "compute", "transfer"]
         out += ["off chip", "moved"] if report.offchip else []

@@ -21,7 +21,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class PipelineInputs(msgspec.Struct, frozen=True):
-    """The options that state the problem, as in pipeline-report.json; ``core_memory`` in bytes, ``offchip_bandwidth`` per second."""
+    """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second."""
 
     model: str
     cores: Positive | None = None

@@ -69,7 +69,8 @@ class BatchPart(msgspec.Struct, frozen=True):
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
-    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none. ``unit``: of all times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
+    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``unit``: of all
+    times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
     where no stage takes a micro-batch in one piece; ``not_checked``: what was
     left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
     """

@@ -149,7 +149,13 @@ def transfers(
 
 @kernel
 def live_bytes(
-    work: IntArray, ceiling: int, size: IntArray, indptr: IntArray, layer: IntArray, made: BoolArray, out: IntArray
+    work: IntArray,
+    ceiling: int,
+    size: IntArray,
+    indptr: IntArray,
+    layer: IntArray,
+    made: BoolArray,
+    out: IntArray,
 ) -> None:
     """Fill ``out`` (L, L + 1): most bytes live at once in the run [i, j), at [i, j) for j > i; the layers are in their own order.
 
@@ -171,7 +177,9 @@ def live_bytes(
     live = np.empty(count, np.int64)
     until = np.empty(buffers, np.int64)  # it is live before this layer
     run = np.full(buffers, -1, np.int64)  # the first layer of the run that has met it
-    kept = np.full(buffers, -1, np.int64)  # the same where it is made in the run and has events after the layer reached
+    kept = np.full(
+        buffers, -1, np.int64
+    )  # the same where it is made in the run and has events after the layer reached
     for i in range(count):
         always, most = np.int64(0), np.int64(0)  # of those kept, which are live at every layer from here on
         for x in range(i, count):
@@ -204,8 +212,10 @@ def live_bytes(
 @plain_callee
 def run_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores; it does not rise with them."""
-    work, move = chain.work, chain.move[i, j]
-    compute, offchip = work[j, cores - 1] - work[i, cores - 1], np.int64(0)
+    work = chain.work
+    move: int = chain.move[i, j]
+    compute: int = work[j, cores - 1] - work[i, cores - 1]
+    offchip = 0
     if chain.offchip > 0.0:
         weights = chain.storage[j] - chain.storage[i]
         offchip = stream_ticks(

@@ -38,10 +38,10 @@ class Room:
 
 @kernel
 def _fewest(needs: IntArray, memory: int, stages: int) -> int:
-    """Return the fewest cores, ``ceil(need / memory)`` and at least one for every run, of at most ``stages`` runs (0: any number)."""
+    """Return the fewest cores, at least one and ``ceil(need / memory)`` per run, of at most ``stages`` runs (0: any number)."""
     count = needs.shape[0]
     now, before = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
-    best, rounds = np.int64(-1), max(1, stages)
+    best, rounds = -1, max(1, stages)
     for k in range(count + 1):
         before[k] = -1 if k > 0 else 0
     for _ in range(rounds):
@@ -55,6 +55,6 @@ def _fewest(needs: IntArray, memory: int, stages: int) -> int:
                     if now[j] < 0 or total < now[j]:
                         now[j] = total
         if now[count] >= 0 and (best < 0 or now[count] < best):
-            best = now[count]
+            best = int(now[count])
         before[:] = now
     return best

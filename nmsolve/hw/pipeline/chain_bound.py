@@ -117,7 +117,9 @@ def _live(problem: PipelineProblem) -> IntArray:
     if problem.buffers is None:
         return table
     size, indptr, layer, made = problem.buffers.arrays
-    across: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]  # (next event, last that makes it, bytes)
+    across: list[list[tuple[int, int, int]]] = [
+        [] for _ in range(count)
+    ]  # (next event, last that makes it, bytes)
     for b in range(len(size)):
         at, makes = layer[indptr[b] : indptr[b + 1]].tolist(), made[indptr[b] : indptr[b + 1]].tolist()
         maker, k = -1, 0

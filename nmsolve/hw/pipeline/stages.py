@@ -111,7 +111,7 @@ def stream_ticks(moved: int, offchip: float, cores: int) -> int:
 def live_peaks(
     stage: IntArray, count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: BoolArray
 ) -> IntArray:
-    """(count,) most live bytes of every stage; arrays as in ``Buffers``. Adds up what begins and ends along all stages in turn."""
+    """(count,) most live bytes of every stage; arrays as in ``Buffers``; what begins and ends is added up along all stages."""
     layers = stage.shape[0]
     begin = np.zeros(count + 1, np.int64)
     for k in range(layers):
@@ -134,7 +134,9 @@ def live_peaks(
                 starts = e == indptr[b] and made[e]
                 seen[s], first[s] = b, place[layer[e]] if starts else begin[s]
             last[s] = place[layer[e]]
-        for e in range(indptr[b], indptr[b + 1]):  # what a stage makes and another one needs is kept to its end
+        for e in range(
+            indptr[b], indptr[b + 1]
+        ):  # what a stage makes and another one needs is kept to its end
             if layer[e] < layers and made[e]:
                 s = stage[layer[e]]
                 for f in range(e + 1, indptr[b + 1]):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
-from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
@@ -52,11 +52,11 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     """Return the plan's cores as nodes, with the bytes that they send each other per inference.
 
     A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of what the stage needs of memory
-    (rounded up to bytes; not more than a core has where the rest is off chip). A tensor of V bytes is held in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
-    it, tile j of c needs the part from ``j / c`` to ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``,
-    every tile needs all of it, and each part is one multicast message to the tiles of all stages that use the tensor. What
-    cores of one stage exchange among themselves is not counted, as in the plan's costs. Hosts are not on the machine: what they
-    send and take is left out.
+    (rounded up to bytes; not more than a core has where the rest is off chip). A tensor of V bytes is held in equal parts, in
+    order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
+    ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
+    multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange among themselves is not
+    counted, as in the plan's costs. Hosts are not on the machine: what they send and take is left out.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Layers:
 CHANNELS_FIRST = frozenset({
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv", "BatchNormalization", "MaxPool",
     "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "LRN", "Resize",
-    "GroupNormalization",
+    "GroupNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool",
 })  # fmt: skip
 
 
@@ -173,7 +173,9 @@ def _tensors(
 
 def _volume(graph: OperatorGraph, k: int, bits: int | None, number: int, bindings: Mapping[str, int]) -> int:
     tensor = graph.tensors[k]
-    return bind(bytes_of(tensor, bits), bindings, f"the size of tensor {tensor.name!r}", _place(graph, number))
+    return bind(
+        bytes_of(tensor, bits), bindings, f"the size of tensor {tensor.name!r}", _place(graph, number)
+    )
 
 
 def _users(graph: OperatorGraph, layer: Mapping[int, int], weights: Weights) -> dict[int, set[int]]:

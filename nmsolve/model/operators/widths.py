@@ -76,6 +76,8 @@ def weight_bytes(graph: OperatorGraph, weights: Weights) -> dict[int, Count | No
         whole, stored = bytes_of(tensor), None if narrow is None else bytes_of(tensor, narrow)
         if narrow != BITS.get(tensor.dtype):
             scaled = total([stored, *more.get(k, ())])
-            stored = scaled if isinstance(scaled, int) and isinstance(whole, int) and scaled < whole else whole
+            stored = (
+                scaled if isinstance(scaled, int) and isinstance(whole, int) and scaled < whole else whole
+            )
         out[k] = stored
     return out

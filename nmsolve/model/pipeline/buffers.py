@@ -61,7 +61,9 @@ class Buffers:
                 "events of a buffer do not rise, or name no layer", where, f"0..{layers} in rising order"
             )
         if (self.layer[self.made] == layers).any() or (self.size < 0).any():
-            raise InputError("a buffer is of negative size, or made after the last layer", where, "bytes >= 0")
+            raise InputError(
+                "a buffer is of negative size, or made after the last layer", where, "bytes >= 0"
+            )
 
 
 def buffers_from(pieces: list[tuple[int, dict[int, bool]]]) -> Buffers:

@@ -48,9 +48,7 @@ def used(problem: PipelineProblem, plan: PipelinePlan, name: str) -> int:
     if name == "stages":
         return len(plan.cores)
     needs = memory_needs(problem, plan.stage.tolist(), len(plan.cores))
-    shares = (
-        math.ceil(Fraction(held) / c) for held, c in zip(needs, plan.cores.tolist(), strict=True) if c
-    )
+    shares = (math.ceil(Fraction(held) / c) for held, c in zip(needs, plan.cores.tolist(), strict=True) if c)
     return max(shares, default=0)
 
 

@@ -186,7 +186,10 @@ class PipelineProblem:
         if self.together is not None or self.hosts or self.backward is not None:
             raise InputError("live ranges with hosts or shared stages", self.name, "neither")
         parts = (self.storage, np.array([self.memory or 0.0]))
-        if any((np.floor(x) != x).any() for x in parts) or self.storage.sum() + self.buffers.size.sum() >= 2**53:
+        if (
+            any((np.floor(x) != x).any() for x in parts)
+            or self.storage.sum() + self.buffers.size.sum() >= 2**53
+        ):
             raise InputError("storage or memory in parts of bytes", self.name, "whole bytes below 2^53")
 
     @property

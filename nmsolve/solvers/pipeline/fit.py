@@ -12,11 +12,11 @@ from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 
-def require_fit(problem: PipelineProblem) -> None:
+def require_fit(problem: PipelineProblem, chains: bool = True) -> None:
     """Raise DoesNotFitError where a layer needs more memory than the largest group has, or all need more than all cores.
 
     Hosts have no limit: layers that can run on one are not looked at. With off-chip memory everything fits. With live ranges, all
-    chains of stages are looked at.
+    chains of stages are looked at; not ``chains``: only weights are counted, and an engine has to prove the rest.
     """
     try:
         small = merge(problem).problem
@@ -24,7 +24,7 @@ def require_fit(problem: PipelineProblem) -> None:
         raise DoesNotFitError(error.what, error.where, error.expected) from None
     if problem.memory is None or problem.streams:
         return
-    if problem.buffers is not None and problem.split == "chain":
+    if problem.buffers is not None and problem.split == "chain" and chains:
         return _require_room(problem, int(problem.memory))
     free = np.zeros(small.count, bool)
     if problem.hosts and small.host_time is not None:
