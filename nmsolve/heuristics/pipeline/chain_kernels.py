@@ -210,28 +210,46 @@ def live_bytes(
 
 
 @plain_callee
-def run_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores; it does not rise with them."""
-    work = chain.work
-    move: int = chain.move[i, j]
-    compute: int = work[j, cores - 1] - work[i, cores - 1]
-    offchip = 0
-    if chain.offchip > 0.0:
-        weights = chain.storage[j] - chain.storage[i]
-        offchip = stream_ticks(
-            streamed_bytes(weights, chain.live[i, j], cores * chain.memory), chain.offchip, cores
-        )
-    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
+def run_load(compute: int, move: int, overlap: bool) -> int:
+    """The load of a group from its two parts."""
+    return max(compute, move) if overlap else compute + move
 
 
 @plain_callee
-def least_cores(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
+def least_cores(
+    i: int, j: int, low: int, high: int, ceiling: int, work: IntArray, move: int, overlap: bool
+) -> int:
     """Fewest cores from ``low`` to ``high`` with which the run [i, j) keeps the ceiling; ``high + 1`` if even ``high`` do not."""
-    if low > high or run_load(i, j, high, chain) > ceiling:
+    if low > high or run_load(work[j, high - 1] - work[i, high - 1], move, overlap) > ceiling:
         return high + 1
     while low < high:
         middle = (low + high) // 2
-        if run_load(i, j, middle, chain) <= ceiling:
+        if run_load(work[j, middle - 1] - work[i, middle - 1], move, overlap) <= ceiling:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@plain_callee
+def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
+    """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
+    moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
+    offchip = stream_ticks(moved, chain.offchip, cores)
+    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
+    if chain.overlap:
+        return max(compute, max(int(chain.move[i, j]), offchip))
+    return compute + int(chain.move[i, j]) + offchip
+
+
+@plain_callee
+def least_streamed(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
+    """As :func:`least_cores`, with off-chip memory."""
+    if low > high or streamed_load(i, j, high, chain) > ceiling:
+        return high + 1
+    while low < high:
+        middle = (low + high) // 2
+        if streamed_load(i, j, middle, chain) <= ceiling:
             high = middle
         else:
             low = middle + 1
@@ -247,8 +265,9 @@ def probe(
     State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``limits.rows - 1``, or not at all if that is 0.
     ``origin`` (states, L + 1, 3): position and state where the last stage begins, and its cores.
     """
-    work, storage, live, memory = chain.work, chain.storage, chain.live, chain.memory
-    host, stuck, cut = chain.host, chain.stuck, chain.cut
+    work, move, storage, memory = chain.work, chain.move, chain.storage, chain.memory
+    host, stuck, cut, overlap = chain.host, chain.stuck, chain.cut, chain.overlap
+    live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
     count, largest = work.shape[0] - 1, work.shape[1]
     no, wide = cores + 1, hosts + 1
@@ -259,9 +278,9 @@ def probe(
             continue
         for i in range(j - 1, -1, -1):
             low, on_group = 1, work[j, largest - 1] - work[i, largest - 1] <= ceiling
-            if on_group and chain.offchip == 0.0:
+            if on_group and not streams:
                 held = storage[j] - storage[i]
-                if live.shape[0] > 0:
+                if ranges:
                     held += live[i, j]
                 low = max(1, -(-held // memory)) if memory > 0 else (1 if held == 0 else no)
                 on_group = low <= largest
@@ -279,7 +298,10 @@ def probe(
                     continue
                 if on_group:
                     high = min(largest, need[to, j] - 1 - have)
-                    c = least_cores(i, j, low, high, ceiling, chain)
+                    if streams:
+                        c = least_streamed(i, j, low, high, ceiling, chain)
+                    else:
+                        c = least_cores(i, j, low, high, ceiling, work, move[i, j], overlap)
                     if c <= high:
                         need[to, j] = have + c
                         origin[to, j, 0], origin[to, j, 1], origin[to, j, 2] = i, s, c
@@ -316,12 +338,15 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
 
     Returns its largest load.
     """
-    host = chain.host
-    j, rows, worst = host.shape[0] - 1, 0, 0
+    work, move, host = chain.work, chain.move, chain.host
+    j, rows, worst = work.shape[0] - 1, 0, 0
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         if c > 0:
-            worst = max(worst, run_load(i, j, c, chain))
+            if chain.offchip > 0.0:
+                worst = max(worst, streamed_load(i, j, c, chain))
+            else:
+                worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], chain.overlap))
         else:
             worst = max(worst, host[j] - host[i])
         stages[rows, 0], stages[rows, 1] = i, c

@@ -52,8 +52,8 @@ def _made_in_order(graph: OperatorGraph) -> list[int]:
 def weight_bytes(graph: OperatorGraph, weights: Weights) -> dict[int, Count | None]:
     """Return the bytes of every tensor made of weights alone, as it is kept: in the fewest bits that it has on its way.
 
-    A dequantised weight has those of its stored type, and its scales and zero points if there are several; or, if that is
-    fewer bytes, it is kept dequantised.
+    A dequantised weight has those of its stored type, and its scales and zero points; or, if that is fewer bytes, it is kept
+    dequantised.
     """
     bits = {k: BITS.get(graph.tensors[k].dtype) for k in weights.behind}
     more: dict[int, tuple[Count | None, ...]] = {}
