@@ -47,7 +47,7 @@ STEP = [weight("s", np.float32(0.1)), weight("z", np.int8(0))]
 
 
 def test_a_pair_around_an_operator_is_no_layer_and_narrows_what_it_stands_on() -> None:
-    """x (float) -> Q -> DQ -> MatMul by a dequantised weight -> Q -> DQ -> Relu -> y (float); the weight has a scale and a zero."""
+    """x -> Q -> DQ -> MatMul by a dequantised weight (12 bytes, scale and zero point) -> Q -> DQ -> Relu -> y."""
     proto = model(
         [
             node("QuantizeLinear", "x s z", "xq"), node("DequantizeLinear", "xq s z", "xd"),

@@ -53,10 +53,8 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
     problem = given.problem
     loads = stage_loads(problem, plan)
     parts = np.stack([loads.compute, loads.transfer_in, loads.transfer_out, loads.offchip])
-    each = loads.storage / np.maximum(1, loads.cores)
+    each = loads.resident / np.maximum(1, loads.cores)
     each[loads.cores == 0] = 0.0
-    if problem.streams:
-        each = np.minimum(each, problem.memory or 0.0)
     scale, store = (
         (_MIB, "MiB") if max(each.max(initial=0.0), problem.memory or 0.0) >= _MIB else (1, "bytes")
     )

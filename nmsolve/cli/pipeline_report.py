@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +150,6 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
         return []
     loads = stage_loads(problem, plan)
     most = float(loads.load.max(initial=0.0)) or 1.0
-    most_held = problem.memory if problem.streams and problem.memory is not None else math.inf
     out = []
     for k, cores in enumerate(plan.cores.tolist()):
         own = np.flatnonzero(plan.stage == k)
@@ -170,7 +168,7 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
                 live=int(loads.live[k]),
                 streamed=int(loads.streamed[k]),
                 offchip=float(loads.offchip[k]),
-                storage=min(float(loads.storage[k]) / max(1, cores), most_held),
+                storage=float(loads.resident[k]) / max(1, cores),
                 load=float(loads.load[k]),
                 use=float(loads.load[k]) / most,
             )

@@ -33,7 +33,6 @@ def state(
     split: str | None = None,
     bind: str | None = None,
     strict: bool = False,
-    offchip_bandwidth: str | None = None,
 ) -> Stated:
     """Return the problem of ``nmsolve pipeline`` with these options.
 
@@ -41,15 +40,14 @@ def state(
     ------
     InputError : a wrong file, options that do not belong together, counting shows that nothing fits
     """
-    from nmsolve.cli.options import bandwidth, size_in_bytes
+    from nmsolve.cli.options import size_in_bytes
     from nmsolve.solvers.pipeline.api import plan
     from nmsolve.solvers.pipeline.fit import require_fit
 
     memory = size_in_bytes(core_memory, "core_memory")
     inputs = PipelineInputs(
-        str(model), cores, machine, chips, stages, exact_stages, use_all, memory, overlap, split, bind, strict,
-        bandwidth(offchip_bandwidth, "offchip_bandwidth"),
-    )  # fmt: skip
+        str(model), cores, machine, chips, stages, exact_stages, use_all, memory, overlap, split, bind, strict
+    )
     problem = state_problem(inputs).problem
     require_fit(problem)
     return Stated(

@@ -235,11 +235,10 @@ def least_cores(
 def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
-    offchip = stream_ticks(moved, chain.offchip, cores)
+    offchip: int = stream_ticks(moved, chain.offchip, cores)
     compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    if chain.overlap:
-        return max(compute, max(int(chain.move[i, j]), offchip))
-    return compute + int(chain.move[i, j]) + offchip
+    move: int = chain.move[i, j]
+    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
 
 
 @plain_callee

@@ -31,6 +31,7 @@ class StageLoads:
     transfer_in, transfer_out : time of tensors from and to other stages; 0 for hosts
     volume_in, volume_out : their volume; for hosts too
     storage : what the stage needs of memory, on all of its cores together: that of its layers, and ``live``
+    resident : the part of ``storage`` that lies on the cores, all of it unless there is off-chip memory
     live : most bytes live at once
     streamed, offchip : bytes moved from and to off-chip memory in every run, and the time of that
     load : see the module
@@ -43,6 +44,7 @@ class StageLoads:
     volume_in: FloatArray
     volume_out: FloatArray
     storage: FloatArray
+    resident: FloatArray
     live: IntArray
     streamed: IntArray
     offchip: FloatArray
@@ -69,7 +71,7 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
             streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
             offchip[s] = stream_ticks(streamed[s], ticks.offchip, c)
     load = np.maximum(np.maximum(compute, move), offchip) if problem.overlap else compute + move + offchip
-    scale = -ticks.exponent
+    scale, room = -ticks.exponent, plan.cores * (problem.memory or 0.0)
     return StageLoads(
         cores=np.array(plan.cores),
         compute=np.where(stuck, np.inf, np.ldexp(compute.astype(float), scale)),
@@ -78,6 +80,7 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
         volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
         storage=held + live,
+        resident=np.minimum(held + live, room) if problem.streams else held + live,
         live=live,
         streamed=streamed,
         offchip=np.ldexp(offchip.astype(float), scale),

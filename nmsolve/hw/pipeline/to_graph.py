@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.hw.pipeline.stages import live_of
+from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -147,10 +147,7 @@ def _graph(
 ) -> LogicGraph:  # fmt: skip
     """Return an ordinary graph where nothing is multicast, otherwise one message per row."""
     n = int(first[-1])
-    held = np.bincount(plan.stage, weights=problem.storage, minlength=len(plan.cores))
-    each = (held + live_of(problem, plan)) / np.maximum(plan.cores, 1)
-    if problem.streams:
-        each = np.minimum(each, problem.memory or 0.0)
+    each = stage_loads(problem, plan).resident / np.maximum(plan.cores, 1)
     sizes = np.repeat(np.ceil(each - 1e-6), plan.cores).astype(np.int64).reshape(-1, 1)
     ids = tuple(f"s{k}.{i}" for k, c in enumerate(plan.cores.tolist()) for i in range(c))
     graph = LogicGraph.from_edges(
