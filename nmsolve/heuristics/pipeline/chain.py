@@ -41,7 +41,7 @@ class ChainPartition:
             self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
         self._storage, self._memory = storage_in_ticks(problem.storage, problem.memory)
         self._move = np.empty((count, count + 1), np.int64)
-        self._live = np.empty((0, 0), np.int64)
+        self._live, self._counted = np.empty((0, 0), np.int64), -1  # runs up to this ceiling are counted
         if problem.buffers is not None and problem.memory is not None:
             self._storage, self._memory = problem.storage.astype(np.int64), int(problem.memory)
             self._live = np.empty((count, count + 1), np.int64)
@@ -91,8 +91,9 @@ class ChainPartition:
             ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
             transfers(chain.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
                       self._used, chain.work, ceiling, self._move)  # fmt: skip
-            if problem.buffers is not None and len(self._live):
+            if problem.buffers is not None and len(self._live) and ceiling > self._counted:
                 live_bytes(chain.work, ceiling, *problem.buffers.arrays, self._live)
+                self._counted = ceiling
             found = solve(low, ceiling, chain, limits, stages)
             if found >= 0 or ceiling == ANY_LOAD:
                 break
