@@ -199,6 +199,7 @@ class PlanLimits(TypedDict, total=False):
     bind: Mapping[str, int] | str | None
     chips: str | tuple[int, int] | None
     strict: bool
+    offchip_bandwidth: float | str | None
 
 
 def explain_pipeline(

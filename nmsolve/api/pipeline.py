@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 
 class PipelineHow(How, total=False):
-    """``chips``: of the machine, (rows, columns) or "3x4"; ``strict``: refuse unknown operators of ONNX models."""
+    """``chips``: of the machine, (rows, columns) or "3x4"; ``strict``: refuse unknown operators of ONNX models.
+
+    ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
+    """
 
     chips: str | tuple[int, int] | None
     strict: bool
+    offchip_bandwidth: float | str | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -138,6 +142,10 @@ class PipelineAnswer(Answer[PipelinePlan]):
             "compute",
             "transfer_in",
             "transfer_out",
+            "offchip",
+            "weights",
+            "live",
+            "streamed",
             "storage",
             "load",
             "use",
@@ -211,11 +219,12 @@ def pipeline(
 
     given: Any = dict(options)
     chips, strict = given.pop("chips", None), given.pop("strict", False)
+    offchip = given.pop("offchip_bandwidth", None)
     how = run_options(given)
     with explained("pipeline"):
         o, stated = stated_plan(
             model, cores, machine, stages=stages, exact_stages=exact_stages, use_all=use_all, core_memory=core_memory,
-            overlap=overlap, split=split, bind=bind, chips=chips, strict=strict,
+            overlap=overlap, split=split, bind=bind, chips=chips, strict=strict, offchip_bandwidth=offchip,
         )  # fmt: skip
         o = replace(
             o, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
@@ -230,7 +239,7 @@ def pipeline(
 def stated_plan(
     model: str | Path, cores: int | None, machine: MachineLike | None, *,
     core_memory: int | str | None = None, bind: Mapping[str, int] | str | None = None,
-    chips: str | tuple[int, int] | None = None, **rules: Any,
+    chips: str | tuple[int, int] | None = None, offchip_bandwidth: float | str | None = None, **rules: Any,
 ) -> tuple[PipelineOptions, Given]:  # fmt: skip
     """Return the options that state a problem, and the problem. ``rules`` : the other ones of :func:`pipeline`.
 
@@ -241,7 +250,8 @@ def stated_plan(
     board = None if machine is None else source_machine(machine, chips)
     o = PipelineOptions(
         model=Path(model).resolve(), cores=cores, machine=machine_text(machine),
-        chips=grid_text(chips), core_memory=None if core_memory is None else str(core_memory), bind=_bound(bind), **rules,
+        chips=grid_text(chips), core_memory=None if core_memory is None else str(core_memory), bind=_bound(bind),
+        offchip_bandwidth=None if offchip_bandwidth is None else str(offchip_bandwidth), **rules,
     )  # fmt: skip
     return o, state_problem(stated_inputs(o), board)
 

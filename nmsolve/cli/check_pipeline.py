@@ -82,7 +82,36 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
-    return [*checks, *claim_checks(report, bounds, checks)]
+    return [*checks, *claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
+
+
+def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
+    """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it."""
+    from nmsolve.hw.pipeline.walk import walked_loads, walked_stream
+    from nmsolve.model.pipeline.check import live_needs, plan_complaint
+
+    if problem.buffers is None or plan_complaint(problem, plan) is not None:
+        return []
+    stage, count = plan.stage.tolist(), len(plan.cores)
+    weights = [0.0] * count
+    for layer, s in enumerate(stage):
+        weights[s] += float(problem.storage[layer])
+    moved = walked_stream(problem, plan)
+    time = [n * problem.offchip / c if n else 0.0 for n, c in zip(moved, plan.cores.tolist(), strict=True)]
+    live = live_needs(problem, stage, count)
+    found: dict[str, Sequence[float]] = {
+        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": walked_loads(problem, plan),
+    }  # fmt: skip
+    said = report.get("stages")
+    said = said if isinstance(said, list) and len(said) == count else [{}] * count
+    for name, values in found.items():
+        for k, (value, part) in enumerate(zip(values, said, strict=True)):
+            claim = part.get(name) if isinstance(part, dict) else None
+            if not isinstance(claim, (int, float)) or not _same(float(claim), float(value)):
+                text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
+                return [CheckPart("memory", False, text)]
+    text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"
+    return [CheckPart("memory", True, f"recomputed: {text}")]
 
 
 def plan_checks(

@@ -233,6 +233,9 @@ class PipelineProblemOptions:
     exact_stages: A[bool, Option("--exact-stages", help="Use exactly --stages stages, not fewer.")] = False
     use_all: A[bool, Option("--use-all", help="Leave no core without a stage.")] = False
     core_memory: A[str | None, Option(help="Memory per core, e.g. 2MiB. [default: the machine's]")] = None
+    offchip_bandwidth: A[str | None, Option(help="Bandwidth of off-chip memory for all cores together, e.g. 25.6GB/s; what a "
+                                            "stage needs beyond its cores' memory is moved in every run. 0: none. [default: "
+                                            "the machine's]")] = None
     overlap: A[bool, Option("--overlap", help="Let cores compute and transfer at the same time.")] = False
     split: A[str | None, Option(help="chain: stages follow the model's order; contiguous: data only flow forwards; any: no rule. "
                                 "[default: chain for .onnx, contiguous for .json]")] = None

@@ -12,6 +12,7 @@ from nmsolve.cli.answer import tell
 if TYPE_CHECKING:
     from nmsolve.cli.commands import InfoOptions
     from nmsolve.model.operators.graph import OperatorGraph
+    from nmsolve.model.operators.memory import ModelMemory
     from nmsolve.model.operators.scalars.passes import PassCount
     from nmsolve.model.operators.scalars.program import ScalarProgram
     from nmsolve.model.operators.table import Row, Table
@@ -38,8 +39,10 @@ def run_info_onnx(o: InfoOptions) -> int:
     bindings = parse_bindings(o.bind)
     table = table_of(load_onnx(o.graph, strict=o.strict), bindings)
     left, passes = optimised(traced(table.graph))
-    lines = (*_introduction(table), "", *_columns(table.rows), "", *_sums(table), *_arithmetic(left, passes))
-    done = tell(o.json, _records(table, left, passes) if o.json else (), lines)
+    memory = _memory(table)
+    sums = (*_sums(table), *_memory_words(memory), *_arithmetic(left, passes))
+    lines = (*_introduction(table), "", *_columns(table.rows), "", *sums)
+    done = tell(o.json, _records(table, left, passes, memory) if o.json else (), lines)
     for warning in () if o.json else table.graph.warnings:
         typer.echo(f"warning: {warning}", err=True)
     return done
@@ -102,6 +105,29 @@ def _sums(table: Table) -> list[str]:
     return lines
 
 
+def _memory(table: Table) -> ModelMemory | str:
+    """Return the memory of the whole model, or why it is not known."""
+    from nmsolve.model.errors import InputError
+    from nmsolve.model.operators.layers import layers_of
+    from nmsolve.model.operators.memory import memory_of
+
+    try:
+        return memory_of(table.graph, layers_of(table.graph))
+    except InputError as error:
+        return f"{error.what}; {error.expected}" if error.expected else error.what
+
+
+def _memory_words(memory: ModelMemory | str) -> list[str]:
+    """Return weights by type, and the most that is live at once."""
+    if isinstance(memory, str):
+        return [f"live           not known: {memory}"]
+    widths = ", ".join(f"{size:,} bytes of {dtype}" for dtype, size in memory.weights.items() if size)
+    return [
+        f"live           {memory.live:,} bytes at most at once, in the model's order; first at {memory.layer!r}",
+        f"widths         {widths or 'no weights'}",
+    ]
+
+
 def _arithmetic(left: ScalarProgram, passes: Sequence[PassCount]) -> list[str]:
     """Return what the model computes on lengths and indices, what every pass takes off, and the steps that remain."""
     before = passes[0].before
@@ -135,7 +161,9 @@ def _is_one(trips: Any) -> bool:
 # ------------------------------------------------------------------------------------------------ JSON
 
 
-def _records(table: Table, left: ScalarProgram, passes: Sequence[PassCount]) -> list[dict[str, object]]:
+def _records(
+    table: Table, left: ScalarProgram, passes: Sequence[PassCount], memory: ModelMemory | str
+) -> list[dict[str, object]]:
     """Return the model, then every operator; expressions are texts, what is not known is null."""
     graph = table.graph
     model: dict[str, object] = {
@@ -153,6 +181,9 @@ def _records(table: Table, left: ScalarProgram, passes: Sequence[PassCount]) -> 
         "unknown": table.unknown,
         "classes": dict(table.classes),
         "kinds": {kind: {"operators": count, "macs": _plain(macs)} for kind, count, macs in table.kinds},
+        "live_bytes": None if isinstance(memory, str) else memory.live,
+        "live_at": None if isinstance(memory, str) else memory.layer,
+        "weight_widths": None if isinstance(memory, str) else dict(memory.weights),
         "warnings": list(graph.warnings),
         "arithmetic": {
             "steps": passes[0].before,

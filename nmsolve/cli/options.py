@@ -108,6 +108,22 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     return int(found)
 
 
+def bandwidth(text: str | None, option: str) -> float | None:
+    """Parse ``25.6GB/s``, ``2GiB`` or ``0`` -> bytes per second; None stays None.
+
+    Raises
+    ------
+    InputError : something else
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:e\d+)?)\s*([A-Za-z]*)(?:/s)?\s*", text, re.ASCII)
+    found = float(match[1]) * _BYTES.get(match[2], math.nan) if match else math.nan
+    if not found < 2.0**62:
+        raise InputError(f"bandwidth {shortened(text)!r}", option, "bytes per second, such as 25.6GB/s")
+    return found
+
+
 def search(o: MapOptions | GapOptions | SearchOptions, **more: Unpack[RunOptions]) -> RunOptions:
     """Return the options of a search and ``more``; its time counts from the start of the command."""
     return {

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 NAMED = 24
 #: Most micro-batches and stages of a timetable.
 ROUNDS, ROWS = 6, 32
-#: Colours of compute, taking in, giving out.
-PARTS = (PALETTE[0], PALETTE[4], PALETTE[1])
+#: Colours of compute, taking in, giving out, off-chip memory.
+PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5])
 
 
 @Picture
@@ -29,21 +29,25 @@ def stage_bars(
 
     Parameters
     ----------
-    parts : (3, K) time of computing, taking tensors in, giving them out
+    parts : (4, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory
     cores : (K,) 0 for a host
     storage : (K,) per core
     memory : its limit, or None
-    overlap : computing beside transfer, not after it: two bars side by side
+    overlap : computing, transfer and off-chip memory beside each other: bars side by side
     bound : what no plan's slowest stage can go below, or None
     unit, store : of times and of storage
     """
     figure, (time, group, room) = new_panels(7.2, 5.2, 3, 1)
     x = np.arange(parts.shape[1])
-    names = ("compute", "take in", "give out")
+    names = ("compute", "take in", "give out", "off chip")[: 4 if parts[3].any() else 3]
     if overlap:
-        time.bar(x - 0.2, parts[0], 0.4, color=PARTS[0], label=names[0])
-        time.bar(x + 0.2, parts[1], 0.4, color=PARTS[1], label=names[1])
-        time.bar(x + 0.2, parts[2], 0.4, bottom=parts[1], color=PARTS[2], label=names[2])
+        wide = 0.8 / (len(names) - 1)
+        left = (wide - 0.8) / 2
+        time.bar(x + left, parts[0], wide, color=PARTS[0], label=names[0])
+        time.bar(x + left + wide, parts[1], wide, color=PARTS[1], label=names[1])
+        time.bar(x + left + wide, parts[2], wide, bottom=parts[1], color=PARTS[2], label=names[2])
+        for name in names[3:]:
+            time.bar(x + left + 2 * wide, parts[3], wide, color=PARTS[3], label=name)
     else:
         for k, name in enumerate(names):
             time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +26,13 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
-from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report, pipeline_words
+from nmsolve.cli.pipeline_report import (
+    PipelineReport,
+    StagePart,
+    build_pipeline_report,
+    pipeline_words,
+    size_words,
+)
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.errors import InputError
@@ -153,6 +159,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, strict=o.strict,
+        offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
     )  # fmt: skip
 
 
@@ -215,14 +222,31 @@ def write_pipeline(
     return report
 
 
+def _line(stage: object, cores: object, layers: str, figures: Sequence[str], storage: str, first: str) -> str:
+    return (
+        f"{stage:>5} {cores:>6} {layers:>6} "
+        + " ".join(f"{x:>12}" for x in figures)
+        + f" {storage:>13}  {first}"
+    )
+
+
+def _figures(report: PipelineReport, s: StagePart | None) -> list[str]:
+    """Return the columns of a stage, or their heads; those of live ranges and off-chip memory only where they count."""
+    if s is None:
+        out = ["load", "compute", "transfer"]
+        out += ["off chip", "moved"] if report.offchip else []
+        return out + (["weights", "live"] if report.live else [])
+    out = [number(s.load), number(s.compute), number(s.transfer_in + s.transfer_out)]
+    out += [number(s.offchip), size_words(s.streamed)] if report.offchip else []
+    return out + ([size_words(s.weights), size_words(s.live)] if report.live else [])
+
+
 def _words(report: PipelineReport) -> Iterator[str]:
     """Yield what the report says, for people."""
     if report.stages:
-        heads = (f"{'stage':>5} {'cores':>6} {'layers':>6}", f"{'load':>12} {'compute':>12} {'transfer':>12}")
-        yield f"\n{heads[0]} {heads[1]} {'storage/core':>13}  first layer"
+        yield "\n" + _line("stage", "cores", "layers", _figures(report, None), "storage/core", "first layer")
     for k, s in enumerate(report.stages[:LISTED]):
-        figures = f"{number(s.load):>12} {number(s.compute):>12} {number(s.transfer_in + s.transfer_out):>12}"
-        yield f"{k:5} {s.cores or 'host':>6} {s.layers:6,} {figures} {number(s.storage):>13}  {s.first}"
+        yield _line(k, s.cores or "host", f"{s.layers:,}", _figures(report, s), number(s.storage), s.first)
     if len(report.stages) > LISTED:
         yield f"  ... and {len(report.stages) - LISTED} more stages"
     unit = f" {report.unit}" if report.unit else ""

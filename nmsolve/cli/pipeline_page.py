@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
 from nmsolve.cli.page import fill
-from nmsolve.cli.pipeline_report import pipeline_words
+from nmsolve.cli.pipeline_report import pipeline_words, size_words
 
 if TYPE_CHECKING:
     from nmsolve.cli.drawing import Picture
@@ -36,6 +36,7 @@ def render_pipeline_html(
         convergence=pictures.convergence(result.events, result.wall_seconds, "slowest stage"),
         unit=report.unit,
         verify_command=verify_command,
+        sized=size_words,
     )
 
 
@@ -51,8 +52,8 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
 
     problem = given.problem
     loads = stage_loads(problem, plan)
-    parts = np.stack([loads.compute, loads.transfer_in, loads.transfer_out])
-    each = loads.storage / np.maximum(1, loads.cores)
+    parts = np.stack([loads.compute, loads.transfer_in, loads.transfer_out, loads.offchip])
+    each = loads.resident / np.maximum(1, loads.cores)
     each[loads.cores == 0] = 0.0
     scale, store = (
         (_MIB, "MiB") if max(each.max(initial=0.0), problem.memory or 0.0) >= _MIB else (1, "bytes")

@@ -21,7 +21,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class PipelineInputs(msgspec.Struct, frozen=True):
-    """The options that state the problem, as in pipeline-report.json; ``core_memory`` in bytes."""
+    """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second."""
 
     model: str
     cores: Positive | None = None
@@ -35,6 +35,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     split: str | None = None
     bind: str | None = None
     strict: bool = False
+    offchip_bandwidth: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
@@ -56,6 +57,7 @@ class Given:
     graph, layers : of an ONNX model, else None
     whole : (T,) tensors that every core of a stage needs whole, or None: none
     assumed : the figures of the cores are of no machine
+    offchip : bytes per second of off-chip memory; None: there is none
     """
 
     problem: PipelineProblem
@@ -65,6 +67,7 @@ class Given:
     layers: Layers | None = None
     whole: BoolArray | None = None
     assumed: bool = False
+    offchip: float | None = None
 
 
 def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:
@@ -105,6 +108,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
 
     if inputs.bind is not None or inputs.strict:
         raise InputError("--bind and --strict are for ONNX models", inputs.model, "a .onnx file")
+    if inputs.offchip_bandwidth:
+        raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
     problem = load_cost_graph(inputs.model)
     cores = problem.cores if cores is None else cores
     problem = replace(
@@ -150,6 +155,9 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         memory=None if inputs.core_memory is None else float(inputs.core_memory),
         overlap=inputs.overlap,
         split=inputs.split or "chain",
+        offchip=inputs.offchip_bandwidth,
     )
     problem = replace(problem, name=Path(inputs.model).stem)  # exporters call every graph the same
-    return Given(problem, UNIT, machine, graph, layers, needed_whole(layers, figures), figures.assumed)
+    offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
+    whole = needed_whole(layers, figures)
+    return Given(problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None)

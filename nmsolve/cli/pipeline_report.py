@@ -23,7 +23,9 @@ BY_HAND = 16
 class StagePart(msgspec.Struct, frozen=True):
     """One stage; ``storage`` and the limit are per core, 0 cores mean a host.
 
-    ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest.
+    ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest. Of the whole stage:
+    ``weights`` and ``live``, the most bytes live at once, of which ``storage`` is the sum per core where live ranges count, as
+    far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``.
     """
 
     cores: int
@@ -35,6 +37,10 @@ class StagePart(msgspec.Struct, frozen=True):
     transfer_out: float
     volume_in: float
     volume_out: float
+    weights: float
+    live: int
+    streamed: int
+    offchip: float
     storage: float
     load: float
     use: float
@@ -62,7 +68,8 @@ class BatchPart(msgspec.Struct, frozen=True):
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
-    ``unit``: of all times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
+    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``unit``: of all
+    times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
     where no stage takes a micro-batch in one piece; ``not_checked``: what was
     left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
@@ -78,6 +85,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     layers: int
     cores: int
     memory: float | None
+    live: bool
+    offchip: float | None
     overlap: bool
     objective: float | None
     bound: float | None
@@ -113,6 +122,8 @@ def build_pipeline_report(
         layers=problem.count,
         cores=problem.cores,
         memory=problem.memory,
+        live=problem.buffers is not None,
+        offchip=given.offchip if problem.streams else None,
         overlap=problem.overlap,
         objective=result.objective,
         bound=result.bound,
@@ -153,7 +164,11 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
                 transfer_out=float(loads.transfer_out[k]),
                 volume_in=float(loads.volume_in[k]),
                 volume_out=float(loads.volume_out[k]),
-                storage=float(loads.storage[k]) / max(1, cores),
+                weights=float(loads.storage[k] - loads.live[k]),
+                live=int(loads.live[k]),
+                streamed=int(loads.streamed[k]),
+                offchip=float(loads.offchip[k]),
+                storage=float(loads.resident[k]) / max(1, cores),
                 load=float(loads.load[k]),
                 use=float(loads.load[k]) / most,
             )
@@ -221,11 +236,25 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             f"{batch.batches:,} micro-batches take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain "
             f"the pipeline; all cores work {percent(batch.utilisation)} of the time."
         )
+    moved = sum(s.streamed for s in report.stages)
+    if moved:
+        words.append(
+            f"{size_words(moved)} do not fit on the cores and are moved from and to off-chip memory in every run, by "
+            f"{sum(s.streamed > 0 for s in report.stages)} of {len(report.stages)} stages."
+        )
     if report.assumed:
         words.append(
             "Times are those of an assumed core, not of a real machine: use them to compare plans, not to predict a chip."
         )
     return words
+
+
+def size_words(count: float) -> str:
+    """Return a number of bytes for people, in MiB or KiB from 10 of them on."""
+    for unit, size in (("MiB", 2**20), ("KiB", 2**10)):
+        if count >= 10 * size:
+            return f"{number(count / size)} {unit}"
+    return f"{number(count)} B"
 
 
 def _by_word(report: PipelineReport) -> str:

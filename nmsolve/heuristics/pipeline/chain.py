@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, Chain, Limits, solve, transfers
+from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, Chain, Limits, live_bytes, solve, transfers
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -41,17 +41,22 @@ class ChainPartition:
             self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
         self._storage, self._memory = storage_in_ticks(problem.storage, problem.memory)
         self._move = np.empty((count, count + 1), np.int64)
+        self._live, self._counted = np.empty((0, 0), np.int64), -1  # runs up to this ceiling are counted
+        if problem.buffers is not None and problem.memory is not None:
+            self._storage, self._memory = problem.storage.astype(np.int64), int(problem.memory)
+            self._live = np.empty((count, count + 1), np.int64)
 
     def in_order(self, order: IntArray, fewest_stages: bool = False) -> tuple[PipelinePlan | None, float]:
         """Return the best plan whose stages are runs of ``order`` (L,), a permutation of the layers, and its value.
 
         None and inf if there is none. Of plans of equal value it takes one with few cores, or, with ``fewest_stages``, which
-        takes longer, one with the fewest stages.
+        takes longer, one with the fewest stages. Live ranges are those of the layers' own order, which is then the only one.
         """
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         chain = Chain(
-            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._memory,
+            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._memory,
+            ticks.offchip if problem.streams else 0.0,
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
             problem.overlap,
         )  # fmt: skip
@@ -86,6 +91,9 @@ class ChainPartition:
             ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
             transfers(chain.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
                       self._used, chain.work, ceiling, self._move)  # fmt: skip
+            if problem.buffers is not None and len(self._live) and ceiling > self._counted:
+                live_bytes(chain.work, ceiling, *problem.buffers.arrays, self._live)
+                self._counted = ceiling
             found = solve(low, ceiling, chain, limits, stages)
             if found >= 0 or ceiling == ANY_LOAD:
                 break

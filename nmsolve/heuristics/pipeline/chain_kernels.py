@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -65,7 +66,9 @@ class Chain(NamedTuple):
     order : (L,) the layers
     work : (L + 1, C) time on groups of every size; storage, host, stuck : (L + 1,); all are sums over prefixes
     move : (L, L + 1) what :func:`transfers` fills
+    live : (L, L + 1) most bytes live at once, what :func:`live_bytes` fills; of shape (0, 0) if none are counted
     memory : of a core, 0 if it holds nothing
+    offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
     cut : (L + 1,) where a stage may begin
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
@@ -75,7 +78,9 @@ class Chain(NamedTuple):
     work: IntArray
     move: IntArray
     storage: IntArray
+    live: IntArray
     memory: int
+    offchip: float
     host: IntArray
     stuck: IntArray
     cut: BoolArray
@@ -142,6 +147,68 @@ def transfers(
             out[i, x + 1] = amount
 
 
+@kernel
+def live_bytes(
+    work: IntArray,
+    ceiling: int,
+    size: IntArray,
+    indptr: IntArray,
+    layer: IntArray,
+    made: BoolArray,
+    out: IntArray,
+) -> None:
+    """Fill ``out`` (L, L + 1): most bytes live at once in the run [i, j), at [i, j) for j > i; the layers are in their own order.
+
+    Buffers as in ``Buffers``. A run that grows by a layer keeps all that was live, and lets buffers with an event there live up
+    to it: O(L^2) steps and those of buffers that come in and are used late. Runs are left out as in :func:`transfers`.
+    """
+    count, buffers = out.shape[0], size.shape[0]
+    starts = np.zeros(count + 2, np.int64)  # events by layer
+    for e in range(layer.shape[0]):
+        starts[layer[e] + 1] += 1
+    for x in range(count + 1):
+        starts[x + 1] += starts[x]
+    event, owner = np.empty(layer.shape[0], np.int64), np.empty(layer.shape[0], np.int64)
+    fill = starts.copy()
+    for b in range(buffers):
+        for e in range(indptr[b], indptr[b + 1]):
+            event[fill[layer[e]]], owner[fill[layer[e]]] = e, b
+            fill[layer[e]] += 1
+    live = np.empty(count, np.int64)
+    until = np.empty(buffers, np.int64)  # it is live before this layer
+    run = np.full(buffers, -1, np.int64)  # the first layer of the run that has met it
+    kept = np.full(
+        buffers, -1, np.int64
+    )  # the same where it is made in the run and has events after the layer reached
+    for i in range(count):
+        always, most = np.int64(0), np.int64(0)  # of those kept, which are live at every layer from here on
+        for x in range(i, count):
+            if work[x + 1, -1] - work[i, -1] > ceiling:
+                break
+            live[x] = 0
+            for k in range(starts[x], starts[x + 1]):
+                e, b = event[k], owner[k]
+                if kept[b] == i:
+                    always -= size[b]
+                    until[b] = x
+                elif run[b] != i:
+                    run[b], until[b] = i, x if e == indptr[b] and made[e] else i
+                for y in range(until[b], x):
+                    live[y] += size[b]
+                    most = max(most, live[y])
+                until[b] = x + 1
+                live[x] += size[b]
+                if (made[e] or kept[b] == i) and e + 1 < indptr[b + 1]:
+                    kept[b] = i
+                    always += size[b]
+                    live[x] -= size[b]
+                else:
+                    kept[b] = -1
+            live[x] += always
+            most = max(most, live[x])
+            out[i, x + 1] = most
+
+
 @plain_callee
 def run_load(compute: int, move: int, overlap: bool) -> int:
     """The load of a group from its two parts."""
@@ -165,6 +232,30 @@ def least_cores(
 
 
 @plain_callee
+def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
+    """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
+    moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
+    offchip: int = stream_ticks(moved, chain.offchip, cores)
+    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
+    move: int = chain.move[i, j]
+    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
+
+
+@plain_callee
+def least_streamed(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
+    """As :func:`least_cores`, with off-chip memory."""
+    if low > high or streamed_load(i, j, high, chain) > ceiling:
+        return high + 1
+    while low < high:
+        middle = (low + high) // 2
+        if streamed_load(i, j, middle, chain) <= ceiling:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@plain_callee
 def probe(
     ceiling: int, chain: Chain, limits: Limits, fewer_is_fine: bool, need: IntArray, origin: IntArray
 ) -> None:
@@ -175,6 +266,7 @@ def probe(
     """
     work, move, storage, memory = chain.work, chain.move, chain.storage, chain.memory
     host, stuck, cut, overlap = chain.host, chain.stuck, chain.cut, chain.overlap
+    live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
     count, largest = work.shape[0] - 1, work.shape[1]
     no, wide = cores + 1, hosts + 1
@@ -184,9 +276,13 @@ def probe(
         if not cut[j]:
             continue
         for i in range(j - 1, -1, -1):
-            held = storage[j] - storage[i]
-            low = max(1, -(-held // memory)) if memory > 0 else (1 if held == 0 else no)
-            on_group = low <= largest and work[j, largest - 1] - work[i, largest - 1] <= ceiling
+            low, on_group = 1, work[j, largest - 1] - work[i, largest - 1] <= ceiling
+            if on_group and not streams:
+                held = storage[j] - storage[i]
+                if ranges:
+                    held += live[i, j]
+                low = max(1, -(-held // memory)) if memory > 0 else (1 if held == 0 else no)
+                on_group = low <= largest
             on_host = hosts > 0 and stuck[j] == stuck[i] and host[j] - host[i] <= ceiling
             if not (on_group or on_host):
                 break  # longer runs are heavier still
@@ -201,7 +297,10 @@ def probe(
                     continue
                 if on_group:
                     high = min(largest, need[to, j] - 1 - have)
-                    c = least_cores(i, j, low, high, ceiling, work, move[i, j], overlap)
+                    if streams:
+                        c = least_streamed(i, j, low, high, ceiling, chain)
+                    else:
+                        c = least_cores(i, j, low, high, ceiling, work, move[i, j], overlap)
                     if c <= high:
                         need[to, j] = have + c
                         origin[to, j, 0], origin[to, j, 1], origin[to, j, 2] = i, s, c
@@ -243,7 +342,10 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         if c > 0:
-            worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], chain.overlap))
+            if chain.offchip > 0.0:
+                worst = max(worst, streamed_load(i, j, c, chain))
+            else:
+                worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], chain.overlap))
         else:
             worst = max(worst, host[j] - host[i])
         stages[rows, 0], stages[rows, 1] = i, c

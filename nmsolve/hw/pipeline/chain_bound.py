@@ -6,6 +6,8 @@ for one ceiling the fewest cores per prefix, number of stages and number of host
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -39,6 +41,9 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
     move, allowed = _transfers(problem), _cuts(problem)
     storage, memory = storage_in_ticks(problem.storage, problem.memory)
+    live = None
+    if problem.buffers is not None and problem.memory is not None:
+        storage, memory, live = problem.storage.astype(np.int64), int(problem.memory), _live(problem)
     work = np.vstack([np.zeros(most, np.int64), np.cumsum(ticks.time[:, :most], axis=0)])
     never = problem.cores + 1
     need = np.full((limit + 1 if counted else 1, hosts + 1, count + 1), never)
@@ -47,9 +52,14 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         begins = np.flatnonzero(allowed[:end])
         between = move[begins, end]
         room = np.where(between <= ceiling, ceiling, -1) if problem.overlap else ceiling - between
-        cores = _least_cores(work, begins, end, room)
         held = np.cumsum(storage[:end][::-1])[::-1][begins]
-        cores = np.maximum(cores, -(-held // memory) if memory else np.where(held > 0, never, 1))
+        if live is not None and problem.streams:
+            off = _Stream(held, live[begins, end], memory, ticks.offchip, problem.overlap)
+            cores = _least_cores(work, begins, end, room, off)
+        else:
+            held = held if live is None else held + live[begins, end]
+            cores = _least_cores(work, begins, end, room)
+            cores = np.maximum(cores, -(-held // memory) if memory else np.where(held > 0, never, 1))
         cores[cores > most] = never
         host_load = np.cumsum(ticks.host[:end][::-1])[::-1][begins]
         stuck = np.cumsum(ticks.impossible[:end][::-1])[::-1][begins] > 0
@@ -62,17 +72,74 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     return bool((need[:, :, count][_enough(problem, need.shape[0], hosts)] <= problem.cores).any())
 
 
-def _least_cores(work: IntArray, begins: IntArray, end: int, room: IntArray) -> IntArray:
-    """Return (B,) fewest cores with which the layers from each begin to ``end`` compute within ``room``; C + 1 if none do."""
+class _Stream(NamedTuple):
+    """Of the runs with one end: weights and most live bytes (B,), memory of a core, its ticks per byte, and how loads add up."""
+
+    weights: IntArray
+    live: IntArray
+    memory: int
+    offchip: float
+    overlap: bool
+
+    def within(self, work: IntArray, cores: IntArray, room: IntArray) -> BoolArray:
+        """(B,) whether work and what does not fit on so many cores, moved in every run, take at most ``room``."""
+        space = cores * self.memory
+        spilled = np.maximum(self.live - space, 0)
+        read = self.weights - np.clip(space - self.live, 0, self.weights)
+        time = ((read + 2 * spilled).astype(float) * self.offchip / cores).astype(np.int64)
+        return np.asarray((np.maximum(work, time) if self.overlap else work + time) <= room)
+
+
+def _least_cores(
+    work: IntArray, begins: IntArray, end: int, room: IntArray, stream: _Stream | None = None
+) -> IntArray:
+    """Return (B,) fewest cores with which the layers from each begin to ``end`` run within ``room``; C + 1 if none do."""
     low, high = np.ones(len(begins), np.int64), np.full(len(begins), work.shape[1] + 1)
     while (low < high).any():  # all sizes below low are too small, high is not, or is C + 1
         middle = np.minimum((low + high) // 2, work.shape[1])
-        fits = work[end, middle - 1] - work[begins, middle - 1] <= room
+        takes = work[end, middle - 1] - work[begins, middle - 1]
+        fits = takes <= room if stream is None else stream.within(takes, middle, room)
         low, high = (
             np.where(fits | (low >= high), low, middle + 1),
             np.where(fits, np.minimum(high, middle), high),
         )
     return high
+
+
+def _live(problem: PipelineProblem) -> IntArray:
+    """Return (L, L + 1) most bytes live at once in every run [begin, end).
+
+    At a layer x, a buffer that exists is live if the run made something of it by then, or if not, up to its next event in the
+    run: a step in the begin (after the last that makes it) and in the end (after the next event). The table rises with the end.
+    """
+    count = problem.count
+    table = np.zeros((count, count + 1), np.int64)
+    if problem.buffers is None:
+        return table
+    size, indptr, layer, made = problem.buffers.arrays
+    across: list[list[tuple[int, int, int]]] = [
+        [] for _ in range(count)
+    ]  # (next event, last that makes it, bytes)
+    for b in range(len(size)):
+        at, makes = layer[indptr[b] : indptr[b + 1]].tolist(), made[indptr[b] : indptr[b + 1]].tolist()
+        maker, k = -1, 0
+        for x in range(at[0] if makes[0] else 0, min(at[-1], count - 1) + 1):
+            k += at[k] < x
+            if at[k] == x and makes[k]:
+                maker = x
+            across[x].append((at[k], maker, int(size[b])))
+    for x in range(count):
+        always = np.zeros(x + 2, np.int64)  # by begin, as differences: begins up to the maker
+        for _, maker, bytes_ in across[x]:
+            always[0] += bytes_ if maker >= 0 else 0
+            always[maker + 1] -= bytes_ if maker >= 0 else 0
+        now = np.cumsum(always)[: x + 1]
+        table[: x + 1, x + 1] = np.maximum(table[: x + 1, x + 1], now)
+        for following, maker, bytes_ in sorted(across[x]):
+            now[maker + 1 :] += bytes_
+            if following < count:
+                np.maximum(table[: x + 1, following + 1], now, out=table[: x + 1, following + 1])
+    return np.maximum.accumulate(table, axis=1)
 
 
 def _enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:

@@ -20,6 +20,7 @@ class CoreFigures:
     bandwidth : bytes per second that a core, and so a stage, takes in, and as many that it gives out
     tile_channels, tile_rows : the part of a layer's result that a core computes in one piece; cores share layers by such tiles
     memory : bytes of a core, None: no limit
+    offchip : bytes per second of off-chip memory, for all cores together; None: there is none
     assumed : they are of no machine
     """
 
@@ -29,6 +30,7 @@ class CoreFigures:
     tile_channels: int
     tile_rows: int
     memory: float | None = None
+    offchip: float | None = None
     assumed: bool = False
 
     def __post_init__(self) -> None:
@@ -56,6 +58,8 @@ KEYS = {
     "tile_channels": "channels",
     "tile_rows": "rows",
 }
+#: The same for a figure that a machine may leave out.
+OFFCHIP, OFFCHIP_UNIT = "offchip_bandwidth", "bytes/s"
 
 
 def machine_figures(machine: Machine | None) -> CoreFigures:
@@ -80,6 +84,14 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
         given = machine.figures[key].unit
         if given and not given.startswith(unit):
             raise InputError(f"the unit of {key} is {given!r}", machine.name, f"{unit} (of one core)")
+    offchip = machine.figures.get(OFFCHIP)
+    if offchip is not None:
+        if offchip.unit and not offchip.unit.startswith(OFFCHIP_UNIT):
+            raise InputError(
+                f"the unit of {OFFCHIP} is {offchip.unit!r}", machine.name, f"{OFFCHIP_UNIT} (of all cores)"
+            )
+        if not (math.isfinite(offchip.value) and offchip.value >= 0):
+            raise InputError(f"{OFFCHIP} is {offchip.value:g}", machine.name, "a finite number >= 0")
     value = {key: machine.figures[key].value for key in KEYS}
     if "bytes" in machine.core_capacity or "bytes" in machine.held:
         raise InputError(
@@ -90,5 +102,5 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
     memory = machine.capacity.get("bytes")
     return CoreFigures(
         value["mac_rate"], value["element_rate"], value["bandwidth"], int(value["tile_channels"]), int(value["tile_rows"]),
-        None if memory is None else float(memory),
+        None if memory is None else float(memory), None if offchip is None else offchip.value,
     )  # fmt: skip

@@ -3,6 +3,9 @@
 A group of c cores takes ``compute`` = the sum of its layers' times on c cores, and ``transfer`` = the time of every tensor that
 comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or
 with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load.
+
+A stage needs its layers' storage and, of a problem with buffers, the most bytes that are live while it runs. Where off-chip
+memory takes what the cores cannot hold, moving it takes time, which counts as transfer does (with ``overlap`` apart from it).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel
+from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -27,7 +30,10 @@ class StageLoads:
     compute : time of the layers (inf: a layer cannot run on this host)
     transfer_in, transfer_out : time of tensors from and to other stages; 0 for hosts
     volume_in, volume_out : their volume; for hosts too
-    storage : of all layers of the stage together
+    storage : what the stage needs of memory, on all of its cores together: that of its layers, and ``live``
+    resident : the part of ``storage`` that lies on the cores, all of it unless there is off-chip memory
+    live : most bytes live at once
+    streamed, offchip : bytes moved from and to off-chip memory in every run, and the time of that
     load : see the module
     """
 
@@ -38,6 +44,10 @@ class StageLoads:
     volume_in: FloatArray
     volume_out: FloatArray
     storage: FloatArray
+    resident: FloatArray
+    live: IntArray
+    streamed: IntArray
+    offchip: FloatArray
     load: FloatArray
 
 
@@ -53,8 +63,15 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
     move_in = np.where(host, 0, _sums(stage_in, ticks.tensor[tensor_in], count))
     move_out = np.where(host, 0, _sums(stage_out, ticks.tensor[tensor_out], count))
     move = move_in + move_out
-    load = np.maximum(compute, move) if problem.overlap else compute + move
-    scale = -ticks.exponent
+    held, live = _float_sums(plan.stage, problem.storage, count), live_of(problem, plan)
+    streamed = np.zeros(count, np.int64)
+    offchip = np.zeros(count, np.int64)
+    if problem.streams:
+        for s, c in enumerate(plan.cores.tolist()):
+            streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
+            offchip[s] = stream_ticks(streamed[s], ticks.offchip, c)
+    load = np.maximum(np.maximum(compute, move), offchip) if problem.overlap else compute + move + offchip
+    scale, room = -ticks.exponent, plan.cores * (problem.memory or 0.0)
     return StageLoads(
         cores=np.array(plan.cores),
         compute=np.where(stuck, np.inf, np.ldexp(compute.astype(float), scale)),
@@ -62,13 +79,90 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         transfer_out=np.ldexp(move_out.astype(float), scale),
         volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
         volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
-        storage=_float_sums(plan.stage, problem.storage, count),
+        storage=held + live,
+        resident=np.minimum(held + live, room) if problem.streams else held + live,
+        live=live,
+        streamed=streamed,
+        offchip=np.ldexp(offchip.astype(float), scale),
         load=np.where(stuck, np.inf, np.ldexp(load.astype(float), scale)),
     )
 
 
+def live_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
+    """(K,) most bytes that are live at once in every stage; 0 of a problem without buffers."""
+    count = len(plan.cores)
+    if problem.buffers is None:
+        return np.zeros(count, np.int64)
+    most: IntArray = live_peaks(plan.stage, count, *problem.buffers.arrays)
+    return most
+
+
+@embedded
+def streamed_bytes(weights: int, live: int, room: int) -> int:
+    """Bytes moved off chip in every run where ``room`` bytes are on chip: weights first, once; live bytes out and in again."""
+    over = max(0, weights + live - room)
+    return over + max(0, over - weights)
+
+
+@embedded
+def stream_ticks(moved: int, offchip: float, cores: int) -> int:
+    """Ticks that ``cores`` take to move so many bytes; rounded alike everywhere, it falls with more cores."""
+    return int(float(moved) * offchip / float(cores))
+
+
+@kernel
+def live_peaks(
+    stage: IntArray, count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: BoolArray
+) -> IntArray:
+    """(count,) most live bytes of every stage; arrays as in ``Buffers``; what begins and ends is added up along all stages."""
+    layers = stage.shape[0]
+    begin = np.zeros(count + 1, np.int64)
+    for k in range(layers):
+        begin[stage[k] + 1] += 1
+    for s in range(count):
+        begin[s + 1] += begin[s]
+    place, free = np.empty(layers, np.int64), begin[:count].copy()
+    for k in range(layers):
+        place[k] = free[stage[k]]
+        free[stage[k]] += 1
+    change = np.zeros(layers + 1, np.int64)
+    seen = np.full(count, -1, np.int64)
+    first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+    for b in range(size.shape[0]):
+        for e in range(indptr[b], indptr[b + 1]):
+            if layer[e] == layers:
+                continue
+            s = stage[layer[e]]
+            if seen[s] != b:
+                starts = e == indptr[b] and made[e]
+                seen[s], first[s] = b, place[layer[e]] if starts else begin[s]
+            last[s] = place[layer[e]]
+        for e in range(
+            indptr[b], indptr[b + 1]
+        ):  # what a stage makes and another one needs is kept to its end
+            if layer[e] < layers and made[e]:
+                s = stage[layer[e]]
+                for f in range(e + 1, indptr[b + 1]):
+                    if layer[f] == layers or stage[layer[f]] != s:
+                        last[s] = begin[s + 1] - 1
+        for e in range(indptr[b], indptr[b + 1]):
+            if layer[e] < layers and seen[stage[layer[e]]] == b:
+                s = stage[layer[e]]
+                change[first[s]] += size[b]
+                change[last[s] + 1] -= size[b]
+                seen[s] = -1
+    most, now = np.zeros(count, np.int64), np.int64(0)
+    for s in range(count):
+        for x in range(begin[s], begin[s + 1]):
+            now += change[x]
+            most[s] = max(most[s], now)
+    return most
+
+
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
     """The largest load of a stage; inf if a layer is on a host that cannot run it."""
+    if problem.streams:
+        return float(stage_loads(problem, plan).load.max())
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(
         int(

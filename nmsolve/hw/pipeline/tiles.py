@@ -7,12 +7,17 @@ layer's result at a time, ``tile_channels`` channels by ``tile_rows`` rows, or w
     piece   = (MACs / MAC rate + elements / element rate) * (tile channels * tile rows) / (channels * rows)
 
 a layer takes ``ceil(tiles / c) * piece`` on c cores: the core with most tiles sets the pace, and a tile at the edge takes as long
-as a full one. A tensor takes ``bytes / bandwidth`` to send and as long to receive. A layer needs room for its weights and
-for what it makes, unless it only shows what it was given in another shape. All times are in microseconds.
+as a full one. A tensor takes ``bytes / bandwidth`` to send and as long to receive. All times are in microseconds.
+
+A chain needs room for its stages' weights and for the most bytes that are live at once. In other splits, whose engines add up
+what layers need, a layer needs room for its weights and for all that it makes, unless it only shows what it was given in another
+shape. What exceeds the cores of a stage is moved from and to off-chip memory where there is any, a core at an equal share of its
+bandwidth: ``N / bandwidth`` per byte.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,6 +67,7 @@ def pipeline_problem(
     memory: float | None = None,
     overlap: bool = False,
     split: str = "chain",
+    offchip: float | None = None,
 ) -> PipelineProblem:
     """Return the problem of cutting a model into stages on ``cores`` equal cores; see the module for the formulas.
 
@@ -69,11 +75,17 @@ def pipeline_problem(
     ----------
     stages : most stages; as many as there are layers and cores for if not given
     memory : bytes of a core, in place of the figures'
+    offchip : bytes per second of off-chip memory for all cores together, in place of the figures'; 0: none
 
     Raises
     ------
-    InputError : too many cores for the table of times, or a problem that contradicts itself
+    InputError : too many cores for the table of times, off-chip memory that makes no sense, or a problem that contradicts itself
     """
+    memory = figures.memory if memory is None else memory
+    live = split == "chain" and layers.buffers is not None
+    if offchip is None and live and memory is not None:
+        offchip = figures.offchip
+    offchip = _offchip(layers.name, offchip, live, memory)
     tensors = layers.tensors
     computes = (layers.macs > 0) | (layers.elements > 0)
     made = np.zeros(layers.count)
@@ -82,13 +94,32 @@ def pipeline_problem(
         name=layers.name,
         labels=layers.names,
         time=layer_times(layers, figures, cores),
-        storage=layers.weight_bytes + made,
+        storage=layers.weight_bytes.astype(float) if live else layers.weight_bytes + made,
         tensors=replace(tensors, time=1e6 * tensors.volume / figures.bandwidth),
         cores=cores,
         stages=min(layers.count, cores) if stages is None else stages,
         exact_stages=exact_stages,
         use_all=use_all,
-        memory=figures.memory if memory is None else memory,
+        memory=math.floor(memory) if live and memory is not None else memory,
         overlap=overlap,
         split=split,
+        buffers=layers.buffers if live else None,
+        offchip=1e6 * cores / offchip if offchip else 0.0,
     )
+
+
+def _offchip(name: str, bandwidth: float | None, live: bool, memory: float | None) -> float:
+    """Return the bandwidth of off-chip memory, 0 for none. InputError where it makes no sense or has no use."""
+    if bandwidth is None or bandwidth == 0:
+        return 0.0
+    if not (math.isfinite(bandwidth) and bandwidth > 0):
+        raise InputError(
+            f"an off-chip bandwidth of {bandwidth:g}", name, "a finite number of bytes per second >= 0"
+        )
+    if not live:
+        raise InputError("off-chip memory is for chains of an ONNX model", name, "--split chain")
+    if memory is None:
+        raise InputError(
+            "off-chip memory without a limit on that of the cores", name, "--core-memory SIZE as well"
+        )
+    return bandwidth

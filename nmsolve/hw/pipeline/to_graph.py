@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -50,12 +51,12 @@ def crossings(problem: PipelineProblem, plan: PipelinePlan) -> Crossings:
 def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | None = None) -> LogicGraph:
     """Return the plan's cores as nodes, with the bytes that they send each other per inference.
 
-    A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of the stage's storage (rounded up to
-    bytes). A tensor of V bytes is held in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
-    it, tile j of c needs the part from ``j / c`` to ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``,
-    every tile needs all of it, and each part is one multicast message to the tiles of all stages that use the tensor. What
-    cores of one stage exchange among themselves is not counted, as in the plan's costs. Hosts are not on the machine: what they
-    send and take is left out.
+    A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of what the stage needs of memory
+    (rounded up to bytes; not more than a core has where the rest is off chip). A tensor of V bytes is held in equal parts, in
+    order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
+    ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
+    multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange among themselves is not
+    counted, as in the plan's costs. Hosts are not on the machine: what they send and take is left out.
 
     Parameters
     ----------
@@ -146,9 +147,7 @@ def _graph(
 ) -> LogicGraph:  # fmt: skip
     """Return an ordinary graph where nothing is multicast, otherwise one message per row."""
     n = int(first[-1])
-    each = np.bincount(plan.stage, weights=problem.storage, minlength=len(plan.cores)) / np.maximum(
-        plan.cores, 1
-    )
+    each = stage_loads(problem, plan).resident / np.maximum(plan.cores, 1)
     sizes = np.repeat(np.ceil(each - 1e-6), plan.cores).astype(np.int64).reshape(-1, 1)
     ids = tuple(f"s{k}.{i}" for k, c in enumerate(plan.cores.tolist()) for i in range(c))
     graph = LogicGraph.from_edges(

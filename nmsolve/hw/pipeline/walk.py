@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from nmsolve.model.pipeline.check import live_needs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -26,5 +27,20 @@ def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
         for s in away | ({home} if away else set()):
             if cores[s]:
                 move[s].append(float(tensors.time[t]))
-    sums = [(math.fsum(a), math.fsum(b)) for a, b in zip(compute, move, strict=True)]
-    return [max(a, b) if problem.overlap else a + b for a, b in sums]
+    off = [n * problem.offchip / max(1, c) for n, c in zip(walked_stream(problem, plan), cores, strict=True)]
+    sums = [(math.fsum(a), math.fsum(b), c) for a, b, c in zip(compute, move, off, strict=True)]
+    return [max(parts) if problem.overlap else sum(parts) for parts in sums]
+
+
+def walked_stream(problem: PipelineProblem, plan: PipelinePlan) -> list[int]:
+    """Return the bytes that every stage moves from and to off-chip memory in every run."""
+    stage, cores = plan.stage.tolist(), plan.cores.tolist()
+    out = [0] * len(cores)
+    if problem.memory is None or not problem.offchip:
+        return out
+    for s, live in enumerate(live_needs(problem, stage, len(cores))):
+        weights = sum(int(w) for w, at in zip(problem.storage.tolist(), stage, strict=True) if at == s)
+        room = cores[s] * int(problem.memory)
+        resident = max(0, min(live, room))  # weights stay only in what live bytes leave free
+        out[s] = weights - min(weights, room - resident) + 2 * (live - resident)
+    return out

@@ -195,7 +195,7 @@ def _processes(
     for (a, b), size in _stage_bytes(run).items():
         before.setdefault(b, []).append(After(f"s{a}", size))
     found = []
-    for k, (time, storage) in enumerate(zip(load.load.tolist(), load.storage.tolist(), strict=True)):
+    for k, (time, storage) in enumerate(zip(load.load.tolist(), load.resident.tolist(), strict=True)):
         sets: list[list[str] | str] = [list(run.cores[k])] if run.cores is not None else \
             _choices(int(run.plan.cores[k]), row)  # fmt: skip
         weights = Weights(f"{name}/s{k}", math.ceil(storage)) if storage > 0 else None

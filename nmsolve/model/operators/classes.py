@@ -22,11 +22,13 @@ CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv",
 REDUCTIONS = frozenset({
     "ArgMax", "ArgMin", "AveragePool", "BatchNormalization", "CumSum", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
     "GroupNormalization", "Hardmax", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
+    "EmbedLayerNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax",
     "LpPool", "MaxPool", "MeanVarianceNormalization", "RMSNormalization", "SkipLayerNormalization", "Softmax", "TopK",
 })  # fmt: skip
 
 #: Operators that bring elements to another place, or only call them by another shape.
 MOVEMENTS = frozenset({
+    "QLinearConcat",
     "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Pad", "Reshape",
     "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
     "Tile", "Transpose", "Unsqueeze", "Upsample",

@@ -12,6 +12,7 @@ from nmsolve.model.operators.macs import elements_worked, macs_of
 from nmsolve.model.operators.sizes import bytes_of, elements_of, total
 from nmsolve.model.operators.trips import trips_of
 from nmsolve.model.operators.weights import Weights, captured_names, distinct, parameters_in, weights_of
+from nmsolve.model.operators.widths import weight_bytes
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
@@ -65,16 +66,19 @@ class _Walk:
         self, graph: OperatorGraph, outer: Mapping[str, tuple[Tensor, ...]]
     ) -> tuple[OperatorCost, ...]:
         weights = weights_of(graph, outer)
+        kept = weight_bytes(graph, weights)
         names = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
         visible = {**outer, **weights.by_name(graph)} if any(op.bodies for op in graph.operators) else {}
         return tuple(
             self._with_bodies(graph, operator, weights, names, visible)
             if operator.bodies
-            else self._plain(graph, number, weights)
+            else self._plain(graph, number, weights, kept)
             for number, operator in enumerate(graph.operators)
         )
 
-    def _plain(self, graph: OperatorGraph, number: int, weights: Weights) -> OperatorCost:
+    def _plain(
+        self, graph: OperatorGraph, number: int, weights: Weights, kept: Mapping[int, Count | None]
+    ) -> OperatorCost:
         operator = graph.operators[number]
         inputs, outputs = _shapes(graph, operator.inputs), _shapes(graph, operator.outputs)
         used = list(dict.fromkeys(k for k in operator.inputs if k >= 0))
@@ -86,7 +90,7 @@ class _Walk:
             macs=None if unknown else macs_of(operator.kind, inputs, outputs, operator.attributes),
             elements=None if unknown else 0 if done else elements_worked(operator.kind, inputs, outputs, operator.attributes),
             parameters=0 if done else self._new_parameters(weights.of(operator)),
-            weight_bytes=_bytes(graph, held),
+            weight_bytes=total(kept[k] for k in held),
             input_bytes=_bytes(graph, taken),
             output_bytes=_bytes(graph, operator.outputs),
             kind_class=operator_class(graph, operator),

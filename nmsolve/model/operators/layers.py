@@ -12,9 +12,12 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind, bound_graph, partly_bound, require_symbols
 from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
-from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
+from nmsolve.model.operators.graph import Operator, OperatorGraph
+from nmsolve.model.operators.live import buffers_of
 from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.weights import Weights, captured_names, weights_of
+from nmsolve.model.operators.widths import FOLDED, kept_bits
+from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import IntArray
 
@@ -34,6 +37,7 @@ class Layers:
     channels, rows : (L,) how many parts its result falls into along the channels (axis 1 of convolution-like results, else the
         last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
+    buffers : what they keep in memory, None if that is not known
     """
 
     name: str
@@ -46,6 +50,7 @@ class Layers:
     channels: IntArray
     rows: IntArray
     tensors: Tensors
+    buffers: Buffers | None = None
 
     @property
     def count(self) -> int:
@@ -57,7 +62,7 @@ class Layers:
 CHANNELS_FIRST = frozenset({
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv", "BatchNormalization", "MaxPool",
     "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "LRN", "Resize",
-    "GroupNormalization",
+    "GroupNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool",
 })  # fmt: skip
 
 
@@ -66,8 +71,9 @@ def layers_of(
 ) -> Layers:
     """Return every operator as a layer.
 
-    Left out without ``scalars``: operators of class scalar (shapes, indices, conditions; see ``classes``), constants, and those
-    that only rearrange weights. What a left-out operator reads is taken as read by those who use its results, so that no
+    Left out are QuantizeLinear and DequantizeLinear, which are folded into their neighbours (:mod:`.widths`), and without
+    ``scalars`` operators of class scalar (shapes, indices, conditions; see ``classes``), constants, and those that only rearrange
+    weights. What a left-out operator reads is taken as read by those who use its results, so that no
     dependence between layers is lost.
 
     Raises
@@ -78,7 +84,11 @@ def layers_of(
     require_symbols(graph, bindings)
     graph = bound_graph(graph, bindings)
     weights = weights_of(graph)
-    kept = [k for k, op in enumerate(graph.operators) if scalars or _is_layer(graph, op, k, weights)]
+    kept = [
+        k
+        for k, op in enumerate(graph.operators)
+        if op.kind not in FOLDED and (scalars or _is_layer(graph, op, k, weights))
+    ]
     if not kept:
         raise InputError("the model has no operators that compute anything", graph.name, "at least one layer")
     costs = operator_costs(graph)
@@ -89,6 +99,7 @@ def layers_of(
             np.int64,
         )
 
+    users = _users(graph, {number: k for k, number in enumerate(kept)}, weights)
     split = [_split(graph, graph.operators[k], costs[k], bindings) for k in kept]
     return Layers(
         name=graph.name,
@@ -100,7 +111,8 @@ def layers_of(
         weight_bytes=figures("weight_bytes"),
         channels=np.array([s[0] for s in split], np.int64),
         rows=np.array([s[1] for s in split], np.int64),
-        tensors=_tensors(graph, kept, weights, bindings),
+        tensors=_tensors(graph, kept, users, bindings),
+        buffers=buffers_of(graph, kept, users, weights, bindings),
     )
 
 
@@ -138,19 +150,18 @@ def _split(
 
 
 def _tensors(
-    graph: OperatorGraph, kept: Sequence[int], weights: Weights, bindings: Mapping[str, int]
+    graph: OperatorGraph, kept: Sequence[int], users: Mapping[int, set[int]], bindings: Mapping[str, int]
 ) -> Tensors:
     """Return tensors between layers in order of their makers; each user once."""
-    layer = {number: k for k, number in enumerate(kept)}
-    users = _users(graph, layer, weights)
+    layer, bits = {number: k for k, number in enumerate(kept)}, kept_bits(graph)
     source, targets, volume, indptr = [], [], [], [0]
     for number in kept:
         for k in graph.operators[number].outputs:
-            if k >= 0 and users.get(k):
+            if k >= 0 and (inside := sorted(users.get(k, set()) - {len(kept)})):
                 source.append(layer[number])
-                targets.extend(sorted(users[k]))
+                targets.extend(inside)
                 indptr.append(len(targets))
-                volume.append(_volume(graph, graph.tensors[k], number, bindings))
+                volume.append(_volume(graph, k, bits[k], number, bindings))
     return Tensors(
         source=np.array(source, np.int64),
         indptr=np.array(indptr, np.int64),
@@ -160,14 +171,20 @@ def _tensors(
     )
 
 
-def _volume(graph: OperatorGraph, tensor: Tensor, number: int, bindings: Mapping[str, int]) -> int:
-    return bind(bytes_of(tensor), bindings, f"the size of tensor {tensor.name!r}", _place(graph, number))
+def _volume(graph: OperatorGraph, k: int, bits: int | None, number: int, bindings: Mapping[str, int]) -> int:
+    tensor = graph.tensors[k]
+    return bind(
+        bytes_of(tensor, bits), bindings, f"the size of tensor {tensor.name!r}", _place(graph, number)
+    )
 
 
 def _users(graph: OperatorGraph, layer: Mapping[int, int], weights: Weights) -> dict[int, set[int]]:
-    """Layers that need a tensor, by tensor number, through operators that are not layers: from the last operator to the first."""
+    """Layers that need a tensor, by tensor number, through operators that are not layers: from the last operator to the first.
+
+    L, one more than the last layer, stands for the end of the model.
+    """
     names = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
-    users: dict[int, set[int]] = {}
+    users: dict[int, set[int]] = {k: {len(layer)} for k in graph.outputs}
     for number in range(len(graph.operators) - 1, -1, -1):
         operator = graph.operators[number]
         if number in layer:

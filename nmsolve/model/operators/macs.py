@@ -112,6 +112,30 @@ def _attention(
     return product((*inputs[0], keys)) + product((*outputs[0], keys))
 
 
+def _packed_attention(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> Count | None:
+    """Return the product with the weights of Q, K and V, and every element of Q and of the result by all keys."""
+    x, w, made = inputs[0], inputs[1], outputs[0]
+    sizes = attributes.get("qkv_hidden_sizes")
+    if len(x) != 3 or not w or not made:
+        return None
+    keys = x[1] if len(outputs) < 2 or len(outputs[1]) != 5 else outputs[1][3]
+    queries = product((*x[:2], sizes[0])) if sizes else product(made)
+    return product((*x, w[-1])) + product((queries, keys)) + product((*made, keys))
+
+
+def _multi_head(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> Count | None:
+    """Return scores and weighted values; keys and values are projected before."""
+    q, k = inputs[0], inputs[1]
+    if len(q) != 3 or len(k) not in (3, 4):
+        return None
+    keys = k[-2] + (inputs[6][-2] if len(inputs) > 6 and len(inputs[6]) == 4 else 0)
+    return product((*q, keys)) + product((*outputs[0], keys))
+
+
 RULES: dict[str, Rule] = {
     "Conv": Rule(_conv(1), (1,)),
     "FusedConv": Rule(_conv(1), (1,)),
@@ -125,6 +149,12 @@ RULES: dict[str, Rule] = {
     "QLinearMatMul": Rule(_matmul, (0,)),
     "Gemm": Rule(_matmul, (0,)),
     "FusedGemm": Rule(_matmul, (0,)),
+    "QGemm": Rule(_matmul, (0,)),
+    "DynamicQuantizeMatMul": Rule(_matmul, (0,)),
+    "MatMulIntegerToFloat": Rule(_matmul, (0,)),
+    "com.microsoft.Attention": Rule(_packed_attention, (0, 1)),
+    "QAttention": Rule(_packed_attention, (0, 1)),
+    "MultiHeadAttention": Rule(_multi_head, (0, 1)),
     "MatMulNBits": Rule(_matmul_bits, (0,), result=False),
     "Einsum": Rule(_einsum, None, result=False),
     "RNN": Rule(_recurrent, (0, 1, 2), result=False),
@@ -140,11 +170,12 @@ FREE = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Sha
 READING = frozenset({
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin", "TopK", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool",
+    "QLinearGlobalAveragePool",
     "NonZero", "Unique", "Compress", "NonMaxSuppression", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss",
 })  # fmt: skip
 
 #: Pooling: every output element looks at a whole window.
-WINDOW = frozenset({"MaxPool", "AveragePool", "LpPool"})
+WINDOW = frozenset({"MaxPool", "AveragePool", "LpPool", "QLinearAveragePool"})
 
 
 def elements_worked(

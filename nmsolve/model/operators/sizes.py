@@ -46,9 +46,12 @@ def elements_of(tensor: Tensor) -> Count | None:
     return None if tensor.shape is None else product(tensor.shape)
 
 
-def bytes_of(tensor: Tensor) -> Count | None:
-    """Return bytes of all elements (types below a byte are packed), None if shape or type is not known."""
-    count, bits = elements_of(tensor), BITS.get(tensor.dtype)
+def bytes_of(tensor: Tensor, bits: int | None = None) -> Count | None:
+    """Return bytes of all elements (types below a byte are packed), None if shape or type is not known.
+
+    ``bits`` : of an element, in place of those of its type
+    """
+    count, bits = elements_of(tensor), BITS.get(tensor.dtype) if bits is None else bits
     if count is None or bits is None:
         return None
     if bits % 8 == 0:

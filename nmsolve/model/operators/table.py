@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.model.operators.binding import bound_graph, partly_bound, require_symbols, symbols_of
 from nmsolve.model.operators.classes import work_of
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
-from nmsolve.model.operators.graph import OperatorGraph, Tensor
+from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.sizes import bytes_of, elements_of, total_known
-from nmsolve.model.operators.weights import NOT_PARAMETERS, captured_names
+from nmsolve.model.operators.weights import used_weights
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
@@ -98,7 +98,7 @@ def table_of(graph: OperatorGraph, bindings: Mapping[str, int] | None = None) ->
     graph = bound_graph(graph, bindings)
     rows = tuple(_rows(graph, operator_costs(graph), bindings, 0))
     own = [row for row in rows if row.depth == 0]
-    used = _weights_in_use(graph)
+    used = used_weights(graph)
     return Table(
         graph=graph,
         rows=rows,
@@ -129,21 +129,6 @@ def _rows(
         )
         for body, inner in zip(operator.bodies, cost.bodies, strict=False):
             yield from _rows(body, inner, bindings, depth + 1)
-
-
-def _weights_in_use(graph: OperatorGraph) -> list[Tensor]:
-    """Return parameters that an operator reads; one that a body takes from outside counts outside."""
-    inside = {name for operator in graph.operators for name in captured_names(operator)}
-    captured = set(graph.captured)
-    read = {k for operator in graph.operators for k in operator.inputs}
-    found = [
-        t for k, t in enumerate(graph.tensors)
-        if t.weight and t.dtype not in NOT_PARAMETERS and k not in captured and (k in read or t.name in inside)
-    ]  # fmt: skip
-    for operator in graph.operators:
-        for body in operator.bodies:
-            found += _weights_in_use(body)
-    return found
 
 
 def _expanded(count: Count) -> Count:

@@ -61,6 +61,21 @@ def weights_of(graph: OperatorGraph, outer: Mapping[str, tuple[Tensor, ...]] | N
     return found
 
 
+def used_weights(graph: OperatorGraph) -> list[Tensor]:
+    """Return parameters that an operator reads; one that a body takes from outside counts outside."""
+    inside = {name for operator in graph.operators for name in captured_names(operator)}
+    captured = set(graph.captured)
+    read = {k for operator in graph.operators for k in operator.inputs}
+    found = [
+        t for k, t in enumerate(graph.tensors)
+        if t.weight and t.dtype not in NOT_PARAMETERS and k not in captured and (k in read or t.name in inside)
+    ]  # fmt: skip
+    for operator in graph.operators:
+        for body in operator.bodies:
+            found += used_weights(body)
+    return found
+
+
 def captured_names(operator: Operator) -> list[str]:
     """Return names of what the bodies of an operator, and the bodies inside them, take from outside theirs."""
     names = [body.tensors[k].name for body in operator.bodies for k in body.captured]

@@ -50,16 +50,53 @@ def _groups(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
 
 
 def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
-    """Return the layers of a group share its cores' memory evenly."""
-    if problem.memory is None:
+    """Return the layers of a group share its cores' memory evenly; no rule where off-chip memory takes the rest."""
+    if problem.memory is None or problem.streams:
         return None
-    held: list[list[float]] = [[] for _ in cores]
+    for s, (c, needed) in enumerate(zip(cores, memory_needs(problem, stage, len(cores)), strict=True)):
+        if c and needed > c * problem.memory:
+            return f"stage {s} needs {needed / c:,.6g} of memory per core, the limit is {problem.memory:,.6g}"
+    return None
+
+
+def memory_needs(problem: PipelineProblem, stage: list[int], count: int) -> list[float]:
+    """Return what each of ``count`` stages needs of memory: the storage of its layers, and the most bytes live at once."""
+    held: list[list[float]] = [[] for _ in range(count)]
     for layer, s in enumerate(stage):
         held[s].append(float(problem.storage[layer]))
-    for s, c in enumerate(cores):
-        if c and math.fsum(held[s]) > c * problem.memory:
-            return f"stage {s} needs {math.fsum(held[s]) / c:,.6g} of memory per core, the limit is {problem.memory:,.6g}"
-    return None
+    live = live_needs(problem, stage, count)
+    return [math.fsum(own) + most for own, most in zip(held, live, strict=True)]
+
+
+def live_needs(problem: PipelineProblem, stage: list[int], count: int) -> list[int]:
+    """Return the most bytes live at once in each of ``count`` stages: at each layer in turn, everything that lives there."""
+    if problem.buffers is None:
+        return [0] * count
+    size, indptr, at, made = (array.tolist() for array in problem.buffers.arrays)
+    layers: list[list[int]] = [[] for _ in range(count)]
+    for layer, s in enumerate(stage):
+        layers[s].append(layer)
+    lives: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
+    for b, bytes_ in enumerate(size):
+        events = list(zip(at[indptr[b] : indptr[b + 1]], made[indptr[b] : indptr[b + 1]], strict=True))
+        where = [stage[layer] if layer < problem.count else -1 for layer, _ in events]
+        for s in set(where) - {-1}:
+            own = [k for k, w in enumerate(where) if w == s]
+            first = events[0][0] if where[0] == s and events[0][1] else layers[s][0]
+            writes = [k for k in own if events[k][1]]
+            sent = bool(writes) and any(w != s for w in where[writes[0] :])
+            lives[s].append((first, layers[s][-1] if sent else events[own[-1]][0], bytes_))
+    return [_most_at_once(found) for found in lives]
+
+
+def _most_at_once(lives: list[tuple[int, int, int]]) -> int:
+    """Return the largest sum of the third figures of all (first, last, bytes) that have a layer in common: interval sweep."""
+    turns = sorted([(first, 1, b) for first, _, b in lives] + [(last + 1, 0, -b) for _, last, b in lives])
+    now = most = 0
+    for _, _, change in turns:  # at one layer, what has ended goes first
+        now += change
+        most = max(most, now)
+    return most
 
 
 def _together(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:

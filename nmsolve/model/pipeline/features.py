@@ -14,8 +14,14 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         lambda p: p.use_all and p.largest_group < p.cores,
     ),
     "groups": Feature("groups of more than one core", lambda p: p.largest_group > 1),
+    "live": Feature(
+        "memory by live ranges, which the exact chain plans",
+        lambda p: p.buffers is not None and p.memory is not None,
+        rare=True,
+    ),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),
 }
 
-#: ``takes(cases, *limits)``: which problems an engine takes; every feature is handled unless marked with ``-``.
+#: ``takes(cases, *limits)``: which problems an engine takes; a rare feature must be
+#: named, any other is handled unless marked with ``-``.
 takes = takes_of(FEATURES)

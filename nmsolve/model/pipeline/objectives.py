@@ -13,6 +13,7 @@ from typing import Any
 
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.check import memory_needs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -24,7 +25,13 @@ PIPELINE_OBJECTIVES = (PERIOD, *LIMITS)
 
 
 def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
-    """Raise InputError where an objective is fixed by a rule of the problem."""
+    """Raise InputError where an objective is fixed by a rule of the problem, or is no limit of it."""
+    if problem.streams and "core-memory" in names:
+        raise InputError(
+            "core-memory is no limit where off-chip memory takes the rest",
+            "--offchip-bandwidth",
+            "none with objective core-memory",
+        )
     for name in names:
         fixed = LIMITS[name][1] if name in LIMITS else ""
         if fixed and getattr(problem, fixed):
@@ -40,11 +47,9 @@ def used(problem: PipelineProblem, plan: PipelinePlan, name: str) -> int:
         return sum(plan.cores.tolist())
     if name == "stages":
         return len(plan.cores)
-    most = 0
-    for k, cores in enumerate(plan.cores.tolist()):
-        held = math.fsum(problem.storage[plan.stage == k].tolist())
-        most = max(most, math.ceil(Fraction(held) / cores) if cores else 0)
-    return most
+    needs = memory_needs(problem, plan.stage.tolist(), len(plan.cores))
+    shares = (math.ceil(Fraction(held) / c) for held, c in zip(needs, plan.cores.tolist(), strict=True) if c)
+    return max(shares, default=0)
 
 
 def limited(problem: PipelineProblem, ceilings: Ceilings) -> PipelineProblem:

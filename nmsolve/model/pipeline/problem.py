@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.ticks import Ticks, ticks_of
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -79,7 +81,7 @@ class PipelineProblem:
     name : for people
     labels : (L,) names of the layers
     time : (L, C) time of every layer on a group of 1 to C cores, not growing with the group
-    storage : (L,) what every layer needs of memory; a group's cores share it evenly
+    storage : (L,) what every layer needs of memory, whatever else is in its stage; a group's cores share it evenly
     tensors : what layers send to layers, and how long that takes
     cores : N, how many cores there are
     stages : most stages, or with ``exact_stages`` the exact number
@@ -94,6 +96,9 @@ class PipelineProblem:
     backward : (L,) True for layers of the backward pass. They need no order, as they are where the forward layers of their
         ``together`` class are; those whose class has none pass data the other way, from later to earlier stages
         (:func:`nmsolve.model.pipeline.order.ordered_pairs` says it exactly)
+    buffers : what a stage needs besides ``storage`` (then whole bytes of weights): the most that is live at once; None: nothing
+    offchip : time in which a core on its share of the off-chip bandwidth moves a byte. What a stage needs beyond the memory of
+        its cores is then moved in every run, in place of a rule: weights once, live bytes beyond those twice. 0: no such memory
     """
 
     name: str
@@ -112,6 +117,8 @@ class PipelineProblem:
     hosts: int = 0
     together: IntArray | None = None
     backward: BoolArray | None = None
+    buffers: Buffers | None = None
+    offchip: float = 0.0
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -161,15 +168,39 @@ class PipelineProblem:
             if array is not None and array.shape != (count,):
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)
+        self._require_live()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
                 "a tensor goes to an earlier layer of the chain", self.name, "layers in topological order"
             )
 
+    def _require_live(self) -> None:
+        """Raise InputError where buffers or off-chip memory do not go with the rest."""
+        if not (math.isfinite(self.offchip) and self.offchip >= 0):
+            raise InputError(f"{self.offchip} per byte moved off chip", self.name, "a finite time >= 0")
+        if self.buffers is None:
+            if self.offchip:
+                raise InputError("off-chip memory without live ranges", self.name, "buffers")
+            return
+        self.buffers.require(self.count, self.name)
+        if self.together is not None or self.hosts or self.backward is not None:
+            raise InputError("live ranges with hosts or shared stages", self.name, "neither")
+        parts = (self.storage, np.array([self.memory or 0.0]))
+        if (
+            any((np.floor(x) != x).any() for x in parts)
+            or self.storage.sum() + self.buffers.size.sum() >= 2**53
+        ):
+            raise InputError("storage or memory in parts of bytes", self.name, "whole bytes below 2^53")
+
     @property
     def count(self) -> int:
         """L, the number of layers."""
         return len(self.labels)
+
+    @property
+    def streams(self) -> bool:
+        """What does not fit on the cores is moved from and to off-chip memory."""
+        return self.offchip > 0 and self.memory is not None
 
     @property
     def largest_group(self) -> int:
@@ -184,7 +215,10 @@ class PipelineProblem:
     @cached_property
     def ticks(self) -> Ticks:
         """All times as whole numbers: what loads are summed in, exactly."""
-        return ticks_of(self.time, self.tensors.time, self.host_time)
+        most = 0.0
+        if self.streams and self.buffers is not None:
+            most = self.offchip * (math.fsum(self.storage) + 2.0 * float(self.buffers.size.sum()))
+        return ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
 
     @cached_property
     def content_hash(self) -> str:
@@ -198,6 +232,9 @@ class PipelineProblem:
             self.together,
             self.backward,
         ]
+        if self.buffers is not None:
+            h.update(repr(self.offchip).encode())
+            arrays += self.buffers.arrays
         for array in (*arrays, *self.tensors.arrays):
             h.update(
                 b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()

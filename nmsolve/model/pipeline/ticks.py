@@ -26,6 +26,7 @@ class Ticks:
     tensor : (T,) of tensors
     host : (L,) of layers on a host, 0 where ``impossible``
     impossible : (L,) bool: the layer cannot run on a host
+    offchip : of one core per byte moved off chip, not rounded
     """
 
     exponent: int
@@ -33,6 +34,7 @@ class Ticks:
     tensor: IntArray
     host: IntArray
     impossible: BoolArray
+    offchip: float = 0.0
 
     def seconds(self, ticks: int) -> float:
         """Return the time of ``ticks`` in the problem's unit, rounded once; negative ticks mean infinity."""
@@ -54,11 +56,16 @@ def exponent_for(total: float) -> int:
     return max(-900, min(900, 61 - math.frexp(total)[1])) if total > 0 else 0
 
 
-def ticks_of(time: FloatArray, tensor: FloatArray, host: FloatArray | None) -> Ticks:
-    """Return the ticks of (L, C) times, (T,) tensor times and (L,) host times (inf: not possible; None: no layer can)."""
+def ticks_of(
+    time: FloatArray, tensor: FloatArray, host: FloatArray | None, moved: float = 0.0, offchip: float = 0.0
+) -> Ticks:
+    """Return the ticks of (L, C) times, (T,) tensor times and (L,) host times (inf: not possible; None: no layer can).
+
+    ``moved``: the most time that all of a plan's off-chip memory takes; ``offchip``: of one core per byte.
+    """
     impossible = np.ones(len(time), bool) if host is None else ~np.isfinite(host)
     possible = np.where(impossible, 0.0, 0.0 if host is None else host)
-    total = math.fsum(time[:, 0]) + math.fsum(tensor) + math.fsum(possible)
+    total = math.fsum(time[:, 0]) + math.fsum(tensor) + math.fsum(possible) + moved
     exponent = exponent_for(total)
     return Ticks(
         exponent,
@@ -66,6 +73,7 @@ def ticks_of(time: FloatArray, tensor: FloatArray, host: FloatArray | None) -> T
         in_ticks(tensor, exponent),
         in_ticks(possible, exponent),
         impossible,
+        math.ldexp(offchip, exponent),
     )
 
 

@@ -54,7 +54,7 @@ def models(problem: PipelineProblem) -> tuple[Built, Built]:
     InputError : too large, or counting shows that nothing fits
     """
     require_fit(problem)
-    require_statable(too_many(problem, MAX_VARIABLES))
+    require_statable(PipelineCpSat.refuses(problem))
     data = pipeline_data(problem)
     return mip.build(data), cpsat.build(data)
 

@@ -45,7 +45,10 @@ class PipelineLimits(Limits[PipelinePlan]):
             "use all": (problem.use_all, "that every core has a stage (--use-all)"),
             "hosts": (self._on_hosts, f"the number of hosts, {problem.hosts}"),
             "cores": (True, f"the number of cores, {problem.cores}"),
-            "memory": (problem.memory is not None, f"the memory of a core, {problem.memory or 0.0:,.6g}"),
+            "memory": (
+                problem.memory is not None and not problem.streams,
+                f"the memory of a core, {problem.memory or 0.0:,.6g}",
+            ),
         }
         single = tuple(Limit(kind, "", words) for kind, (stated, words) in told.items() if stated)
         self.every = (*_classes(problem), *single)
@@ -140,6 +143,7 @@ def _without_times(problem: PipelineProblem) -> PipelineProblem:
     group = problem.largest_group
     if not problem.use_all:
         held = 0.0 if problem.memory is None else math.fsum(problem.storage)
+        held += 0.0 if problem.buffers is None or not held else float(problem.buffers.size.sum())
         group = min(group, 1 if held == 0 or not problem.memory else max(1, math.ceil(held / problem.memory)))
     tensors = replace(problem.tensors, time=np.zeros(problem.tensors.count))
     return replace(problem, time=np.zeros((problem.count, group)), tensors=tensors)

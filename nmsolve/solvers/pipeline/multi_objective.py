@@ -61,7 +61,7 @@ class PlanObjectives:
     def _solve(
         self, problem: PipelineProblem, seconds: float, start: PipelinePlan | None, enough: float | None = None
     ) -> Result[PipelinePlan]:  # fmt: skip
-        require_fit(problem)
+        require_fit(problem, chains=False)
         options = replace(self.options, time_limit=seconds, started=None, enough=enough)
         return solve(PipelineTask(problem, start), options)
 
@@ -140,5 +140,9 @@ def counted(problem: PipelineProblem, name: str) -> int:
     if name == "core-memory":
         most = float(storage.max()) / problem.largest_group
         return math.ceil(max(most, math.fsum(storage) / problem.cores) * free)
-    needed = 0.0 if name == "stages" or not problem.memory else math.fsum(storage) / problem.memory
+    needed = (
+        0.0
+        if name == "stages" or not problem.memory or problem.streams
+        else math.fsum(storage) / problem.memory
+    )
     return max(1, math.ceil(needed * free))

@@ -23,7 +23,7 @@ class Chain:
 
     name = "chain"
     finds = "both"
-    refuses = takes("")
+    refuses = takes("live")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, then the best plan, whose value is the bound of a chain."""

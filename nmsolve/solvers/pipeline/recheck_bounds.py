@@ -149,7 +149,8 @@ def _least_counted(problem: PipelineProblem, name: str) -> int:
         return 1 if name == "stages" else 0
     storage = [Fraction(float(s)) for s in problem.storage]
     if name == "cores":
-        return max(1, math.ceil(sum(storage) / Fraction(problem.memory) * FLOATS)) if problem.memory else 1
+        limited = problem.memory is not None and problem.memory > 0 and not problem.streams
+        return max(1, math.ceil(sum(storage) / Fraction(problem.memory or 0) * FLOATS)) if limited else 1
     held: dict[int, Fraction] = {}
     for group, one in zip(companions(problem), storage, strict=True):
         held[group] = held.get(group, Fraction(0)) + one

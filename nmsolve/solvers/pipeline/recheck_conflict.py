@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
@@ -10,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from nmsolve.model import clock
-from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.check import memory_needs, plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -31,7 +30,7 @@ def impossible(problem: PipelineProblem, seconds: float) -> bool | None:
 
 def _too_much(problem: PipelineProblem) -> bool:
     """Without hosts: a layer that no group holds, or layers that all cores together do not hold."""
-    if problem.memory is None or (problem.hosts and problem.host_time is not None):
+    if problem.memory is None or problem.streams or (problem.hosts and problem.host_time is not None):
         return False
     memory, held = Fraction(problem.memory), [Fraction(x) for x in problem.storage.tolist()]
     return max(held) > memory * problem.largest_group or sum(held) > memory * problem.cores
@@ -73,9 +72,8 @@ def _plans(problem: PipelineProblem, end: float) -> Iterator[PipelinePlan]:
 def _cores(problem: PipelineProblem, stage: list[int], used: int) -> Iterator[list[int]]:
     """For every choice of hosts: the fewest cores that hold what the other stages hold, and more of them if all must work."""
     least = [1] * used
-    if problem.memory is not None:
-        for s in range(used):
-            held = math.fsum(w for w, at in zip(problem.storage.tolist(), stage, strict=True) if at == s)
+    if problem.memory is not None and not problem.streams:
+        for s, held in enumerate(memory_needs(problem, stage, used)):
             if held > problem.memory * problem.largest_group:
                 least[s] = problem.largest_group + 1
             elif held > 0:

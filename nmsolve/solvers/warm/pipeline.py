@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
@@ -44,8 +45,12 @@ def _problems() -> dict[str, PipelineProblem]:
     loose = replace(
         single, tensors=Tensors(np.zeros(1, np.int64), np.arange(2), np.ones(1, np.int64), one, one)
     )
+    buffers = buffers_from([(1, {k: True, k + 1: False}) for k in range(LAYERS)])
+    live = replace(group, split="chain", memory=12.0, buffers=buffers)
     return {
         "chain": replace(group, split="chain"),
+        "chain, live ranges": live,
+        "chain, off chip": replace(live, memory=4.0, offchip=1.0),
         "chain of three": replace(group, split="chain", exact_stages=True),
         "contiguous": single,
         "contiguous, groups": group,

@@ -23,6 +23,7 @@ from nmsolve.model.formats.onnx.values import (
 )
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.shapes import RULES
+from nmsolve.model.operators.shapes.contributed import ATTENTION
 from nmsolve.model.operators.symbols import Names
 
 #: Key of the metadata that names inputs which were weights.
@@ -32,7 +33,13 @@ STRIPPED = "stripped_initializers"
 CONTRIBUTED = frozenset({
     "FusedMatMul", "FusedGemm", "FusedConv", "MatMulNBits", "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "QuantizeLinear",
     "DequantizeLinear", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
+    "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
+    "QLinearGlobalAveragePool", "QLinearConcat", "QGemm", "QAttention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
+    "EmbedLayerNormalization", "Attention", "MultiHeadAttention",
 })  # fmt: skip
+
+#: Of these, the ones with the name of another standard operator, and their kinds here.
+RENAMED = {"Attention": ATTENTION}
 
 #: Bodies in the order of ``Operator.bodies``.
 BODIES = {"then_branch": 0, "else_branch": 1}
@@ -199,7 +206,8 @@ class _Builder:
             else -1
             for n, dtype in zip(node.output, [*dtypes, *[""] * len(node.output)], strict=False)
         )
-        return Operator(label, node.op_type, inputs, outputs, domain, attributes, bodies, opaque=not known)
+        kind = RENAMED.get(node.op_type, node.op_type) if known and domain else node.op_type
+        return Operator(label, kind, inputs, outputs, domain, attributes, bodies, opaque=not known)
 
     def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int]) -> None:
         """Every attribute is of the type that the operator's definition says, so that rules can rely on it."""

@@ -28,7 +28,7 @@ def output_dtypes(
     kind: str, domain: str, version: int, attributes: Mapping[str, Any], inputs: Sequence[str], outputs: int
 ) -> list[str]:
     """Return types of the outputs, empty where they are not known."""
-    stated = None if domain else _stated(kind, attributes, inputs)
+    stated = _contributed(kind, inputs, outputs) if domain else _stated(kind, attributes, inputs)
     if stated is not None:
         return stated
     constraint_in, constraint_out = _definition(kind, domain, version)
@@ -73,6 +73,23 @@ def _stated(kind: str, attributes: Mapping[str, Any], inputs: Sequence[str]) -> 
     if kind == "LayerNormalization":
         return [of(0), *[given("stash_type") or "float32"] * 2]
     return None
+
+
+#: Contributed operators whose first result is not of the type of their first input: of which input it is, in order of
+#: preference; a text stands for itself.
+_RESULT_OF: dict[str, tuple[int | str, ...]] = {
+    "QuantizeLinear": (2, "uint8"), "DequantizeLinear": (1, "float32"), "QLinearConcat": (1, 2), "QGemm": (8, "float32"),
+    "MatMulIntegerToFloat": (2, "float32"), "QAttention": (3, "float32"), "EmbedLayerNormalization": (2,),
+}  # fmt: skip
+
+
+def _contributed(kind: str, inputs: Sequence[str], outputs: int) -> list[str] | None:
+    """Return types of the outputs of ONNX Runtime's operators; None: they are those of the first input."""
+    if kind not in _RESULT_OF:
+        return None
+    choices = (k if isinstance(k, str) else inputs[k] if k < len(inputs) else "" for k in _RESULT_OF[kind])
+    first = next((dtype for dtype in choices if dtype), "")
+    return [first, *(["int32", first] if kind == "EmbedLayerNormalization" else [first] * 2)][:outputs]
 
 
 def _schema(kind: str, domain: str, version: int) -> Any:

@@ -54,15 +54,17 @@ def packed_matmul(call: Call) -> Sequence[Fact]:
 @rule("Gemm", "FusedGemm")
 def gemm(call: Call) -> Sequence[Fact]:
     """Return A B + C, each factor possibly transposed."""
-    a, b = call.shape(0), call.shape(1)
+    return [Fact(gemm_shape(call, call.shape(0), call.shape(1)))]
+
+
+def gemm_shape(call: Call, a: Lengths, b: Lengths) -> Lengths:
+    """Return the shape of a product of two matrices, each transposed if the operator says so."""
     if len(a) != 2 or len(b) != 2:
         raise ValueError(f"factors of {len(a)} and {len(b)} axes")
     inner = a[0 if call.attributes.get("transA") else 1], b[1 if call.attributes.get("transB") else 0]
     if all(type(d) is int for d in inner) and inner[0] != inner[1]:
         raise ValueError(f"inner lengths {inner[0]} and {inner[1]} differ")
-    return [
-        Fact((a[1 if call.attributes.get("transA") else 0], b[0 if call.attributes.get("transB") else 1]))
-    ]
+    return (a[1 if call.attributes.get("transA") else 0], b[0 if call.attributes.get("transB") else 1])
 
 
 def einsum_lengths(

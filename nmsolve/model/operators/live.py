@@ -1,0 +1,63 @@
+"""Buffers of a model: which layers write and read every piece of memory (:class:`nmsolve.model.pipeline.buffers.Buffers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nmsolve.model.operators.binding import bind
+from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.model.operators.macs import FREE
+from nmsolve.model.operators.sizes import bytes_of
+from nmsolve.model.operators.weights import Weights
+from nmsolve.model.operators.widths import FOLDED, kept_bits
+from nmsolve.model.pipeline.buffers import Buffers, buffers_from
+
+
+def buffers_of(
+    graph: OperatorGraph,
+    kept: Sequence[int],
+    users: Mapping[int, set[int]],
+    weights: Weights,
+    bindings: Mapping[str, int],
+) -> Buffers:
+    """Return the buffers of inputs and results that a layer or the model's end needs.
+
+    What an operator only calls by another shape is in the buffer of what it reads.
+
+    Parameters
+    ----------
+    kept : (L,) operators that are layers
+    users : layers that read a tensor, by its number; L: it leaves the model
+    bindings : of the symbols; a result of unknown size that only leaves the model has none here
+    """
+    layer, bits = {number: k for k, number in enumerate(kept)}, kept_bits(graph)
+    root: dict[int, int] = {}
+    pieces: dict[int, tuple[int, dict[int, bool]]] = {}
+
+    def add(k: int, home: int, maker: int) -> None:
+        tensor = graph.tensors[k]
+        count = bytes_of(tensor, bits[k])
+        if count is None:
+            return
+        place = f"{graph.name}: tensor {tensor.name!r}"
+        size, events = pieces.get(home, (0, {}))
+        if maker >= 0:
+            events[maker] = True
+        for user in users[k]:
+            events.setdefault(user, False)
+        pieces[home] = max(size, bind(count, bindings, "the size", place)), events
+
+    for k in graph.inputs:
+        root[k] = k
+        if users.get(k):
+            add(k, k, -1)
+    for number, operator in enumerate(graph.operators):
+        first = operator.inputs[0] if operator.inputs else -1
+        passes = operator.kind in FREE if number in layer else operator.kind in FOLDED
+        for k in operator.outputs:
+            if k < 0 or k in weights.behind:
+                continue
+            root[k] = root.get(first, k) if passes and first >= 0 else k
+            if number in layer and users.get(k):
+                add(k, root[k], layer[number])
+    return buffers_from([piece for piece in pieces.values() if piece[1]])

@@ -1,0 +1,234 @@
+"""Memory by live ranges, and off-chip memory: evaluator, rules, engine and both proofs against plain definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pipelines_support import best_chain
+
+from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, live_bytes
+from nmsolve.hw.pipeline.chain_bound import _live, chain_bound_holds
+from nmsolve.hw.pipeline.stages import live_of, objective, stage_loads
+from nmsolve.hw.pipeline.walk import walked_loads, walked_stream
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.buffers import Buffers, buffers_from
+from nmsolve.model.pipeline.check import live_needs, plan_complaint
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
+from nmsolve.solvers.pipeline.api import plan as solved
+from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
+
+UNASKED = ("groups-local", "m5-policy", "pipeline-mip")
+
+
+@st.composite
+def buffered(draw: st.DrawFn, layers: int) -> Buffers:
+    """Up to eight buffers: inputs of the model, results, other shapes of them, what leaves the model."""
+    pieces = []
+    for _ in range(draw(st.integers(0, 8))):
+        events = sorted(draw(st.sets(st.integers(0, layers), min_size=1, max_size=4)))
+        made = {at: at < layers and draw(st.booleans()) for at in events}
+        pieces.append((draw(st.integers(0, 9)), made))
+    return buffers_from(pieces)
+
+
+@st.composite
+def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
+    """Small chains with buffers; memory that is scarce, in most with off-chip memory."""
+    count, cores = draw(st.integers(1, largest)), draw(st.integers(1, 4))
+    number = draw(st.sampled_from([st.integers(0, 20).map(float), st.floats(0, 10, width=32)]))
+    rows = [
+        sorted(draw(st.lists(number, min_size=cores, max_size=cores)), reverse=True) for _ in range(count)
+    ]
+    source = sorted(draw(st.lists(st.integers(0, count - 2), max_size=4))) if count > 1 else []
+    uses = [sorted(draw(st.sets(st.integers(s + 1, count - 1), min_size=1, max_size=3))) for s in source]
+    stages = draw(st.integers(1, count))
+    return PipelineProblem(
+        name="small",
+        labels=tuple(f"l{k}" for k in range(count)),
+        time=np.array(rows),
+        storage=np.array([float(draw(st.integers(0, 9))) for _ in range(count)]),
+        tensors=Tensors(
+            np.array(source, np.int64),
+            np.cumsum([0, *map(len, uses)]),
+            np.array([v for u in uses for v in u], np.int64),
+            np.array([draw(number) for _ in source]),
+            np.ones(len(source)),
+        ),
+        cores=cores,
+        stages=stages,
+        exact_stages=draw(st.booleans()) and stages <= cores,
+        use_all=draw(st.booleans()),
+        memory=draw(st.one_of(st.none(), st.integers(0, 30).map(float))),
+        overlap=draw(st.booleans()),
+        split="chain",
+        buffers=draw(buffered(count)),
+        offchip=draw(st.sampled_from([0.0, 0.0, 0.25, 1 / 3, 7.0])),
+    )
+
+
+def every_chain(problem: PipelineProblem) -> Iterator[PipelinePlan]:
+    """All runs of layers with all group sizes, allowed or not."""
+    for marks in itertools.product((0, 1), repeat=problem.count - 1):
+        stage = np.cumsum([0, *marks])
+        for cores in itertools.product(range(1, problem.largest_group + 1), repeat=int(stage[-1]) + 1):
+            yield PipelinePlan(stage, np.array(cores, np.int64))
+
+
+def live_at(problem: PipelineProblem, members: list[int], x: int) -> int:
+    """Bytes that are live in the stage of these layers while layer x runs, by the definition alone."""
+    assert problem.buffers is not None
+    size, indptr, layer, made = (a.tolist() for a in problem.buffers.arrays)
+    total = 0
+    for b, amount in enumerate(size):
+        events = [(layer[e], made[e]) for e in range(indptr[b], indptr[b + 1])]
+        own = [at for at, _ in events if at in members]
+        if not own:
+            continue
+        there = not (events[0][1] and events[0][0] in members) or events[0][0] <= x
+        needed = any(at >= x for at in own)
+        sent = any(m and a in members and z not in members for a, m in events for z, _ in events if z > a)
+        total += amount if there and (needed or sent) else 0
+    return total
+
+
+@given(chains(), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_three_ways_to_count_live_bytes_agree(problem: PipelineProblem, random: object) -> None:
+    """For any sets of layers, runs or not: evaluator, rules and the definition layer by layer."""
+    stages = int(random.randint(1, problem.count))  # type: ignore[attr-defined]
+    stage = [random.randrange(stages) for _ in range(problem.count)]  # type: ignore[attr-defined]
+    plan = PipelinePlan(np.array(stage), np.ones(stages, np.int64))
+    members = [[k for k, s in enumerate(stage) if s == m] for m in range(stages)]
+    expected = [max((live_at(problem, own, x) for x in own), default=0) for own in members]
+    assert live_of(problem, plan).tolist() == expected
+    assert live_needs(problem, stage, stages) == expected
+
+
+@given(chains(8))
+@settings(max_examples=150, deadline=None)
+def test_tables_of_all_runs(problem: PipelineProblem) -> None:
+    """The engine's and the second proof's against the definition; what a run needs does not fall when it grows."""
+    assert problem.buffers is not None
+    count = problem.count
+    found = np.zeros((count, count + 1), np.int64)
+    work = np.zeros((count + 1, 1), np.int64)
+    live_bytes(work, ANY_LOAD, *problem.buffers.arrays, found)
+    second = _live(problem)
+    for i in range(count):
+        for j in range(i + 1, count + 1):
+            run = list(range(i, j))
+            expected = max(live_at(problem, run, x) for x in run)
+            assert found[i, j] == second[i, j] == expected
+            assert expected >= max(found[i, j - 1] if j > i + 1 else 0, found[i + 1, j] if i + 1 < j else 0)
+
+
+@given(chains())
+@settings(max_examples=200, deadline=None)
+def test_no_chain_of_stages_is_better(problem: PipelineProblem) -> None:
+    """Least objective over all plans without a complaint, of those fewest stages; none where none is allowed."""
+    allowed = [p for p in every_chain(problem) if plan_complaint(problem, p) is None]
+    expected = min(((objective(problem, p), len(p.cores)) for p in allowed), default=(math.inf, 0))
+    answer = best_chain(problem)
+    assert answer.proved and answer.value == expected[0]
+    if answer.plan is None:
+        assert math.isinf(expected[0])
+    else:
+        assert plan_complaint(problem, answer.plan) is None
+        assert (objective(problem, answer.plan), len(answer.plan.cores)) == expected
+    assert chain_bound_holds(problem, answer.value)
+    if math.isfinite(answer.value):
+        assert not chain_bound_holds(problem, math.nextafter(answer.value, math.inf))
+
+
+@given(chains())
+@settings(max_examples=100, deadline=None)
+def test_streamed_bytes_and_loads_by_the_definition(problem: PipelineProblem) -> None:
+    """What exceeds the cores: weights first, once, then live bytes twice; added to the load, which never rises with cores."""
+    for plan in itertools.islice(every_chain(problem), 40):
+        loads, walked = stage_loads(problem, plan), walked_loads(problem, plan)
+        assert loads.load == pytest.approx(walked, rel=1e-12, abs=1e-9)
+        assert objective(problem, plan) == loads.load.max()
+        assert walked_stream(problem, plan) == loads.streamed.tolist()
+        for k, c in enumerate(plan.cores.tolist()):
+            weights = int(loads.storage[k] - loads.live[k])
+            over = max(0, int(loads.storage[k]) - c * int(problem.memory or 0)) if problem.streams else 0
+            assert loads.streamed[k] == min(over, weights) + 2 * max(0, over - weights)
+            time = Fraction(int(loads.streamed[k])) * Fraction(problem.offchip) / c
+            assert loads.offchip[k] == pytest.approx(float(time), rel=1e-12, abs=1e-9)
+            if c < problem.largest_group:
+                more = plan.cores.copy()
+                more[k] += 1
+                assert stage_loads(problem, PipelinePlan(plan.stage, more)).load[k] <= loads.load[k]
+
+
+def pair(**changes: object) -> PipelineProblem:
+    """Two layers of 100 bytes of weights; the first makes 50 bytes for the second, which makes 20 that leave."""
+    given: dict[str, object] = {
+        "memory": 100.0,
+        "buffers": buffers_from([(50, {0: True, 1: False}), (20, {1: True, 2: False})]),
+    }
+    return PipelineProblem(
+        "pair", ("a", "b"), np.array([[8.0, 4.0, 3.0, 2.0]] * 2), np.array([100.0, 100.0]),
+        Tensors(np.array([0]), np.array([0, 1]), np.array([1]), np.array([1.0]), np.array([50.0])),
+        4, 2, split="chain", **(given | changes),
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def test_by_hand() -> None:
+    """Together 200 bytes of weights and 70 live: three cores. Apart 150 and 170: two each."""
+    one, two = np.zeros(2, np.int64), np.arange(2)
+    assert plan_complaint(pair(), PipelinePlan(one, np.array([3]))) is None
+    assert plan_complaint(pair(), PipelinePlan(one, np.array([2]))) == (
+        "stage 0 needs 135 of memory per core, the limit is 100"
+    )
+    assert stage_loads(pair(), PipelinePlan(two, np.array([2, 2]))).storage.tolist() == [150, 170]
+    streamed = pair(offchip=0.5)
+    loads = stage_loads(streamed, PipelinePlan(one, np.array([2])))
+    assert (loads.streamed.tolist(), loads.offchip.tolist(), loads.load.tolist()) == ([70], [17.5], [25.5])
+    single = stage_loads(replace(streamed, memory=40.0), PipelinePlan(one, np.array([1])))
+    assert single.streamed.tolist() == [200 + 2 * 30] and single.load.tolist() == [16 + 130.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"memory": 99.5}, "parts of bytes"),
+        ({"offchip": -1.0}, "off chip"),
+        ({"offchip": math.nan}, "off chip"),
+        ({"buffers": None, "offchip": 1.0}, "without live ranges"),
+        ({"together": np.zeros(2, np.int64)}, "shared stages"),
+        ({"buffers": buffers_from([(1, {3: False})])}, "name no layer"),
+        ({"buffers": buffers_from([(-1, {0: True})])}, "negative"),
+        ({"buffers": buffers_from([(1, {2: True})])}, "after the last"),
+        ({"buffers": Buffers(*(np.array(x) for x in ([1], [0, 2], [1, 0], [True, False])))}, "do not rise"),
+        ({"buffers": Buffers(*(np.array(x) for x in ([1], [0, 0], [], [])))}, "differ in length"),
+    ],
+)
+def test_problems_that_make_no_sense(changes: dict[str, object], text: str) -> None:
+    """One line each."""
+    with pytest.raises(InputError, match=text):
+        pair(**changes)
+
+
+def test_engines_that_add_up_storage_refuse() -> None:
+    """Only the exact chain and the bounds that look at no memory take such problems."""
+    assert REGISTRY.keys() - plan_of(pair(), None)[1].keys() == {"chain", "pipeline-counting", *UNASKED}
+    assert "pipeline-cpsat" not in plan_of(pair(memory=None), None)[1]
+    for name in UNASKED:
+        assert "live ranges" in plan_of(pair(), [name])[1][name]
+    assert solved(pair(), time_limit=10).objective == 4.0
+
+
+def test_the_hash_knows_buffers_and_bandwidth() -> None:
+    """Two problems that differ in one of them are not the same."""
+    hashes = {p.content_hash for p in (pair(), pair(offchip=0.5), pair(buffers=buffers_from([])))}
+    assert len(hashes) == 3
