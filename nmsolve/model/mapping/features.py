@@ -39,6 +39,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
     "budget": Feature("a migration budget", lambda p: p.limits_moves, True),
     "ceilings": Feature("ceilings on other objectives", lambda p: bool(p.ceilings), True),
     "axons": Feature("limits on axon tables (axons_in, axons_out)", lambda p: p.axons is not None, True),
+    "kinds": Feature("limits on kinds per core (kinds_per_core)", lambda p: p.kinds is not None, True),
     "tables": Feature("limits on routing tables (table_entries)", lambda p: p.table_limit is not None, True),
     "pairs": _pays("pairs", "charges edge by edge, not by route tree"),
     "trees": _pays("trees", _TREES),
@@ -64,6 +65,6 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
 #: Every objective: for engines that only look for mappings and leave the score to the evaluator.
 ANY = "pairs trees reach load time reward own"
 #: Limits that a bound may ignore: without them there are only more mappings.
-LIMITS = "budget ceilings axons tables"
+LIMITS = "budget ceilings axons kinds tables"
 #: ``takes(cases, *limits)``: which mapping problems an engine takes.
 takes = takes_of(FEATURES)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract
 from nmsolve.heuristics.mapping.multilevel.descent import descend, evict, promises
+from nmsolve.heuristics.mapping.multilevel.kinds import kinds_kept, sorted_by_kind
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for, warm_up
@@ -205,9 +206,11 @@ def line_step(board: Board, s: State) -> float:
 def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
     """Return (n,) a feasible placement near ``pos`` (n,), or None if none was found."""
     s = new_state(net, bench.board, pos, bench.board.capacity, with_lines=True)
+    if not kinds_kept(s):
+        s = new_state(net, bench.board, sorted_by_kind(net, bench.board, s), s.limit, with_lines=True)
     evict(net, bench.board, s, bench.scratch.step)
     good = bool((s.load <= s.limit).all()) and bool(bench.board.allowed[net.domain, s.pos].all())
-    if good and len(net.apart) == 0:
+    if good and len(net.apart) == 0 and kinds_kept(s):
         return s.pos
     return make_feasible(net, bench.board, s.pos, bench.rng, bench.budget.stop)
 

@@ -48,7 +48,7 @@ class Steps:
 
     name = "steps"
     finds = "mappings"
-    refuses = takes("time axons -matrix", _too_large)
+    refuses = takes("time axons kinds -matrix", _too_large)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Run one cooling schedule over the time left; offers improvements slice by slice."""
