@@ -19,8 +19,9 @@ from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
-from nmsolve.hw.machines import load_machine
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.hw.machines import load_machine
+from nmsolve.hw.occupied import beside
 from nmsolve.hw.scores import objective_value
 from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
@@ -61,9 +62,7 @@ def random_problem(seed: int, objective: str = "hops", rules: bool = True) -> Ma
     for kind in ("together", "apart", "region") if rules else ():
         if rng.random() < 0.3:
             nodes = tuple(rng.choice(n, 2, False).tolist())
-            some.append(
-                SideConstraint(kind, kind, nodes, (0, machine.size - 1) if kind == "region" else ())
-            )
+            some.append(SideConstraint(kind, kind, nodes, (0, machine.size - 1) if kind == "region" else ()))
     return MappingProblem(graph, machine, objective, tuple(some))
 
 
@@ -140,7 +139,9 @@ ENGINES = {
 }
 
 
-def network(most: int, objective: str = "hops", n: int = 60, cores: tuple[int, int] = (3, 4)) -> MappingProblem:
+def network(
+    most: int, objective: str = "hops", n: int = 60, cores: tuple[int, int] = (3, 4)
+) -> MappingProblem:
     """Nodes of five kinds that do not keep to themselves, on cores that are almost full."""
     rng = np.random.default_rng(7)
     source = np.repeat(np.arange(n), 4)
@@ -242,7 +243,9 @@ def test_a_kind_that_may_not_be_on_as_many_cores_as_it_needs_is_named() -> None:
     assert explain_misfit(kinds_of("a", "a", "b", "c", machine=machine, rules=rules)) != []
     rules = (SideConstraint("left", "region", (0, 1), (0,)),)
     said = explain_misfit(kinds_of("a", "b", "c", machine=machine, rules=rules))
-    assert said == ["core 0 would have to hold nodes of 2 kinds ('a' and 'b'), its limit is 1 (kinds_per_core)"]
+    assert said == [
+        "core 0 would have to hold nodes of 2 kinds ('a' and 'b'), its limit is 1 (kinds_per_core)"
+    ]
     two = Machine("m", (1, 1), (1, 4), capacity={"neurons": 2}, kinds_per_core=2)
     rules = (SideConstraint("left", "region", (0, 1, 2), (0, 1)),)
     said = explain_misfit(kinds_of("a", "a", "a", "b", "c", machine=two, rules=rules))
@@ -251,8 +254,12 @@ def test_a_kind_that_may_not_be_on_as_many_cores_as_it_needs_is_named() -> None:
 
 def test_a_group_of_too_many_kinds_is_named() -> None:
     machine = Machine("m", (1, 1), (1, 3), kinds_per_core=1)
-    said = explain_misfit(kinds_of("a", "b", machine=machine, rules=(SideConstraint("t", "together", (0, 1)),)))
-    assert said == ["nodes 0, 1 (together 't') are of kinds 'a' and 'b', a core takes 1 kind (kinds_per_core)"]
+    said = explain_misfit(
+        kinds_of("a", "b", machine=machine, rules=(SideConstraint("t", "together", (0, 1)),))
+    )
+    assert said == [
+        "nodes 0, 1 (together 't') are of kinds 'a' and 'b', a core takes 1 kind (kinds_per_core)"
+    ]
 
 
 def test_checks_name_core_kinds_and_limit() -> None:
@@ -268,12 +275,24 @@ def test_checks_name_core_kinds_and_limit() -> None:
     assert checks["kinds per core"].ok and checks["feasible"].ok
 
 
+def test_kinds_of_another_network_on_the_board_are_refused() -> None:
+    """What it has on a core would not count."""
+    graph = LogicGraph.from_edges(2, [0], [1], kinds=node_kinds(["a", "b"]), name="first")
+    machine = Machine("m", (1, 1), (1, 2), capacity={"neurons": 4}, kinds_per_core=1)
+    with pytest.raises(InputError, match="first has kinds of nodes"):
+        beside(machine, [(graph, np.array([0, 1]))])
+    plain = LogicGraph.from_edges(2, [0], [1])
+    assert beside(machine, [(plain, np.array([0, 1]))]).kinds_per_core == 1
+
+
 # files
 
 
 def test_kinds_survive_every_format_that_has_them(tmp_path: Path) -> None:
     graph = LogicGraph.from_edges(4, [0, 1, 3], [1, 2, 0], kinds=node_kinds(["exc", 2, "exc", "2"]), name="g")
-    nets = LogicGraph.from_nets(3, np.array([0, 3, 5]), np.array([0, 1, 2, 2, 0]), kinds=node_kinds([1, 1, 0]))
+    nets = LogicGraph.from_nets(
+        3, np.array([0, 3, 5]), np.array([0, 1, 2, 2, 0]), kinds=node_kinds([1, 1, 0])
+    )
     plain = LogicGraph.from_edges(4, [0, 1, 3], [1, 2, 0], name="g")
     assert len({graph.hash, plain.hash}) == 2
     for one in (graph, nets, plain):

@@ -363,7 +363,9 @@ def check_kinds(kinds: NodeKinds, n: int, where: str) -> None:
         raise InputError(f"kinds of {len(kinds.of)} nodes", where, f"{n}, one per node")
     used = np.unique(kinds.of)
     if len(set(kinds.names)) != len(kinds.names) or not np.array_equal(used, np.arange(len(kinds.names))):
-        raise InputError("kinds that repeat, or that no node has", where, "different names, each of some node")
+        raise InputError(
+            "kinds that repeat, or that no node has", where, "different names, each of some node"
+        )
 
 
 def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:

@@ -27,7 +27,7 @@ class KindSets(NamedTuple):
     items: Int32Array
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """Number of kinds."""
         return len(self.names)
 

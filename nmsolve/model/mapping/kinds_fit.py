@@ -17,13 +17,15 @@ def kinds_misfit(problem: MappingProblem) -> list[str]:
     """Return reasons why no mapping keeps the limit on kinds per core, one line each; empty if none was found.
 
     ``together`` groups of too many kinds; kinds whose nodes may not be on as many cores as they take; pins that bring too many
-    kinds to one core; and cores that all kinds take in total. A kind takes at least the cores that hold its nodes by size, and one
-    for each of its nodes above half a core. (Nodes of no core are found before: these are too large, or their rules conflict.)
+    kinds to one core; and cores that all kinds take in total. A kind takes at least the cores that hold its nodes by size,
+    and one for each of its nodes above half a core. (Nodes of no core are found before: too large, or rules that conflict.)
     """
     sets, most = problem.kinds, problem.machine.kinds_per_core
     if sets is None or most is None:
         return []
-    return _crowded_groups(problem, sets, most) or _confined(problem, sets, most) or _total(problem, sets, most)
+    return (
+        _crowded_groups(problem, sets, most) or _confined(problem, sets, most) or _total(problem, sets, most)
+    )
 
 
 def _crowded_groups(problem: MappingProblem, sets: KindSets, most: int) -> list[str]:
@@ -41,8 +43,8 @@ def _crowded_groups(problem: MappingProblem, sets: KindSets, most: int) -> list[
 def _confined(problem: MappingProblem, sets: KindSets, most: int) -> list[str]:
     out = []
     node, kind = sets.pairs()
-    need = cores_needed(problem, sets, _reached(problem, node, kind, sets.count))
-    for k in range(sets.count):
+    need = cores_needed(problem, sets, _reached(problem, node, kind, sets.number))
+    for k in range(sets.number):
         allowed = int(problem.domains[np.unique(problem.domain_of[node[kind == k]])].any(axis=0).sum())
         if need[k] > allowed:
             out.append(
@@ -67,16 +69,16 @@ def _reached(problem: MappingProblem, node: IntArray, kind: IntArray, count: int
 
 
 def cores_needed(problem: MappingProblem, sets: KindSets, limit: IntArray) -> IntArray:
-    """Return (kinds,) cores that no mapping can undercut for the nodes of each kind alone; ``limit`` (kinds, R) is what one holds.
+    """Return (kinds,) cores that no mapping can undercut for the nodes of each kind alone.
 
-    Nodes of several kinds (merged ones) count for none of them.
+    ``limit`` (kinds, R) is what one of them holds. Nodes of several kinds (merged ones) count for none of them.
     """
     single: BoolArray = (np.diff(sets.ptr) == 1)[sets.of]
     kind = sets.items[sets.ptr[sets.of[single]]]
-    need = np.ones(sets.count, np.int64)
+    need = np.ones(sets.number, np.int64)
     for r in range(problem.sizes.shape[1]):
         size, room = problem.sizes[single, r], limit[:, r]
-        total, large = np.zeros(sets.count, np.int64), np.zeros(sets.count, np.int64)
+        total, large = np.zeros(sets.number, np.int64), np.zeros(sets.number, np.int64)
         np.add.at(total, kind, size)
         np.add.at(large, kind, size > room[kind] // 2)
         need = np.maximum(need, np.where(room > 0, np.maximum(-(-total // np.maximum(room, 1)), large), 1))
@@ -85,7 +87,7 @@ def cores_needed(problem: MappingProblem, sets: KindSets, limit: IntArray) -> In
 
 def _total(problem: MappingProblem, sets: KindSets, most: int) -> list[str]:
     usable = int(problem.machine.usable.sum())
-    limit = np.broadcast_to(problem.capacity.max(axis=0, initial=0), (sets.count, problem.sizes.shape[1]))
+    limit = np.broadcast_to(problem.capacity.max(axis=0, initial=0), (sets.number, problem.sizes.shape[1]))
     need = cores_needed(problem, sets, limit)
     if need.sum() <= usable * most:
         return []

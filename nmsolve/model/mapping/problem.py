@@ -118,9 +118,9 @@ class MappingProblem:
 
     def _check_kinds(self) -> None:
         sets, most = self.kind_sets, self.machine.kinds_per_core
-        if most is not None and sets is not None and sets.count * self.cores > MOST_COUNTS:
+        if most is not None and sets is not None and sets.number * self.cores > MOST_COUNTS:
             raise InputError(
-                f"{sets.count} kinds of nodes on {self.cores} cores, with a limit of {most} kinds per core",
+                f"{sets.number} kinds of nodes on {self.cores} cores, with a limit of {most} kinds per core",
                 self.graph.name,
                 f"at most {MOST_COUNTS // self.cores} kinds",
             )
@@ -287,7 +287,7 @@ class MappingProblem:
     def kinds(self) -> KindSets | None:
         """Kinds of the nodes where a mapping within all capacities could break the machine's limit on them, else None."""
         sets, most = self.kind_sets, self.machine.kinds_per_core
-        if sets is None or most is None or sets.count <= most:
+        if sets is None or most is None or sets.number <= most:
             return None
         return None if self.one_per_core and sets.largest <= most else sets
 

@@ -190,7 +190,11 @@ class StoreWriter:
         return out
 
     def _write_manifest(
-        self, columns: dict[str, Column], messages: int, identity: str, kinds: list[int | str] | msgspec.UnsetType
+        self,
+        columns: dict[str, Column],
+        messages: int,
+        identity: str,
+        kinds: list[int | str] | msgspec.UnsetType,
     ) -> None:
         manifest = Manifest(
             nmz=VERSION,

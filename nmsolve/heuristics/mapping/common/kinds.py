@@ -34,7 +34,7 @@ def kinds_of(problem: MappingProblem) -> tuple[Int32Array, Presence]:
     if sets is None or most is None:
         return np.zeros(0, np.int32), unlimited()
     limit = np.full(problem.cores, most, np.int64)
-    return np.array(sets.of), no_one(np.array(sets.ptr), np.array(sets.items), limit, sets.count)
+    return np.array(sets.of), no_one(np.array(sets.ptr), np.array(sets.items), limit, sets.number)
 
 
 def unlimited() -> Presence:

@@ -19,9 +19,9 @@ from nmsolve.heuristics.mapping.multilevel.cycle import (
 )
 from nmsolve.heuristics.mapping.multilevel.descent import evict
 from nmsolve.heuristics.mapping.multilevel.halving import halves
-from nmsolve.heuristics.mapping.multilevel.kinds import kinds_kept, sorted_by_kind
+from nmsolve.heuristics.mapping.multilevel.kinds import LOOSE_KINDS, sorted_state
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
+from nmsolve.heuristics.mapping.multilevel.state import line_cost
 from nmsolve.model.compiled import kernel
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -103,7 +103,9 @@ def grid_board(board: Board, xs: Groups, ys: Groups, width: int) -> tuple[Board,
         np.fill_diagonal(between, 0.0)
         lines.append(np.ascontiguousarray(between, np.float32))
     at_row, at_col = np.divmod(np.arange(cells), len(xs))
-    small = Board(at_col.astype(np.int32), at_row.astype(np.int32), lines[0], lines[1], capacity, allowed, kinds)
+    small = Board(
+        at_col.astype(np.int32), at_row.astype(np.int32), lines[0], lines[1], capacity, allowed, kinds
+    )
     return small, cell
 
 
@@ -205,9 +207,7 @@ def dual_bisection(net: Net, machine: Machine, until: float, bench: Bench) -> In
         cell = _split_all(net, grid, cell, (xs, ys), new, axis, lines, bench)
         xs, ys = new
         limit = relaxed(net, grid)
-        s = new_state(net, grid, cell, limit, with_lines=True)
-        if not kinds_kept(s):
-            s = new_state(net, grid, sorted_by_kind(net, grid, s), limit, with_lines=True)
+        s = sorted_state(net, grid, cell, limit, LOOSE_KINDS)
         here = bench.on(grid)
         evict(net, grid, s, here.scratch.step)
         goal = begin + (step + 1) / steps * (until - begin)

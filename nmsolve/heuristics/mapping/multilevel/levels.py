@@ -76,7 +76,9 @@ def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
         matrix = distance.dense()
         both = np.ascontiguousarray((matrix + matrix.T) / 2, np.float32)
         none = np.zeros((1, 1), np.float32)
-        return Board(cores.astype(np.int32), np.zeros(len(cores), np.int32), both, none, capacity, allowed, kinds)
+        return Board(
+            cores.astype(np.int32), np.zeros(len(cores), np.int32), both, none, capacity, allowed, kinds
+        )
     if not distance.separable or (distance.x.max() == 0 and distance.y.max() == 0):
         plain = replace(
             problem.machine, distance_matrix=None, faulty_links=()
@@ -97,4 +99,10 @@ def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
 def finest_net(problem: MappingProblem) -> Net:
     """Return the problem's own graph as level 0."""
     indptr, indices, weights = problem.graph.traffic
-    return Net(np.array(indptr), np.array(indices), weights.astype(np.float32), *nodes_of(problem), kinds_of(problem)[0])
+    return Net(
+        np.array(indptr),
+        np.array(indices),
+        weights.astype(np.float32),
+        *nodes_of(problem),
+        kinds_of(problem)[0],
+    )

@@ -50,11 +50,12 @@ def new_state(net: Net, board: Board, pos: Int32Array, limit: IntArray, with_lin
     n, cores = len(pos), len(board.col)
     load = np.zeros_like(limit)
     np.add.at(load, pos, net.sizes)
-    width = len(board.lines_x) + len(board.lines_y)
+    width, kinds = len(board.lines_x) + len(board.lines_y), board.kinds
     state = State(
         pos.astype(np.int32), load, limit.copy(), np.zeros(n + n // 2 + 8 * cores + 8, np.int32), np.zeros(n, np.int32),
         np.zeros(cores + 1, np.int64), np.zeros(cores, np.int64),
-        np.zeros((n, width) if with_lines else (0, 0), np.float32), *(a.copy() for a in board.kinds),
+        np.zeros((n, width) if with_lines else (0, 0), np.float32),
+        kinds.ptr, kinds.items, kinds.most.copy(), kinds.nodes.copy(), kinds.kinds.copy(),
     )  # fmt: skip
     recount(Presence(*state[8:]), net.kind, state.pos)
     lay_out(state)

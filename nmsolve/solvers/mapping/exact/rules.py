@@ -203,13 +203,13 @@ def kinds(rows: Rows, data: ExactData, v: Variables) -> None:
     if sets is None or most is None:
         return
     cores = np.flatnonzero(data.problem.machine.usable).tolist()
-    has = rows.binary("has", [(k, p) for k in range(sets.count) for p in cores], implied=True)
+    has = rows.binary("has", [(k, p) for k in range(sets.number) for p in cores], implied=True)
     for u, s in enumerate(sets.of.tolist()):
         for k in sets.of_set(s):
             for p in cores:
                 rows.implies(v.x[u][p], has[k, p])
     for p in cores:
-        rows.add(rows.total(has[k, p] for k in range(sets.count)) <= most)
+        rows.add(rows.total(has[k, p] for k in range(sets.number)) <= most)
 
 
 #: The rules of the problem: a mapping is feasible if and only if it obeys these.

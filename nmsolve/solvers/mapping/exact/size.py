@@ -67,7 +67,7 @@ def _too_large(problem: MappingProblem) -> str | None:
 def kind_terms(problem: MappingProblem) -> int:
     """Estimate of the non-zeros of the rows about kinds."""
     sets = problem.kinds
-    return 0 if sets is None else (2 * len(sets.pairs()[0]) + sets.count) * problem.cores
+    return 0 if sets is None else (2 * len(sets.pairs()[0]) + sets.number) * problem.cores
 
 
 def _routed_refusal(problem: MappingProblem) -> str | None:

@@ -52,7 +52,9 @@ def has_mapping(
         if found is not None and not check_mapping(alone, merged.lift(found)):
             return Answer("feasible", merged.lift(found))
     classes = classes_of(alone, alone.sizes, np.arange(alone.n)) if states_axons(alone) else None
-    classes = classes or classes_of(alone, alone.sizes, None if alone.kinds is None else alone.kinds.of)
+    classes = classes or classes_of(
+        alone, alone.sizes, None if alone.kinds is None else alone.kinds.of.astype(np.int64)
+    )
     answer: Answer[IntArray] = Answer("unknown")
     if classes is not None and seconds > 0:
         answer = _solve(alone, limits, classes, clock.now() + seconds, seed, should_stop)
@@ -149,7 +151,7 @@ def _kinds(model: Any, problem: MappingProblem, classes: Classes, y: list[list[A
     sets, most = problem.kind_sets, problem.machine.kinds_per_core
     assert sets is not None and most is not None
     for p in range(problem.cores):
-        has = [model.new_bool_var(f"has[{k},{p}]") for k in range(sets.count)]
+        has = [model.new_bool_var(f"has[{k},{p}]") for k in range(sets.number)]
         for row, count, u in zip(y, classes.count.tolist(), classes.first.tolist(), strict=True):
             for k in sets.of_set(int(sets.of[u])):
                 model.add(row[p] <= count * has[k])
