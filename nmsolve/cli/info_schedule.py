@@ -43,7 +43,7 @@ def run_info_schedule(path: Path, as_json: bool) -> int:
         "dependencies": p.edges.count,
         "interactions": int((p.partner >= 0).sum()),
         "units": p.units.count,
-        "unit_sets": p.sets.number,
+        "unit_sets": p.sets.count,
         "largest_set": int(np.diff(p.sets.indptr).max(initial=0)),
         "resources": {name: int(most) for name, most in zip(p.resources, p.capacity, strict=True)},
         "items": p.items.count,

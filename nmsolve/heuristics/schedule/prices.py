@@ -27,7 +27,7 @@ def unit_prices(problem: ScheduleProblem) -> FloatArray:
     """
     m, ticks = problem.modes, _ticks(problem)
     price = np.ones(problem.units.count)
-    if not problem.sets.number:
+    if not problem.sets.count:
         return price
     for k in range(ROUNDS):
         cost = ticks * _of_sets(problem, price)

@@ -155,7 +155,7 @@ class Search:
             found.append(schedule_of(self._work))
         for factor in PRICES:
             found.append(inserted(self.problem, self.ground, self._work, rank, factor * prices))
-        for _ in range(LATER_PRICES if self.problem.sets.number else 0):
+        for _ in range(LATER_PRICES if self.problem.sets.count else 0):
             unit = prices_after(self.problem, unit, found[-1])
             ahead = PRICE * mode_prices(self.problem, unit)
             found.append(inserted(self.problem, self.ground, self._work, rank, ahead))

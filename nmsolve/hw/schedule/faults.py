@@ -56,8 +56,8 @@ def reschedule(
     if at < 0:
         raise InputError(f"tick {at}", "--reschedule at", "a tick >= 0")
     m, sets = problem.modes, problem.sets
-    touches = np.zeros(sets.number + 1, bool)
-    for k in range(sets.number):
+    touches = np.zeros(sets.count + 1, bool)
+    for k in range(sets.count):
         touches[k] = bool(np.isin(sets.of(k), list(dead)).any())
     gone = touches[m.unit_set]
     history, lost = _history(problem, answer, at, gone[answer.mode])

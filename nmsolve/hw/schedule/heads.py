@@ -83,7 +83,7 @@ def windows(problem: ScheduleProblem) -> Windows:
     head = np.maximum(np.maximum(problem.release, problem.earliest)[m.process], load)
     tail = np.zeros(m.count, np.int64)
     sent = -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count, np.int64)
-    hops = problem.sets.hops if problem.sets.number else np.zeros((1, 1), np.int64)
+    hops = problem.sets.hops if problem.sets.count else np.zeros((1, 1), np.int64)
     order = problem.order
     ways = _Ways(m.first, m.span, m.unit_set, hops, e.bytes, sent, e.convert, n.hop_time)
     for value, turn, (indptr, edges), other in (

@@ -63,7 +63,7 @@ def least_delays(problem: ScheduleProblem) -> IntArray:
     """Return (E,) the least ticks of every dependency over all pairs of modes."""
     e, n, m = problem.edges, problem.network, problem.modes
     sent = -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count, np.int64)
-    if not problem.sets.number or not (n.hop_time or n.bandwidth):
+    if not problem.sets.count or not (n.hop_time or n.bandwidth):
         return e.convert.copy()
     chosen, first = m.unit_set, m.first.tolist()
     groups: dict[bytes, int] = {}

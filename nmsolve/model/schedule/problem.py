@@ -287,7 +287,7 @@ class ScheduleProblem:
         fine = m.first.shape == (self.count + 1,) and int(m.first[0]) == 0 and int(m.first[-1]) == count
         fine = fine and all(v.shape == (count,) for v in vectors)
         fine = fine and m.demand.shape == (count, len(self.resources)) and bool((m.demand >= 0).all())
-        fine = fine and _within(m.unit_set + 1, self.sets.number + 1) and _within(m.item + 1, d.count + 1)
+        fine = fine and _within(m.unit_set + 1, self.sets.count + 1) and _within(m.item + 1, d.count + 1)
         fine = fine and all(
             bool((v >= 0).all()) for v in (m.span, m.energy, m.working, d.bytes, d.load, d.energy)
         )
@@ -296,7 +296,7 @@ class ScheduleProblem:
         held = m.item >= 0
         fine = (
             fine
-            and _within(d.unit_set, self.sets.number)
+            and _within(d.unit_set, self.sets.count)
             and bool((d.unit_set[m.item[held]] == m.unit_set[held]).all())
         )
         for v in (self.task, self.partner, self.release, self.deadline, self.due, self.weight, self.earliest):
@@ -319,7 +319,7 @@ class ScheduleProblem:
         m = self.modes
         need = m.working + np.where(m.item >= 0, np.append(self.items.bytes, 0)[m.item], 0)
         least = np.append(np.minimum.reduceat(self.units.memory[self.sets.members], self.sets.indptr[:-1]), NEVER) \
-            if self.sets.number else np.array([NEVER])  # fmt: skip
+            if self.sets.count else np.array([NEVER])  # fmt: skip
         tight = np.flatnonzero((need > least[m.unit_set]) | (m.demand > self.capacity).any(axis=1))
         if len(tight):
             p = int(m.process[tight[0]])
@@ -437,7 +437,7 @@ class ScheduleProblem:
     def hops_between(self, one: AnyArray, other: AnyArray) -> IntArray:
         """Return the hops between the units of modes, 0 where one takes no units."""
         a, b = self.modes.unit_set[one], self.modes.unit_set[other]
-        if not self.sets.number:
+        if not self.sets.count:
             return np.zeros(np.shape(a), np.int64)
         found: IntArray = np.where((a >= 0) & (b >= 0), self.sets.hops[a, b], 0)
         return found

@@ -94,7 +94,7 @@ def write_schedule(
 ) -> None:  # fmt: skip
     """Write the file, whole or not at all; ``on``: by unit the intervals in which it is on."""
     names, labels, sets = problem.units.names, problem.labels, problem.sets
-    members = [[names[u] for u in sets.of(k)] for k in range(sets.number)]
+    members = [[names[u] for u in sets.of(k)] for k in range(sets.count)]
     tasks = ("", *problem.tasks)
     chosen = problem.modes.unit_set[answer.mode].tolist()
     own = (answer.mode - problem.modes.first[:-1]).tolist()
@@ -168,7 +168,7 @@ def _answer(rows: Sequence[ProcessRow], problem: ScheduleProblem, path: str | Pa
     """Return the decisions, and the first row that disagrees with them."""
     m, names = problem.modes, problem.units.names
     first = m.first.tolist()
-    members = [tuple(names[u] for u in problem.sets.of(k)) for k in range(problem.sets.number)]
+    members = [tuple(names[u] for u in problem.sets.of(k)) for k in range(problem.sets.count)]
     mode = np.zeros(problem.count, np.int64)
     wrong = ""
     for p, row in enumerate(rows):

@@ -52,7 +52,7 @@ class ScheduleData:
     @cached_property
     def gaps(self) -> bool:
         """Whether gaps between activities matter."""
-        return bool(self.stated & OF_GAPS) and self.problem.sets.number > 0
+        return bool(self.stated & OF_GAPS) and self.problem.sets.count > 0
 
     @cached_property
     def moves(self) -> bool:
@@ -84,7 +84,7 @@ class ScheduleData:
     def members(self) -> list[list[int]]:
         """Units of every unit set."""
         sets = self.problem.sets
-        return [sets.of(k).tolist() for k in range(sets.number)]
+        return [sets.of(k).tolist() for k in range(sets.count)]
 
     def units_of(self, mode: int) -> list[int]:
         """Return the units that a mode takes."""

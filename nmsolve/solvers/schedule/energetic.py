@@ -90,7 +90,7 @@ def excess(
     units = problem.units.count
     fine = found.head < NEVER
     price: IntArray = m.demand @ row[units:]
-    if problem.sets.number:
+    if problem.sets.count:
         sums = np.concatenate([[0], np.cumsum(row[problem.sets.members])])
         price = price + np.append(np.diff(sums[problem.sets.indptr]), 0)[m.unit_set]
     room = int(row[:units].sum() + (row[units:] * problem.capacity).sum())

@@ -151,7 +151,7 @@ def _many(kind: str, count: int) -> str:
 def _tight(problem: ScheduleProblem, unit: int) -> bool:
     """Return whether all that may ever be on a unit together is more than its memory."""
     m, sets = problem.modes, problem.sets
-    own = np.array([unit in sets.of(k) for k in range(sets.number)] + [False])
+    own = np.array([unit in sets.of(k) for k in range(sets.count)] + [False])
     held = int(problem.items.bytes[own[problem.items.unit_set]].sum()) if problem.items.count else 0
     return held + int(m.working[own[m.unit_set]].max(initial=0)) > int(problem.units.memory[unit])
 

@@ -60,7 +60,7 @@ def _priced(paths: Paths, certificate: Any) -> int:
     counts = dict(problem.weights) if problem.weights else {problem.objective: 1}
     energy, moved = counts.get("energy", 0), counts.get("moved", 0)
     units, items, sets, m = problem.units, problem.items, problem.sets, problem.modes
-    members = [sets.of(k).tolist() for k in range(sets.number)]
+    members = [sets.of(k).tolist() for k in range(sets.count)]
     count = units.count
     parts = numbers_of([certificate.get("parts")], "parts", 1)[0]
     if parts < 1:

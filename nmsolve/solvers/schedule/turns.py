@@ -66,7 +66,7 @@ def settings_of(problem: ScheduleProblem, few: bool = False) -> tuple[Setting, .
     """Return the settings of turns that suit a problem, the best first; ``few``: units are on for few spells."""
     if few:
         return (SPELLS,)
-    if problem.resources and not problem.sets.number:
+    if problem.resources and not problem.sets.count:
         return ORDERS, RESOURCE_ORDERS, RESOURCES
     if problem.objective != "makespan":
         return ORDERS, SUMS
