@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
 class Presence(NamedTuple):
@@ -97,3 +97,37 @@ def recount(s: Presence, of: Int32Array, core: IntArray) -> None:
     s.kinds[:] = 0
     for u in range(len(core)):
         enter(s, core[u], of[u])
+
+
+def owners(held: FloatArray, need: IntArray, free: IntArray) -> BoolArray:
+    """Return (P, kinds) which cores are for which kinds: those that have most of them first, then what a kind still needs.
+
+    ``held`` (P, kinds) is how much of every kind is on every core, ``need`` (kinds,) the cores that a kind takes at least, and
+    ``free`` (P,) how many kinds a core may have.
+    """
+    cores, kinds = held.shape
+    order = np.argsort(-held, axis=None, kind="stable")[: int((held > 0).sum())]
+    owns = np.zeros((cores, kinds), bool)
+    _give(order // kinds, order % kinds, need.copy(), free.astype(np.int64), owns)
+    return owns
+
+
+@plain
+def _give(cores: IntArray, kinds: IntArray, need: IntArray, free: IntArray, owns: BoolArray) -> None:
+    """Give cores to kinds in this order, at most ``free`` (P,) kinds each, and never so many that others lack some ``need``."""
+    left, missing = free.sum(), need.sum()
+    for i in range(len(cores)):
+        p, k = cores[i], kinds[i]
+        if free[p] > 0 and (need[k] > 0 or left > missing):
+            owns[p, k] = True
+            free[p] -= 1
+            left -= 1
+            if need[k] > 0:
+                need[k] -= 1
+                missing -= 1
+    for k in range(len(need)):
+        for p in range(len(free)):
+            if need[k] > 0 and free[p] > 0 and not owns[p, k]:
+                owns[p, k] = True
+                free[p] -= 1
+                need[k] -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import owners
 from nmsolve.heuristics.mapping.multilevel.heatbath import place_cost
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import State, new_state
@@ -46,11 +47,7 @@ def sorted_by_kind(net: Net, board: Board, s: State) -> Int32Array:
     held = np.zeros((cores, kinds))
     np.add.at(held, (s.pos[node], kind), net.volume[node])
     need = np.maximum(1, np.ceil(_most_filled(net, s, node, kind, kinds) - 1e-6)).astype(np.int64)
-    order = np.argsort(-held, axis=None, kind="stable")
-    order = order[: int((held > 0).sum())]
-    owns = np.zeros((cores, kinds), bool)
-    usable = board.allowed.any(axis=0)
-    _give(order // kinds, order % kinds, need, np.where(usable, s.kind_most, 0), owns)
+    owns = owners(held, need, np.where(board.allowed.any(axis=0), s.kind_most, 0))
     pos = s.pos.copy()
     by_size = np.argsort(-net.volume, kind="stable")
     _move_in(net, board, s, by_size, owns, pos, s.load.copy())
@@ -72,27 +69,6 @@ def _most_filled(net: Net, s: State, node: IntArray, kind: Int32Array, kinds: in
         size = np.bincount(kind, net.sizes[node, r], kinds)
         out = np.maximum(out, size / max(1, int(s.limit[:, r].max())))
     return out
-
-
-@plain
-def _give(cores: IntArray, kinds: IntArray, need: IntArray, free: IntArray, owns: BoolArray) -> None:
-    """Give cores to kinds in this order, at most ``free`` (P,) kinds each, and never so many that others lack some ``need``."""
-    left, missing = free.sum(), need.sum()
-    for i in range(len(cores)):
-        p, k = cores[i], kinds[i]
-        if free[p] > 0 and (need[k] > 0 or left > missing):
-            owns[p, k] = True
-            free[p] -= 1
-            left -= 1
-            if need[k] > 0:
-                need[k] -= 1
-                missing -= 1
-    for k in range(len(need)):
-        for p in range(len(free)):
-            if need[k] > 0 and free[p] > 0 and not owns[p, k]:
-                owns[p, k] = True
-                free[p] -= 1
-                need[k] -= 1
 
 
 @plain_callee

@@ -96,14 +96,28 @@ def _weigh(state: StepState) -> None:
         reset(state)
 
 
+def _even(problem: MappingProblem) -> int:
+    """Return the least number of nodes per core with which there are cores enough, also for every kind of nodes."""
+    usable, sets, most = (
+        max(1, int(problem.machine.usable.sum())),
+        problem.kinds,
+        problem.machine.kinds_per_core,
+    )
+    limit = -(-problem.n // usable)
+    if sets is not None and most is not None:
+        nodes = np.bincount(sets.pairs()[1])
+        while limit < problem.n and (-(-nodes // limit)).sum() > most * usable:
+            limit += 1
+    return limit
+
+
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     """Return the best mapping so far or, if it is better, one whose cores hold about as many nodes each.
 
     That one is offered unless it exceeds axon tables; then it is the start only where no mapping is known.
     """
     known, cost = context.incumbent()
-    usable = max(1, int(problem.machine.usable.sum()))
-    even = replace(problem, objective="hops", ceilings=(), node_limit=-(-problem.n // usable))
+    even = replace(problem, objective="hops", ceilings=(), node_limit=_even(problem))
     seconds = BEGIN * context.time_left()
     end = context.time_left() - seconds
     core = mapper.map_multilevel(
