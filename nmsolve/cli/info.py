@@ -61,6 +61,7 @@ def run_info(o: InfoOptions) -> int:
         "neighbours": neighbours,
         "on_disk": graph.on_disk,
         "resources": {r: {"total": int(a.sum()), "largest_node": int(a.max())} for r, a in sizes.items()},
+        "kinds": None if graph.kinds is None else len(graph.kinds.names),
         "machine": machine and {"name": machine.name, "rows": machine.rows, "cols": machine.cols},
     }
     return tell(o.json, [row], _about(graph, row, sizes))
@@ -80,6 +81,11 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
     yield f"  stored         {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}"
     for name, amounts in sizes.items():
         yield f"  {name:13}  {int(amounts.sum()):,} in total, largest node {int(amounts.max()):,}"
+    if graph.kinds is not None:
+        import numpy as np
+
+        counts = np.bincount(graph.kinds.of)
+        yield f"  kinds          {len(counts):,} kinds of nodes, of {counts.min():,} to {counts.max():,} nodes each"
     if machine is not None:
         yield f"  machine named  {machine['name']}, {machine['rows']}x{machine['cols']} cores"
 

@@ -38,6 +38,9 @@ def describe(machine: Machine) -> list[dict[str, object]]:
             ", ".join(parts) if len(parts) <= 8 else f"{own.min():,} to {own.max():,} on {len(own):,} cores"
         )
         rows.append(_text("capacity", f"{name} of unlike cores", shown))
+    if m.kinds_per_core is not None:
+        stated = m.figures.get("capacity.kinds_per_core", Figure(m.kinds_per_core, verified=True))
+        rows.append(_row("capacity", "kinds of nodes", stated))
     for group, table in (("energy", m.energy), ("latency", m.latency)):
         rows += [_row(group, f"{group}: {name}", f) for name, f in table.items()]
         if not any(f.value > 0 for f in table.values()):

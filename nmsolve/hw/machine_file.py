@@ -18,6 +18,9 @@ from nmsolve.model.types import BoolArray, IntArray
 ENERGY_KEYS = ("message", "router", "link_x", "link_y", "crossing")
 LATENCY_KEYS = ("router", "link_x", "link_y", "crossing")
 
+#: The figure that is no capacity, but a limit of every core.
+KINDS = "kinds_per_core"
+
 
 class _FigureTable(msgspec.Struct, forbid_unknown_fields=True):
     value: float
@@ -50,6 +53,7 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     energy: dict[str, Any] = {}
     latency: dict[str, Any] = {}
     figures: dict[str, Any] = {}
+    kinds_per_core: Any = None
     notes: str = ""
 
 
@@ -102,6 +106,7 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         return at[0] * cols + at[1]
 
     capacity = _capacities(t.capacity, f"{where}: $.capacity")
+    kinds = _kinds_per_core(t.kinds_per_core, f"{where}: $")
     links = []
     for i, (a, b) in enumerate(t.faulty_links):
         p, q = number(a, f"faulty_links[{i}]"), number(b, f"faulty_links[{i}]")
@@ -120,9 +125,10 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         energy=_figures(t.energy, f"{where}: $.energy", ENERGY_KEYS, "pJ"),
         latency=_figures(t.latency, f"{where}: $.latency", LATENCY_KEYS, "ns"),
         figures={
-            **{f"capacity.{k}": f for k, f in capacity.items()},
+            **{f"capacity.{k}": f for k, f in [*capacity.items(), *kinds.items()]},
             **_figures(t.figures, f"{where}: $.figures"),
         },
+        kinds_per_core=next((int(f.value) for f in kinds.values()), None),
         notes=t.notes.strip(),
     )
     return replace(machine, core_capacity=_core_capacity(machine, t.core, where)) if t.core else machine
@@ -136,6 +142,15 @@ def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
             raise InputError(
                 f"the capacity is {figure.value:g}", f"{where}.{key}", "a whole number >= 0, below 2^53"
             )
+    return out
+
+
+def _kinds_per_core(entry: Any, where: str) -> dict[str, Figure]:
+    """Return the figure ``kinds_per_core`` by its name; nothing where the machine has no such limit."""
+    out = {} if entry is None else _figures({KINDS: entry}, where)
+    for figure in out.values():
+        if not 1 <= figure.value < 2**31 or figure.value != int(figure.value):
+            raise InputError(f"the limit is {figure.value:g}", f"{where}.{KINDS}", "a whole number >= 1")
     return out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.hw.machine_file import machine_from_table, read_table
+from nmsolve.hw.machine_file import KINDS, machine_from_table, read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.machine import Figure, Machine
@@ -47,6 +47,9 @@ def _lines(m: Machine) -> Iterator[str]:
     both = sorted({(min(a, b), max(a, b)) for a, b in m.faulty_links})
     yield f"faulty_links = {[[_place(m, a), _place(m, b)] for a, b in both]}"
     yield f"notes = {_text(m.notes)}"
+    if m.kinds_per_core is not None:
+        stated = m.figures.get(f"capacity.{KINDS}", Figure(m.kinds_per_core))
+        yield from _entries({KINDS: stated}, {KINDS: m.kinds_per_core})
     known = {k: m.figures.get(f"capacity.{k}", Figure(v)) for k, v in m.capacity.items()}
     yield from _table("capacity", known, m.capacity)
     yield from _table("energy", m.energy)
@@ -64,6 +67,10 @@ def _table(
 ) -> Iterator[str]:
     """Yield one table of figures; ``values`` go before those of the figures."""
     yield f"[{name}]"
+    yield from _entries(figures, values)
+
+
+def _entries(figures: Mapping[str, Figure], values: Mapping[str, int] | None = None) -> Iterator[str]:
     for key, f in figures.items():
         value = f.value if values is None else values[key]
         more = f"unit = {_text(f.unit)}, source = {_text(f.source)}, verified = {str(f.verified).lower()}"

@@ -25,10 +25,16 @@ def beside(machine: Machine, networks: Sequence[tuple[LogicGraph, IntArray]]) ->
 
     Raises
     ------
-    InputError : a network uses none of the resources that the machine limits, so it would be as if it were not there
+    InputError : a network uses none of the resources that the machine limits, so it would be as if it were not there; or its
+        nodes have kinds, and the machine limits kinds per core (kinds of several networks are not counted)
     """
     held = {r: amount.copy() for r, amount in machine.held.items()}
     for graph, core in networks:
+        if machine.kinds_per_core is not None and graph.kinds is not None:
+            raise InputError(
+                f"{graph.name} has kinds of nodes, and {machine.name} a limit of them (kinds_per_core) that would count only"
+                " those of the next network", machine.name, "one network, or networks without kinds",
+            )  # fmt: skip
         taken = _taken(machine, graph, np.asarray(core, np.int64))
         if not any(amount.any() for amount in taken.values()):
             raise InputError(

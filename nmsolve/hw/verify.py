@@ -157,7 +157,7 @@ def verifying(
             and (machine.distance_matrix is None or not aim.links)
         ):
             found[name] = named(aim.walk)(between, machine)
-    checks += axon_checks(problem.axon_limits, found)
+    checks += kind_checks(graph, machine, at) + axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
         used = walked_entries(between, machine)
         text = f"the fullest router needs {used} of {problem.table_limit} entries"
@@ -231,6 +231,21 @@ def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[
         most = int(scores[name.replace("_", "-")])
         out.append(Check(name, most <= limit, f"the fullest core needs {most} of {limit} entries"))
     return out
+
+
+def kind_checks(graph: LogicGraph, machine: Machine, core: IntArray) -> list[Check]:
+    """Return the core with most kinds of nodes, counted here node by node, against how many may share one."""
+    limit, kinds = machine.kinds_per_core, graph.kinds
+    if limit is None or kinds is None:
+        return []
+    on: dict[int, set[int]] = {}
+    for p, k in set(zip(core.tolist(), kinds.of.tolist(), strict=True)):
+        on.setdefault(p, set()).add(k)
+    fullest = max(on, key=lambda p: (len(on[p]), -p))
+    names = ", ".join(repr(kinds.names[k]) for k in sorted(on[fullest])[:5])
+    names += f" and {len(on[fullest]) - 5} more" if len(on[fullest]) > 5 else ""
+    text = f"core {fullest} has most: {len(on[fullest])} of {limit} kinds ({names})"
+    return [Check("kinds per core", len(on[fullest]) <= limit, text)]
 
 
 def routed_scores(

@@ -47,6 +47,23 @@ class Rows(NamedTuple):
         )  # fmt: skip
 
 
+class NodeKinds(NamedTuple):
+    """Kinds of nodes: neuron models, or populations with parameters of their own (``kinds_per_core`` of machines).
+
+    ``names`` in the order in which nodes first have them; ``of`` (n,) int32 is the number of each node's kind.
+    """
+
+    names: tuple[str | int, ...]
+    of: Int32Array
+
+
+def node_kinds(values: Sequence[str | int]) -> NodeKinds:
+    """Return the kinds of nodes, one value for each."""
+    number: dict[str | int, int] = {}
+    of = np.fromiter((number.setdefault(v, len(number)) for v in values), np.int32, len(values))
+    return NodeKinds(tuple(number), frozen(of))
+
+
 class Nodes(TypedDict, total=False):
     """What may be said of the nodes of a graph that is built; types as in :class:`LogicGraph`.
 
@@ -58,6 +75,7 @@ class Nodes(TypedDict, total=False):
     ids: tuple[str | int, ...] | None
     name: str
     meta: dict[str, object] | None
+    kinds: NodeKinds | None
 
 
 def _whole(n: int, nodes: Nodes) -> dict[str, Any]:
@@ -112,6 +130,7 @@ class LogicGraph:
     directed : False if the input format was undirected; each edge is then stored once, from the lower index
     name : for people
     meta : what a file said about its machine: ``mesh`` [rows, cols], ``capacity`` {resource: int}
+    kinds : what kind of neuron each node is, or None if that is not said
     """
 
     n: int
@@ -127,6 +146,7 @@ class LogicGraph:
     directed: bool = True
     name: str = "graph"
     meta: dict[str, object] = field(default_factory=dict)
+    kinds: NodeKinds | None = None
 
     def __post_init__(self) -> None:
         self._check()
@@ -141,10 +161,13 @@ class LogicGraph:
         if self.n < 1:
             raise InputError("the graph has no nodes", self.name, "at least one node")
         try:  # what cannot be written must not be found out after a search
-            "".join((self.name, *self.resources, *(v for v in self.ids or () if isinstance(v, str)))).encode()
+            names = (*(self.ids or ()), *(self.kinds.names if self.kinds else ()))
+            "".join((self.name, *self.resources, *(v for v in names if isinstance(v, str)))).encode()
         except UnicodeEncodeError as error:
             found = str(error.object)[error.start : error.end]
             raise InputError(f"a name contains {found!r}, not valid text", self.name, "UTF-8") from None
+        if self.kinds is not None:
+            check_kinds(self.kinds, self.n, self.name)
         if self.sizes.shape != (self.n, len(self.resources)):
             raise InputError(
                 f"sizes have shape {self.sizes.shape}", self.name, f"({self.n}, {len(self.resources)})"
@@ -331,7 +354,18 @@ class LogicGraph:
     def hash(self) -> str:
         """Content hash (hex, 16 digits) of everything that decides what a mapping is worth."""
         digests = [array_digest(a) for a in self._arrays]
-        return combined_hash(self.n, self.directed, self.resources, self.ids, digests)
+        return combined_hash(self.n, self.directed, self.resources, self.ids, digests, self.kinds)
+
+
+def check_kinds(kinds: NodeKinds, n: int, where: str) -> None:
+    """Raise InputError unless ``kinds`` says of each of ``n`` nodes one of its names, which are all different and used."""
+    if kinds.of.shape != (n,):
+        raise InputError(f"kinds of {len(kinds.of)} nodes", where, f"{n}, one per node")
+    used = np.unique(kinds.of)
+    if len(set(kinds.names)) != len(kinds.names) or not np.array_equal(used, np.arange(len(kinds.names))):
+        raise InputError(
+            "kinds that repeat, or that no node has", where, "different names, each of some node"
+        )
 
 
 def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
@@ -364,6 +398,7 @@ def combined_hash(
     resources: tuple[str, ...],
     ids: tuple[str | int, ...] | None,
     digests: Iterable[bytes],
+    kinds: NodeKinds | None = None,
 ) -> str:
     """:attr:`LogicGraph.hash` from digests of indptr, targets, weights, source, multicast, rate and sizes.
 
@@ -372,6 +407,8 @@ def combined_hash(
     h = hashlib.sha256(repr((n, directed, resources, ids)).encode())
     for digest in digests:
         h.update(digest)
+    if kinds is not None:
+        h.update(repr(kinds.names).encode() + array_digest(kinds.of))
     return h.hexdigest()[:16]
 
 

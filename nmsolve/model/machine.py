@@ -62,6 +62,7 @@ class Machine:
     core_capacity : resource name -> (size,) int64 what each core holds, where cores are not alike; ``capacity`` names the
         resource, too (:meth:`limits` is what counts)
     held : resource name -> (size,) int64 what other networks hold of each core already
+    kinds_per_core : most kinds of nodes (:attr:`nmsolve.model.graph.LogicGraph.kinds`) that may share a core; None: any number
     """
 
     name: str
@@ -81,6 +82,7 @@ class Machine:
     notes: str = ""
     core_capacity: MappingType[str, IntArray] = field(default_factory=dict)
     held: MappingType[str, IntArray] = field(default_factory=dict)
+    kinds_per_core: int | None = None
 
     def __post_init__(self) -> None:
         for what, pair in (("chips", self.chips), ("cores", self.cores)):
@@ -89,6 +91,8 @@ class Machine:
         for what, weight in (("link_weight", self.link_weight), ("crossing_weight", self.crossing_weight)):
             if not 0 < weight < LARGEST:
                 raise InputError(f"{what} is {weight}", self.name, "a finite number > 0, below 1e30")
+        if self.kinds_per_core is not None and self.kinds_per_core < 1:
+            raise InputError(f"kinds_per_core is {self.kinds_per_core}", self.name, "a whole number >= 1")
         for resource, limit in self.capacity.items():
             if not 0 <= limit < MOST_CAPACITY:
                 raise InputError(f"capacity of {resource} is {limit}", self.name, "0 to 2^62")
@@ -222,6 +226,8 @@ class Machine:
         for per_core in (self.core_capacity, self.held):
             if per_core:
                 h.update(repr([(r, tuple(per_core[r].tolist())) for r in sorted(per_core)]).encode() + b";")
+        if self.kinds_per_core is not None:
+            h.update(f"kinds {self.kinds_per_core};".encode())
         if self.distance_matrix is not None:
             h.update(np.ascontiguousarray(self.distance_matrix, np.float64).data)
         return h.hexdigest()[:16]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.graph import LogicGraph, row_max
+from nmsolve.model.graph import LogicGraph, NodeKinds, row_max
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
 
 #: Connections of a block, about: a few arrays of this length are all that a source of blocks works on at a time.
@@ -57,6 +57,7 @@ class Network:
     ids: tuple[str | int, ...] | None = None
     unit: float | None = None
     meta: dict[str, object] = field(default_factory=dict)
+    kinds: NodeKinds | None = None
 
     @property
     def rows(self) -> int:
@@ -100,6 +101,7 @@ def graph(network: Network) -> LogicGraph:
         directed=network.directed,
         name=network.name,
         meta=network.meta,
+        kinds=network.kinds,
     )
 
 
@@ -130,6 +132,7 @@ def store(network: Network, path: Path, workers: int = 1) -> int:
             multicast=network.casts(),
             ids=network.ids,
             messages=network.messages,
+            kinds=network.kinds,
         )
     return connections
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
@@ -35,6 +35,7 @@ def graph_of(case: Case) -> LogicGraph:
         sizes=np.array(list(sizes.values()), np.int64).T.copy(),
         directed=case["directed"],
         name="case",
+        kinds=node_kinds(case["kinds"]) if "kinds" in case else None,
     )
 
 
@@ -49,6 +50,7 @@ def machine_of(case: Case) -> Machine:
         figures=_figures(m.get("times", {})),
         core_capacity={r: np.array(v, np.int64) for r, v in m["core_capacity"].items()},
         held={r: np.array(v, np.int64) for r, v in m["held"].items()},
+        kinds_per_core=m.get("kinds_per_core"),
     )  # fmt: skip
 
 
@@ -143,7 +145,7 @@ def _map_first(m: Case, folder: Path) -> Path:
 def _graph_file(case: Case) -> Case:
     """Column form of JSON: nets where nodes send several messages, edges otherwise."""
     rows, n = case["rows"], case["n"]
-    nodes: Case = {"n": n, "sizes": case["sizes"]}
+    nodes: Case = {"n": n, "sizes": case["sizes"]} | ({"kind": case["kinds"]} if "kinds" in case else {})
     out = {
         "nmsolve": 1,
         "form": "columns",
@@ -178,6 +180,7 @@ def _machine_file(m: Case, dead: set[tuple[int, int]]) -> str:
         f"{key} = {json.dumps(m[key])}"
         for key in ("chips", "cores", "torus", "link_weight", "crossing_weight")
     ]
+    lines += [f"kinds_per_core = {m['kinds_per_core']}"] if "kinds_per_core" in m else []
     lines += [f"{key} = {json.dumps([at(p) for p in m[key]])}" for key in ("faulty_cores", "taken_cores")]
     lines.append(f"faulty_links = {json.dumps([[at(a), at(b)] for a, b in sorted(dead) if a < b])}")
     for table in ("capacity", "energy"):

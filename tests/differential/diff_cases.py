@@ -2,7 +2,8 @@
 
 A case: ``n`` nodes; ``rows`` (messages: ``source``, ``targets``, ``weights``, ``multicast``, ``rate``); ``directed``;
 ``sizes`` (resource -> column); ``machine``; ``objective``; ``constraints``; ``balance``; ``migration``
-(``reference``, ``budget``) or None; ``ceilings`` ((objective, value) pairs); ``classes``, words that say what is special.
+(``reference``, ``budget``) or None; ``ceilings`` ((objective, value) pairs); ``classes``, words that say what is special;
+``kinds`` in some, one number per node, with ``kinds_per_core`` of ``machine``.
 One case in three has cores that are not alike (``diff_unlike``).
 """
 
@@ -35,6 +36,8 @@ MOST = 4000
 TIMED = 1 / 8
 #: Share of cases whose cores are not alike.
 UNLIKE = 1 / 3
+#: Share of cases whose nodes are of kinds, drawn apart.
+KINDS = 1 / 6
 
 
 def make_case(seed: int) -> Case:
@@ -47,7 +50,17 @@ def make_case(seed: int) -> Case:
             continue
         if rng.random() < UNLIKE:
             make_unlike(rng, case)
+        _kinds(random.Random(f"kinds {seed}"), case)
         return case | {"seed": seed}
+
+
+def _kinds(rng: random.Random, case: Case) -> None:
+    """Kinds of nodes and a limit of them per core, sometimes one that cannot bind."""
+    if rng.random() < KINDS:
+        count = rng.randint(1, 4)
+        case["kinds"] = [rng.randrange(count) for _ in range(case["n"])]
+        case["machine"]["kinds_per_core"] = rng.choice([1, 1, 2, 3])
+        case["classes"].append("kinds")
 
 
 def _draw(rng: random.Random, timed: bool) -> Case | None:

@@ -399,6 +399,9 @@ class Reference:
                 out.append(name)
         if "table_entries" in capacity and self.hops.matrix is None and "table_entries" not in sizes:
             out += ["table_entries"] * self._over("table_entries", self.table_entries(core))
+        for p in set(core) if "kinds" in self.case else ():
+            here = {k for k, q in zip(self.case["kinds"], core, strict=True) if q == p}
+            out += ["kinds"] * (len(here) > self.machine["kinds_per_core"])
         out += [c["name"] for c in self.case["constraints"] if not _holds(c, core)]
         moved = self.case["migration"]
         if (

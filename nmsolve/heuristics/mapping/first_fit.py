@@ -34,7 +34,7 @@ class FirstFit:
 
     name = "first-fit"
     finds = "mappings"
-    refuses = takes(f"{ANY} axons disk")
+    refuses = takes(f"{ANY} axons kinds disk")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Offer the first mapping found.
@@ -87,8 +87,9 @@ def first_fit(
         failed = [u for u in _fill(room, order, scan, smallest).tolist() if not make_room(room, u)]
         if not failed:
             return room.core
-        if attempt == 0:  # large nodes first, then what failed before them
-            order = np.lexsort((-share, urgency))
+        if attempt == 0:  # large nodes first (of one kind after the other), then what failed before them
+            by_kind = () if problem.kinds is None else (problem.kinds.of,)
+            order = np.lexsort((-share, *by_kind, urgency))
         else:
             rest = order[~np.isin(order, failed)]
             if attempt % 4 == 3:

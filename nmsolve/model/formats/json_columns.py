@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.json_schema import Columns, EdgeColumns, NetColumns, NodeColumns
 from nmsolve.model.formats.json_values import NodeIndex, amounts, whole
-from nmsolve.model.graph import LogicGraph, compress_rows, row_max
+from nmsolve.model.graph import LogicGraph, compress_rows, node_kinds, row_max
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -51,6 +51,7 @@ def build(content: Columns, path: Path, most: int) -> LogicGraph:
         directed=content.directed,
         name=str(content.graph.get("name") or path.stem),
         meta={k: v for k, v in content.graph.items() if k != "name"},
+        kinds=None if content.nodes.kind is None else node_kinds(content.nodes.kind),
     )
 
 
@@ -60,6 +61,7 @@ def _count(nodes: NodeColumns, where: str, most: int) -> int:
         "id": nodes.id,
         "multicast": nodes.multicast,
         "rate": nodes.rate,
+        "kind": nodes.kind,
         **{f"sizes.{r}": column for r, column in nodes.sizes.items()},
     }
     known = {key: len(column) for key, column in lengths.items() if column is not None}
@@ -144,6 +146,8 @@ def content(graph: LogicGraph) -> dict[str, object]:
     nodes: dict[str, object] = {"n": graph.n}
     if graph.ids is not None:
         nodes["id"] = list(graph.ids)
+    if graph.kinds is not None:
+        nodes["kind"] = [graph.kinds.names[k] for k in graph.kinds.of.tolist()]
     nodes["sizes"] = {r: graph.sizes[:, i].tolist() for i, r in enumerate(graph.resources)}
     out: dict[str, object] = {
         "nmsolve": 1,

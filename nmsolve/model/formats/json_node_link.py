@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats.json_schema import Edge, NodeLink
 from nmsolve.model.formats.json_sizes import node_sizes
 from nmsolve.model.formats.json_values import NodeIndex, amounts
-from nmsolve.model.graph import LogicGraph, row_max
+from nmsolve.model.graph import LogicGraph, NodeKinds, node_kinds, row_max
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -43,6 +43,7 @@ def build(content: NodeLink, path: Path) -> LogicGraph:
         ids=index.ids,
         name=str(content.graph.get("name") or path.stem),
         meta={k: v for k, v in content.graph.items() if k != "name"},
+        kinds=_kinds(nodes, where),
     )
     return graph if rate is None else _with_rate(graph, rate)
 
@@ -113,6 +114,18 @@ def _messages(
     return multicast, rate
 
 
+def _kinds(nodes: list[dict[str, Any]], where: str) -> NodeKinds | None:
+    """Return the kinds of the nodes, or None where none states one."""
+    stated = next((i for i, node in enumerate(nodes) if "kind" in node), None)
+    if stated is None:
+        return None
+    for i, node in enumerate(nodes):
+        if type(node.get("kind")) not in (int, str):
+            what = f"found {node['kind']!r}" if "kind" in node else f"no kind, but node {stated} has one"
+            raise InputError(what, f"{where}: $.nodes[{i}].kind", "text or a whole number, of every node")
+    return node_kinds([node["kind"] for node in nodes])
+
+
 def content(graph: LogicGraph) -> dict[str, object]:
     """Return what a node-link file of an ordinary graph holds, ready for encoding."""
     ids = list(range(graph.n)) if graph.ids is None else list(graph.ids)
@@ -120,6 +133,9 @@ def content(graph: LogicGraph) -> dict[str, object]:
     for u in np.flatnonzero(graph.multicast).tolist():
         nodes[u]["multicast"] = True
         nodes[u]["rate"] = _number(float(graph.rate[u]))
+    if graph.kinds is not None:
+        for node, k in zip(nodes, graph.kinds.of.tolist(), strict=True):
+            node["kind"] = graph.kinds.names[k]
     if graph.resources != ("neurons",) or bool((graph.sizes != 1).any()) or "resources" in graph.meta:
         for node, row in zip(nodes, graph.sizes.tolist(), strict=True):
             node["sizes"] = dict(zip(graph.resources, row, strict=True))

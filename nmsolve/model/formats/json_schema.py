@@ -45,6 +45,7 @@ class NodeColumns(msgspec.Struct, forbid_unknown_fields=True):
     id: list[Id] | None = None
     multicast: list[bool] | None = None
     rate: list[float] | None = None
+    kind: list[Id] | None = None
     sizes: dict[str, list[int]] = {}
 
 

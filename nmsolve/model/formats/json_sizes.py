@@ -30,7 +30,7 @@ RESOURCES = (
     "macs",
 )
 #: Keys of a node that are never resources.
-RESERVED = frozenset({"id", "name", "label", "multicast", "rate", "size", "sizes"})
+RESERVED = frozenset({"id", "name", "label", "kind", "multicast", "rate", "size", "sizes"})
 
 #: Most resources of a file, and most different keys of nodes: every node gets a number for each resource.
 MOST_RESOURCES, MOST_KEYS = 64, 1000

@@ -62,6 +62,7 @@ def save(graph: LogicGraph, path: Path) -> None:
             messages=None if graph.one_row_per_node else np.bincount(graph.source, minlength=graph.n),
             row=row,
             identity=None if row is None else graph.hash,
+            kinds=graph.kinds,
         )
 
 

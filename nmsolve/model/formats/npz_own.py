@@ -20,12 +20,12 @@ from nmsolve.model.formats.npz_members import (
     read_members,
     row_starts,
 )
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, NodeKinds, check_kinds
 from nmsolve.model.network import BLOCK, Connections, Network
 from nmsolve.model.store.coding import exact_coding
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
-OWN = ("indptr", "targets", "weights", "source", "multicast", "rate", "sizes", "header")
+OWN = ("indptr", "targets", "weights", "source", "multicast", "rate", "sizes", "kind", "header")
 
 
 class Header(msgspec.Struct):
@@ -38,6 +38,7 @@ class Header(msgspec.Struct):
     name: str
     ids: list[int | str] | None = None
     meta: dict[str, Any] = {}
+    kinds: list[int | str] | None = None
 
 
 class Columns(NamedTuple):
@@ -74,6 +75,16 @@ def _columns(header: Header, arrays: dict[str, AnyArray], path: Path, entries: i
     return Columns(indptr, source, multicast, rate, sizes)
 
 
+def _kinds(header: Header, arrays: dict[str, AnyArray], path: Path) -> NodeKinds | None:
+    """Return the kinds of the nodes, checked."""
+    if header.kinds is None:
+        return None
+    of = indices_of(arrays, "kind", path, max(1, len(header.kinds)))
+    kinds = NodeKinds(tuple(header.kinds), of.astype(np.int32))
+    check_kinds(kinds, header.n, f"{path}: kind")
+    return kinds
+
+
 def own_members(graph: LogicGraph) -> dict[str, AnyArray]:
     """Return everything that a graph holds, as the members from which :func:`own_graph` makes it again."""
     header = Header(
@@ -84,8 +95,11 @@ def own_members(graph: LogicGraph) -> dict[str, AnyArray]:
         name=graph.name,
         ids=None if graph.ids is None else list(graph.ids),
         meta=graph.meta,
+        kinds=None if graph.kinds is None else list(graph.kinds.names),
     )
-    arrays: dict[str, AnyArray] = {key: getattr(graph, key) for key in OWN if key != "header"}
+    arrays: dict[str, AnyArray] = {key: getattr(graph, key) for key in OWN if key not in ("header", "kind")}
+    if graph.kinds is not None:
+        arrays["kind"] = graph.kinds.of
     return arrays | {"header": np.frombuffer(msgspec.json.encode(header), np.uint8)}
 
 
@@ -119,6 +133,7 @@ def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
         directed=header.directed,
         name=header.name,
         meta=header.meta,
+        kinds=_kinds(header, arrays, path),
     )
 
 
@@ -155,6 +170,7 @@ def stream(path: Path) -> Network | None:
         ids=None if header.ids is None else tuple(header.ids),
         unit=None if coding.code == "float" else 1 / coding.per,
         meta=header.meta,
+        kinds=_kinds(header, small, path),
     )
 
 

@@ -68,7 +68,11 @@ GENERATORS: dict[str, Generator] = {
         "cortical microcircuit of Potjans and Diesmann (2014), from the published table",
         "microcircuit",
         "microcircuit",
-        (Parameter("scale", 0.05, "fraction of the 77,169 neurons", 1e-3, 1.0), _SEED),
+        (
+            Parameter("scale", 0.05, "fraction of the 77,169 neurons", 1e-3, 1.0),
+            _SEED,
+            Parameter("kinds", 0, "1: every population is a kind of nodes; 0: no kinds", 0, 1),
+        ),
     ),
     "layered": Generator(
         "layered network of 2^k clusters of neurons, after the synthetic family of Jin et al. (ASPLOS 2023)",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.generators.draws import mark, pieces, row_blocks
+from nmsolve.model.graph import NodeKinds
 from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -42,7 +43,7 @@ def synapse_counts(neurons: IntArray) -> IntArray:
     return out
 
 
-def microcircuit(scale: float = 0.05, seed: int = 1) -> Network:
+def microcircuit(scale: float = 0.05, seed: int = 1, kinds: int = 0) -> Network:
     """Return the microcircuit with ``scale`` times its neurons and unchanged connection probabilities.
 
     Directed; every neuron is a multicast node whose rate is its population's mean rate (Hz), which is also the
@@ -54,6 +55,8 @@ def microcircuit(scale: float = 0.05, seed: int = 1) -> Network:
     ----------
     scale : fraction of the neurons of every population, at least one each
     seed : seed of the random numbers
+    kinds : 1: every population is a kind of nodes. All neurons are alike, but populations differ in their background input, and
+        SpiNNaker's tools put neurons of one population only on a processor
     """
     neurons = np.maximum(1, np.rint(np.array(NEURONS) * scale)).astype(np.int64)
     sizes = np.zeros((int(neurons.sum()), 2), np.int64)
@@ -67,6 +70,7 @@ def microcircuit(scale: float = 0.05, seed: int = 1) -> Network:
         sizes=sizes,
         ids=tuple(f"{name}/{i}" for name, k in zip(POPULATIONS, neurons, strict=True) for i in range(k)),
         unit=0.001,
+        kinds=NodeKinds(POPULATIONS, np.repeat(np.arange(8, dtype=np.int32), neurons)) if kinds else None,
     )
 
 

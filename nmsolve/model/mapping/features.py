@@ -40,6 +40,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
     "ceilings": Feature("ceilings on other objectives", lambda p: bool(p.ceilings), True),
     "timed": Feature("a ceiling on the step time", lambda p: p.aim.charges != "time" and p.times_steps, True),
     "axons": Feature("limits on axon tables (axons_in, axons_out)", lambda p: p.axons is not None, True),
+    "kinds": Feature("limits on kinds per core (kinds_per_core)", lambda p: p.kinds is not None, True),
     "tables": Feature("limits on routing tables (table_entries)", lambda p: p.table_limit is not None, True),
     "pairs": _pays("pairs", "charges edge by edge, not by route tree"),
     "trees": _pays("trees", _TREES),
@@ -65,6 +66,6 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
 #: Every objective: for engines that only look for mappings and leave the score to the evaluator.
 ANY = "pairs trees reach load time reward own"
 #: Limits that a bound may ignore: without them there are only more mappings.
-LIMITS = "budget ceilings timed axons tables"
+LIMITS = "budget ceilings timed axons kinds tables"
 #: ``takes(cases, *limits)``: which mapping problems an engine takes.
 takes = takes_of(FEATURES)

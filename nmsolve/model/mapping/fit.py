@@ -12,6 +12,7 @@ from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.axons_fit import axon_misfit
 from nmsolve.model.mapping.conflicts import constraint_conflicts
 from nmsolve.model.mapping.groups import listed_nodes
+from nmsolve.model.mapping.kinds_fit import kinds_misfit
 from nmsolve.model.mapping.migration_fit import migration_misfit
 from nmsolve.model.mapping.overflow import overflows
 from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
@@ -26,6 +27,7 @@ def explain_misfit(problem: MappingProblem) -> list[str]:
     if not machine.usable.any():
         return [f"none of the {machine.size} cores of {machine.name} is usable (all are faulty or taken)"]
     conflicts = constraint_conflicts(problem) + overflows(problem)
+    conflicts = conflicts or kinds_misfit(problem)
     return conflicts or axon_misfit(problem) or table_misfit(problem) or migration_misfit(problem)
 
 

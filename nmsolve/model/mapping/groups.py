@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ def make_groups(problem: MappingProblem) -> Groups:
     return Groups(problem, sizes, np.stack(masks), mask_of)
 
 
-def quoted(names: list[str]) -> str:
+def quoted(names: Sequence[str | int]) -> str:
     """Return ``'a'``, ``'a' and 'b'``, ``'a', 'b' and 'c'``; long lists are cut."""
     shown = [repr(n) for n in names[:5]]
     if len(names) > 5:

@@ -13,6 +13,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
+from nmsolve.model.mapping.kinds import MOST_COUNTS, KindSets, single_kinds
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, Objective, RewardTerms
 from nmsolve.model.turns import TurnSet
@@ -42,6 +43,7 @@ class MappingProblem:
     inner : (rows,) bool, messages with a target that was merged with their source, or None: it still takes entries of
         their core's axon tables (:mod:`nmsolve.model.mapping.axons`)
     terms : weights of the terms of the objective ``reward``
+    mixed : kinds of the nodes where some were merged and may be of several, or None: each has that of the graph
     turns : turns that routes may take (M1.9), None: any. The machine's own routes have to obey them (:mod:`nmsolve.hw.obey`)
     """
 
@@ -55,6 +57,7 @@ class MappingProblem:
     inner: BoolArray | None = None
     terms: RewardTerms = PUBLISHED
     turns: TurnSet | None = None
+    mixed: KindSets | None = None
 
     def __post_init__(self) -> None:
         for name in (self.objective, *(name for name, _ in self.ceilings)):
@@ -88,6 +91,7 @@ class MappingProblem:
                     self.graph.name,
                     "a total below 2^62 over all cores, in a larger unit",
                 )
+        self._check_kinds()
         for c in self.constraints:
             if c.kind not in KINDS:
                 raise InputError(
@@ -111,6 +115,15 @@ class MappingProblem:
                     "",
                     f"0..{self.machine.size - 1}",
                 )
+
+    def _check_kinds(self) -> None:
+        sets, most = self.kind_sets, self.machine.kinds_per_core
+        if most is not None and sets is not None and sets.number * self.cores > MOST_COUNTS:
+            raise InputError(
+                f"{sets.number} kinds of nodes on {self.cores} cores, with a limit of {most} kinds per core",
+                self.graph.name,
+                f"at most {MOST_COUNTS // self.cores} kinds",
+            )
 
     def _check_turns(self, turns: TurnSet) -> None:
         if self.machine.distance_matrix is not None:
@@ -275,6 +288,20 @@ class MappingProblem:
         """Limits on axon tables that a mapping within all capacities could break, or None."""
         return binding_axons(self.graph, self.machine, self.sizes, self.capacity, self.inner)
 
+    @cached_property
+    def kinds(self) -> KindSets | None:
+        """Kinds of the nodes where a mapping within all capacities could break the machine's limit on them, else None."""
+        sets, most = self.kind_sets, self.machine.kinds_per_core
+        if sets is None or most is None or sets.number <= most:
+            return None
+        return None if self.one_per_core and sets.largest <= most else sets
+
+    @property
+    def kind_sets(self) -> KindSets | None:
+        """Kinds of the nodes, None where the graph does not say."""
+        given = self.graph.kinds
+        return single_kinds(given) if given is not None else self.mixed
+
     @property
     def axon_limits(self) -> dict[str, int]:
         """Stated limits on axon tables, binding or not (:func:`nmsolve.model.mapping.axons.axon_limits`)."""
@@ -321,6 +348,8 @@ class MappingProblem:
             parts += (self.inner.tobytes(),)
         if self.terms != PUBLISHED:
             parts += (self.terms,)
+        if self.mixed is not None:
+            parts += ("mixed", self.mixed.key)
         if self.turns is not None:
             parts += ("turns", self.turns.allowed.tobytes())
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, compress_rows
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.kinds import merged_kinds
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 
@@ -98,6 +99,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
         _reaches_itself(graph, group) if problem.axon_limits else None,
         problem.terms,
         problem.turns,
+        None if problem.kind_sets is None else merged_kinds(problem.kind_sets, group),
     )
     return TogetherReduction(problem, reduced, group)
 
@@ -129,4 +131,5 @@ def _contract(
         sizes=sizes,
         ids=None,
         meta={},
+        kinds=None,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.mapping.axons_fit import axon_overflows
+from nmsolve.model.mapping.groups import quoted
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -48,6 +49,7 @@ def check_mapping(problem: MappingProblem, core: IntArray) -> list[Violation]:
         for u in np.flatnonzero(np.isin(core, cores)).tolist():
             out.append(Violation(kind, f"node {graph.node_id(u)!r} is on {kind} core {core[u]}"))
     out += _capacity_violations(problem, core)
+    out += _kind_violations(problem, core)
     out += [Violation("axons", text) for text in axon_overflows(problem, core)]
     for c in problem.constraints:
         out += _constraint_violations(problem, core, c.name, c.kind, c.nodes, c.cores)
@@ -71,6 +73,21 @@ def _capacity_violations(problem: MappingProblem, core: IntArray) -> list[Violat
         np.add.at(used, core, size)
         for p in np.flatnonzero(used > limit).tolist():
             out.append(Violation("capacity", f"core {p} holds {used[p]} {name}, its limit is {limit[p]}"))
+    return out
+
+
+def _kind_violations(problem: MappingProblem, core: IntArray) -> list[Violation]:
+    """Return cores whose nodes are of more kinds than may share one."""
+    most, sets = problem.machine.kinds_per_core, problem.kind_sets
+    if most is None or sets is None:
+        return []
+    node, kind = sets.pairs()
+    at = np.unique(np.column_stack([core[node], kind]), axis=0)
+    cores, count = np.unique(at[:, 0], return_counts=True)
+    out = []
+    for p, k in zip(cores[count > most].tolist(), count[count > most].tolist(), strict=True):
+        names = quoted([sets.names[i] for i in at[at[:, 0] == p, 1].tolist()])
+        out.append(Violation("kinds", f"core {p} holds nodes of {k} kinds ({names}), its limit is {most}"))
     return out
 
 

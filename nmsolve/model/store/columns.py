@@ -11,6 +11,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json
+from nmsolve.model.graph import NodeKinds, check_kinds
 from nmsolve.model.store.coding import (
     exact_coding,
     from_codes,
@@ -21,7 +22,7 @@ from nmsolve.model.store.coding import (
 )
 from nmsolve.model.store.manifest import Coding, Column, Manifest
 from nmsolve.model.store.varint import OK, WORDS
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, frozen
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Columns:
     ids : n names, or None for 0 .. n - 1
     messages : (n,) number of messages of each vertex, or None if each has one
     row : (messages,) number of each message in the graph that was saved, or None for 0, 1, ...
+    kinds : what kind each vertex is, or None
     """
 
     sizes: IntArray
@@ -43,6 +45,7 @@ class Columns:
     ids: tuple[int | str, ...] | None = None
     messages: IntArray | None = None
     row: IntArray | None = None
+    kinds: NodeKinds | None = None
 
 
 def complete(
@@ -56,6 +59,7 @@ def complete(
     ids: Sequence[int | str] | None,
     messages: IntArray | None,
     row: IntArray | None,
+    kinds: NodeKinds | None = None,
 ) -> Columns:
     """Return columns with defaults filled in; shapes as in :class:`Columns`, ``n`` vertices.
 
@@ -71,7 +75,10 @@ def complete(
         ids=None if ids is None else tuple(ids),
         messages=None if messages is None else np.asarray(messages, np.int64),
         row=None if row is None else np.asarray(row, np.int64),
+        kinds=kinds,
     )
+    if kinds is not None:
+        check_kinds(kinds, n, where)
     for name, shape in (
         ("sizes", (n, resources)), ("rate", (total,)), ("multicast", (total,)), ("messages", (n,)), ("row", (total,)),
     ):  # fmt: skip
@@ -103,6 +110,7 @@ def packed_columns(columns: Columns, where: str) -> Iterator[Packed]:
         ("row", columns.row),
         ("multicast", columns.multicast if columns.multicast.any() else None),
         ("sizes", None if (columns.sizes == 1).all() else columns.sizes.T),
+        ("kind", None if columns.kinds is None else columns.kinds.of),
     ):
         if values is not None:
             yield Packed(name, pack_numbers(values.ravel()), values.size)
@@ -162,7 +170,18 @@ def read_columns(manifest: Manifest, member: Callable[[str, Column], bytes], pat
         ids=_names(manifest, member, place("ids")),
         messages=None if messages is None else messages.astype(np.int64),
         row=None if row is None else row.astype(np.int64),
+        kinds=_kinds(manifest.kinds or None, numbers("kind", n), place("kind")),
     )
+
+
+def _kinds(names: list[int | str] | None, of: AnyArray | None, where: str) -> NodeKinds | None:
+    if names is None and of is None:
+        return None
+    if names is None or of is None or of.max() >= len(names):
+        raise InputError("names of kinds and kinds of vertices do not match", where, "both, or neither")
+    kinds = NodeKinds(tuple(names), frozen(of.astype(np.int32)))
+    check_kinds(kinds, len(of), where)
+    return kinds
 
 
 def _names(

@@ -48,6 +48,7 @@ class StoredGraph(LogicGraph):
             "resources": tuple(manifest.resources),
             "sizes": frozen(store.sizes),
             "ids": store.ids,
+            "kinds": store.kinds,
             "directed": manifest.directed,
             "name": manifest.name,
             "meta": dict(manifest.meta),
@@ -195,6 +196,7 @@ def in_memory(stored: StoredGraph, workers: int) -> LogicGraph:
         directed=stored.directed,
         name=stored.name,
         meta=stored.meta,
+        kinds=stored.kinds,
     )
     if graph.hash != stored.hash:
         raise InputError(

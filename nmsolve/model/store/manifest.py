@@ -63,6 +63,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     weight: Coding
     resources: list[str]
     meta: dict[str, Any] = {}
+    kinds: list[int | str] | msgspec.UnsetType = msgspec.UNSET
     columns: dict[str, Column] = {}
     shards: list[Shard]
 

@@ -38,6 +38,7 @@ class Store:
     ids : n names, or None for 0 .. n - 1
     messages : (n,) int64 number of messages of each vertex, or None if each has one
     row : (messages,) int64 number of each message in the graph that was saved, or None for 0, 1, ...
+    kinds : what kind each vertex is, or None
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -51,6 +52,7 @@ class Store:
             columns = read_columns(self.manifest, self._member, str(self.path))
             self.sizes, self.rate, self.multicast = columns.sizes, columns.rate, columns.multicast
             self.ids, self.messages, self.row = columns.ids, columns.messages, columns.row
+            self.kinds = columns.kinds
         except BaseException:
             self._archive.close()
             raise

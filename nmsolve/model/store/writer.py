@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import atomic_file
-from nmsolve.model.graph import array_digest, combined_hash, row_max
+from nmsolve.model.graph import NodeKinds, array_digest, combined_hash, row_max
 from nmsolve.model.store.archive import ZipWriter
 from nmsolve.model.store.block import NONE
 from nmsolve.model.store.coding import coding_of, from_codes, to_codes
@@ -136,6 +136,7 @@ class StoreWriter:
         messages: IntArray | None = None,
         row: IntArray | None = None,
         identity: str | None = None,
+        kinds: NodeKinds | None = None,
     ) -> None:
         """Write the columns and the manifest and give the file its name.
 
@@ -148,6 +149,7 @@ class StoreWriter:
         messages : (n,) number of messages of each vertex; 1 if not given
         row : (messages,) number of each message in the graph that was saved; in order of the vertices if not given
         identity : hash of the graph that was saved; given if ``row`` is, else computed here
+        kinds : what kind each vertex is
 
         Raises
         ------
@@ -164,12 +166,13 @@ class StoreWriter:
                 rate = np.concatenate(self._largest)
             columns = complete(
                 self._n, len(self._resources), str(self.path),
-                sizes=sizes, rate=rate, multicast=multicast, ids=ids, messages=messages, row=row,
+                sizes=sizes, rate=rate, multicast=multicast, ids=ids, messages=messages, row=row, kinds=kinds,
             )  # fmt: skip
             if identity is None:
                 resources = tuple(self._resources)
                 identity = self._identity.value(self._n, self._directed, resources, columns, str(self.path))
-            self._write_manifest(self._write_columns(columns), len(columns.rate), identity)
+            names = msgspec.UNSET if kinds is None else list(kinds.names)
+            self._write_manifest(self._write_columns(columns), len(columns.rate), identity, names)
             self._zip.finish()
         except BaseException as error:
             self._end(error)
@@ -186,7 +189,13 @@ class StoreWriter:
             out[name] = Column(values, len(raw), crc, coding)
         return out
 
-    def _write_manifest(self, columns: dict[str, Column], messages: int, identity: str) -> None:
+    def _write_manifest(
+        self,
+        columns: dict[str, Column],
+        messages: int,
+        identity: str,
+        kinds: list[int | str] | msgspec.UnsetType,
+    ) -> None:
         manifest = Manifest(
             nmz=VERSION,
             name=self._name,
@@ -199,6 +208,7 @@ class StoreWriter:
             weight=self._coding,
             resources=self._resources,
             meta=self._meta,
+            kinds=kinds,
             columns=columns,
             shards=self._shards.shards,
         )
@@ -286,7 +296,7 @@ class Identity:
         source = np.repeat(np.arange(n, dtype=np.int32), many)
         digests = [array_digest(indptr), self._targets.digest(), self._weights.digest()]
         digests += [array_digest(a) for a in (source, columns.multicast, columns.rate, columns.sizes)]
-        return combined_hash(n, directed, resources, columns.ids, digests)
+        return combined_hash(n, directed, resources, columns.ids, digests, columns.kinds)
 
     def _row_starts(self, many: IntArray, where: str) -> IntArray:
         """Return (messages + 1,) where the targets of each message begin."""

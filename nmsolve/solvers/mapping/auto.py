@@ -284,12 +284,13 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"multilevel": 0.3, "reward": 0.7}
     if uses_links(problem):
         return {"multilevel": 0.3, "links": 0.7}
-    large = problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES
+    outside = problem.kinds is None  # `external` knows no kinds
+    large = outside and (problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES)
     if uses_nets(problem):
         return {"external": 1.0} if large else {"multilevel": 0.3, "nets": 0.7}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
-    if large or (problem.objective == "cut" and problem.n >= CUT_NODES):
+    if large or (outside and problem.objective == "cut" and problem.n >= CUT_NODES):
         return {"external": 1.0}
     return {"multilevel": 1.0}

@@ -24,7 +24,7 @@ from nmsolve.hw.verify import verify
 from nmsolve.learn.mapping.reward import measure_once
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
@@ -139,6 +139,12 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
             "no room",
             MappingProblem(_large_nodes(), Machine("full", (1, 1), (1, 2), capacity={"neurons": 10})),
         ),
+        (
+            "kinds",
+            MappingProblem(
+                _kinds(), Machine("kinds", (1, 1), (2, 3), capacity={"neurons": 9}, kinds_per_core=1)
+            ),
+        ),
         ("limited axon tables", make_problem(casts, _few_axons(mesh), balance=0.2, objective="hops")),
         (
             "limited axon tables, multicast hops",
@@ -178,6 +184,12 @@ def _blocks() -> LogicGraph:
     size = np.array([6, 2, 2, 6, 2, 2, 4, 3, 3, 4, 3, 3, 5, 5, 5, 5])
     u = np.arange(len(size))
     return LogicGraph.from_edges(len(u), u, (u + 1) % len(u), sizes=size[:, None])
+
+
+def _kinds() -> LogicGraph:
+    """Return a ring of nodes of three kinds in turn, which fill six cores of nine nodes but for one place on each."""
+    u = np.arange(48)
+    return LogicGraph.from_edges(len(u), u, (u + 1) % len(u), kinds=node_kinds((u % 3).tolist()))
 
 
 def _large_nodes() -> LogicGraph:

@@ -39,8 +39,7 @@ def within_axons(
     state = build_axons(problem, at)
     if not state.on or state.excess[0] == 0:
         return at
-    room = room_of(problem)._replace(core=at)  # the mapping that the axon tables see
-    np.add.at(room.load, at, problem.sizes)
+    room = room_of(problem, at)._replace(core=at)  # the mapping that the axon tables see
     graph, rng = problem.graph, new_rng(seed, 11)
     effort = 2.0 + 2.0 * len(state.in_row) / problem.n
     work, swing = PATIENCE * effort * problem.n, np.geomspace(COLD, max(WARM, HOT * effort), SWING)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import owners
 from nmsolve.heuristics.mapping.common.room import Room, fits, nearest, put, room_of
+from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.mapping.kinds import KindSets
+from nmsolve.model.mapping.kinds_fit import cores_needed
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -17,7 +21,8 @@ def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     No step of a published method: M2 and M1.4 know neither side constraints nor parts that do not fit.
     Nodes with the fewest allowed cores choose first, then nodes kept apart from others, then large ones.
     Each keeps the core it wishes if it may; the others take the nearest allowed core with room (Manhattan
-    distance on the board); one that finds none pushes a single other node to a third core.
+    distance on the board); one that finds none pushes a single other node to a third core. Where kinds per core are
+    limited, cores are first given to the kinds that wish for them most; if that does not do, any mapping will.
 
     Parameters
     ----------
@@ -27,9 +32,31 @@ def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     choices = problem.domains.sum(axis=1)[problem.domain_of]
     alone = np.diff(problem.apart[0]) == 0
     order = np.lexsort((-share, alone, choices))
-    room = room_of(problem)
-    done = _place(room, order, np.ascontiguousarray(wish, np.int64), problem.machine.cols)
-    return room.core if done else None
+    room, wish = room_of(problem), np.ascontiguousarray(wish, np.int64)
+    if problem.kinds is None:
+        return room.core if _place(room, order, wish, problem.machine.cols) else None
+    done = _place(room, order, _wishes_by_kind(problem, problem.kinds, wish), problem.machine.cols)
+    return room.core if done else first_fit(problem)
+
+
+def _wishes_by_kind(problem: MappingProblem, sets: KindSets, wish: IntArray) -> IntArray:
+    """Return (n,) cores near those wished, of which each is for as few kinds as it may have."""
+    node, kind = sets.pairs()
+    held = np.zeros((problem.cores, sets.number))
+    np.add.at(held, (wish[node], kind), 1.0)
+    limit = np.broadcast_to(problem.capacity.max(axis=0, initial=0), (sets.number, problem.sizes.shape[1]))
+    free = np.where(problem.machine.usable, problem.machine.kinds_per_core or 0, 0)
+    owns = owners(held, cores_needed(problem, sets, limit), free)
+    at, out = np.arange(problem.cores), wish.copy()
+    row, col = np.divmod(at, problem.machine.cols)
+    pairs, of = np.unique(np.column_stack([sets.of, wish]), axis=0, return_inverse=True)
+    there = pairs[:, 1].copy()
+    for i, (s, p) in enumerate(pairs.tolist()):
+        own = at[owns[:, sets.of_set(s)].all(axis=1)]
+        if len(own) and not owns[p, sets.of_set(s)].all():
+            there[i] = own[np.argmin(np.abs(row[own] - row[p]) + np.abs(col[own] - col[p]))]
+    out[:] = there[of.ravel()]
+    return out
 
 
 @plain

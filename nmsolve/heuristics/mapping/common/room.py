@@ -1,4 +1,4 @@
-"""Who fits where: capacities, allowed cores and ``apart`` of a mapping that is being made or changed."""
+"""Who fits where: capacities, allowed cores, kinds and ``apart`` of a mapping that is being made or changed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import Presence, company, enter, kinds_of, leave, recount
 from nmsolve.model.compiled import embedded, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
@@ -16,7 +17,7 @@ class Room(NamedTuple):
 
     ``load`` (P, resources) is what the nodes take of each core, ``core`` (n,) where they are (-1: nowhere yet). Rings of the
     nodes of each core, ``head`` (P,), ``after`` and ``before`` (n,): kept by :func:`seat` and :func:`refill`, not by
-    :func:`put`.
+    :func:`put`. Sets of kinds ``kind_of`` (n,), none where kinds are not limited; ``kinds``, which are on which core.
     """
 
     sizes: IntArray
@@ -30,11 +31,13 @@ class Room(NamedTuple):
     head: IntArray
     after: IntArray
     before: IntArray
+    kind_of: Int32Array
+    kinds: Presence
 
 
 def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
     """The empty room of a problem, or that of the mapping ``core`` (n,). Copies: numba compiles again for read-only arrays."""
-    n, cores = problem.n, problem.cores
+    n, cores, (kind_of, kinds) = problem.n, problem.cores, kinds_of(problem)
     room = Room(
         sizes=np.array(problem.sizes),
         capacity=np.array(problem.capacity),
@@ -47,6 +50,8 @@ def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
         head=np.full(cores, -1, np.int64),
         after=np.zeros(n, np.int64),
         before=np.zeros(n, np.int64),
+        kind_of=kind_of,
+        kinds=kinds,
     )
     if core is not None:
         room.core[:] = core
@@ -65,11 +70,18 @@ def fits(s: Room, u: int, p: int, without: int) -> bool:
             spare += s.sizes[without, r]
         if s.sizes[u, r] > spare:
             return False
-    clear = True
+    clear = len(s.kind_of) == 0 or kinds_fit(s, u, p, without)
     for e in range(s.apart_ptr[u], s.apart_ptr[u + 1]):
         v = s.apart[e]
         clear = clear and (s.core[v] != p or v == without)
     return clear
+
+
+@plain_callee
+def kinds_fit(s: Room, u: int, p: int, without: int) -> bool:
+    """True if the kinds on core ``p`` allow node ``u`` once node ``without`` (-1: nobody) has left it; kinds are limited."""
+    goes = np.int64(s.kind_of[without]) if without >= 0 else np.int64(-1)
+    return bool(company(s.kinds, p, s.kind_of[u], goes) <= s.kinds.most[p])
 
 
 @embedded
@@ -80,6 +92,10 @@ def put(s: Room, u: int, p: int) -> None:
         if q >= 0:
             s.load[q, r] -= s.sizes[u, r]
         s.load[p, r] += s.sizes[u, r]
+    if len(s.kind_of) > 0:
+        if q >= 0:
+            leave(s.kinds, q, s.kind_of[u])
+        enter(s.kinds, p, s.kind_of[u])
     s.core[u] = p
 
 
@@ -94,7 +110,8 @@ def seat(s: Room, u: int, p: int) -> None:
 
 @plain
 def refill(s: Room) -> None:
-    """Recompute loads and rings from ``core``; every node is placed."""
+    """Recompute loads, kinds and rings from ``core``; every node is placed."""
+    recount(s.kinds, s.kind_of, s.core)
     s.load[:] = 0
     s.head[:] = -1
     for u in range(len(s.core)):

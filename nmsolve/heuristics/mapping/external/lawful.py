@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import unlimited
 from nmsolve.heuristics.mapping.external.accept import Placement, placement
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.levels import Level
@@ -93,10 +94,10 @@ def repaired(level: Level, pos: AnyArray, run: Run) -> Int32Array | None:
     none = np.zeros(level.n + 1, np.int64)
     net = Net(
         none, np.zeros(0, np.int32), np.zeros(0, np.float32), level.sizes, level.volume, level.domain,
-        level.apart_ptr, level.apart,
+        level.apart_ptr, level.apart, np.zeros(0, np.int32),
     )  # fmt: skip
     c = run.cores
-    board = Board(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed)
+    board = Board(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed, unlimited())
     return make_feasible(net, board, pos.astype(np.int32), run.random, run.budget.stop)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import kinds_of
 from nmsolve.heuristics.mapping.common.room import Room
 from nmsolve.heuristics.mapping.external.nets_incidence import Piece, next_gap
 from nmsolve.hw.cost import core_distance
@@ -130,6 +131,7 @@ def empty_tables(
     room = Room(
         vertices.sizes, problem.capacity, np.zeros(problem.capacity.shape, np.int64), vertices.domain_of, problem.domains,
         vertices.apart_ptr, vertices.apart, np.zeros(vertices.n, np.int64), none, none, none,
+        *kinds_of(problem),
     )  # fmt: skip
     return NetTables(
         rate=rate,

@@ -49,7 +49,8 @@ class Links:
     name = "links"
     finds = "mappings"
     refuses = takes(
-        "load ceilings tables -matrix | pairs trees reach +ceilings tables -matrix | pairs trees reach +tables -matrix",
+        "load ceilings kinds tables -matrix | pairs trees reach +ceilings kinds tables -matrix"
+        " | pairs trees reach kinds +tables -matrix",
         _two_routes,
     )
 

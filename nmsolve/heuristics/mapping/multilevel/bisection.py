@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import no_one
 from nmsolve.heuristics.mapping.multilevel.cycle import (
     Bench,
     anneal_level,
@@ -18,8 +19,9 @@ from nmsolve.heuristics.mapping.multilevel.cycle import (
 )
 from nmsolve.heuristics.mapping.multilevel.descent import evict
 from nmsolve.heuristics.mapping.multilevel.halving import halves
+from nmsolve.heuristics.mapping.multilevel.kinds import LOOSE_KINDS, sorted_state
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
+from nmsolve.heuristics.mapping.multilevel.state import line_cost
 from nmsolve.model.compiled import kernel
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -90,13 +92,20 @@ def grid_board(board: Board, xs: Groups, ys: Groups, width: int) -> tuple[Board,
     allowed = np.zeros((len(board.allowed), cells), bool)
     for d in range(len(allowed)):
         allowed[d, cell[board.allowed[d]]] = True
+    kinds = board.kinds
+    if len(kinds.most):  # a cell may have as many kinds as its cores together
+        most = np.zeros(cells, np.int64)
+        np.add.at(most, cell, np.where(board.allowed.any(axis=0), kinds.most, 0))
+        kinds = no_one(kinds.ptr, kinds.items, most, kinds.nodes.shape[1])
     lines: list[AnyArray] = []
     for table, groups in ((board.lines_x, xs), (board.lines_y, ys)):
         between = group_distances(table, groups, groups)
         np.fill_diagonal(between, 0.0)
         lines.append(np.ascontiguousarray(between, np.float32))
     at_row, at_col = np.divmod(np.arange(cells), len(xs))
-    small = Board(at_col.astype(np.int32), at_row.astype(np.int32), lines[0], lines[1], capacity, allowed)
+    small = Board(
+        at_col.astype(np.int32), at_row.astype(np.int32), lines[0], lines[1], capacity, allowed, kinds
+    )
     return small, cell
 
 
@@ -198,7 +207,7 @@ def dual_bisection(net: Net, machine: Machine, until: float, bench: Bench) -> In
         cell = _split_all(net, grid, cell, (xs, ys), new, axis, lines, bench)
         xs, ys = new
         limit = relaxed(net, grid)
-        s = new_state(net, grid, cell, limit, with_lines=True)
+        s = sorted_state(net, grid, cell, limit, LOOSE_KINDS)
         here = bench.on(grid)
         evict(net, grid, s, here.scratch.step)
         goal = begin + (step + 1) / steps * (until - begin)

@@ -24,7 +24,7 @@ def _propagate(
 ) -> int:
     """One round: each node of ``order`` joins the cluster it talks to most that has room. Returns the moves.
 
-    Clusters never mix domains, nodes that must stay apart from others stay alone, and with ``pos`` given
+    Clusters never mix domains or sets of kinds, nodes that must stay apart from others stay alone, and with ``pos`` given
     (length n) clusters never span cores.
     """
     n = len(label)
@@ -49,6 +49,8 @@ def _propagate(
             if filled[c] + net.volume[u] > limit or net.apart_ptr[c + 1] > net.apart_ptr[c]:
                 continue
             if len(pos) > 0 and pos[c] != pos[u]:
+                continue
+            if len(net.kind) > 0 and net.kind[c] != net.kind[u]:
                 continue
             if heard[c] > most or uniform(rng) < 0.5:
                 best, most = c, heard[c]
@@ -149,7 +151,8 @@ def renumber(net: Net, order: Int32Array) -> Net:
         apart_ptr, apart, _ = _permute_rows(
             net.apart_ptr, net.apart, np.zeros(len(net.apart), np.float32), order, name
         )
-    return Net(ptr, idx, w, net.sizes[order], net.volume[order], net.domain[order], apart_ptr, apart)
+    kind = net.kind[order] if len(net.kind) else net.kind
+    return Net(ptr, idx, w, net.sizes[order], net.volume[order], net.domain[order], apart_ptr, apart, kind)
 
 
 def cluster(
@@ -180,4 +183,7 @@ def contract(net: Net, label: Int32Array) -> Net:
     k = int(label.max()) + 1
     ptr, idx, w = _merge_rows(net.indptr, net.indices, net.weights, label, k)
     idx, w = _transpose(ptr, idx, w)
-    return Net(ptr, idx, w, *merged_nodes(net[3:], label, k))
+    kind = np.zeros(k if len(net.kind) else 0, np.int32)
+    if len(kind):
+        kind[label] = net.kind
+    return Net(ptr, idx, w, *merged_nodes(net[3:8], label, k), kind)

@@ -10,10 +10,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract
 from nmsolve.heuristics.mapping.multilevel.descent import descend, evict, promises
+from nmsolve.heuristics.mapping.multilevel.kinds import LOOSE_KINDS, kinds_kept, sorted_state
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for, warm_up
-from nmsolve.heuristics.mapping.multilevel.state import State, line_cost, new_state
+from nmsolve.heuristics.mapping.multilevel.state import State, line_cost
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: No cluster takes more than this share of a core.
@@ -113,9 +114,8 @@ def run_cycle(
             if repaired is None:
                 return None
             pos = repaired
-        s = new_state(
-            net, bench.board, pos, relaxed(net, bench.board) if number else bench.board.capacity, True
-        )
+        limit = relaxed(net, bench.board) if number else bench.board.capacity
+        s = sorted_state(net, bench.board, pos, limit, LOOSE_KINDS if number == last and number else 0)
         evict(net, bench.board, s, bench.scratch.step)
         if number == last:
             _coarsest(net, s, again, goal, bench)
@@ -204,10 +204,10 @@ def line_step(board: Board, s: State) -> float:
 
 def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
     """Return (n,) a feasible placement near ``pos`` (n,), or None if none was found."""
-    s = new_state(net, bench.board, pos, bench.board.capacity, with_lines=True)
+    s = sorted_state(net, bench.board, pos, bench.board.capacity)
     evict(net, bench.board, s, bench.scratch.step)
     good = bool((s.load <= s.limit).all()) and bool(bench.board.allowed[net.domain, s.pos].all())
-    if good and len(net.apart) == 0:
+    if good and len(net.apart) == 0 and kinds_kept(s):
         return s.pos
     return make_feasible(net, bench.board, s.pos, bench.rng, bench.budget.stop)
 

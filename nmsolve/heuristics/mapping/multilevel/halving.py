@@ -56,7 +56,10 @@ def _region(net: Net, nodes: Int32Array, local: Int32Array) -> Net:
     """Return the graph of the region alone. Its nodes may share a core as far as a bisection is concerned."""
     ptr, idx, weights = _inside(net, nodes, local)
     apart_ptr, apart = np.zeros(len(nodes) + 1, np.int64), np.zeros(0, np.int32)
-    return Net(ptr, idx, weights, net.sizes[nodes], net.volume[nodes], net.domain[nodes], apart_ptr, apart)
+    kind = net.kind[nodes] if len(net.kind) else net.kind
+    return Net(
+        ptr, idx, weights, net.sizes[nodes], net.volume[nodes], net.domain[nodes], apart_ptr, apart, kind
+    )
 
 
 @kernel

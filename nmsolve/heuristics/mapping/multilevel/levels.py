@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import Presence, kinds_of
 from nmsolve.heuristics.mapping.common.nodes import nodes_of
 from nmsolve.hw.cost import CoreDistance, machine_distance
 from nmsolve.model.mapping.problem import MappingProblem
@@ -24,7 +25,8 @@ class Net(NamedTuple):
 
     indptr (n + 1,) int64, indices (2m,) int32 sorted in a row, weights (2m,) float32: symmetric traffic without
     self-loops. sizes (n, R) int64; volume (n,) float32: share of a core that the node takes (largest over the
-    resources); domain (n,) int32: row of :attr:`Board.allowed`; apart_ptr, apart: CSR of nodes that may not share a core.
+    resources); domain (n,) int32: row of :attr:`Board.allowed`; apart_ptr, apart: CSR of nodes that may not share a core;
+    kind (n,) int32: set of kinds of every node, or none where these are not limited.
     """
 
     indptr: IntArray
@@ -35,11 +37,12 @@ class Net(NamedTuple):
     domain: Int32Array
     apart_ptr: IntArray
     apart: Int32Array
+    kind: Int32Array
 
 
 class Board(NamedTuple):
     """The cores. col, row (P,) int32; lines_x (W, W), lines_y (H, H) float32: distance between columns and rows;
-    capacity (P, R) int64; allowed (D, P) bool."""
+    capacity (P, R) int64; allowed (D, P) bool; kinds: empty cores, with the sets of kinds and how many each may have."""
 
     col: Int32Array
     row: Int32Array
@@ -47,6 +50,7 @@ class Board(NamedTuple):
     lines_y: AnyArray
     capacity: IntArray
     allowed: BoolArray
+    kinds: Presence
 
 
 def line_distances(at: FloatArray, wrap: float) -> AnyArray:
@@ -66,13 +70,15 @@ def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
     column and row parts alone stand in for them (offers are rescored by the evaluator).
     """
     cores = np.arange(problem.cores)
-    allowed, capacity = np.array(problem.domains), np.array(problem.capacity)
+    allowed, capacity, kinds = np.array(problem.domains), np.array(problem.capacity), kinds_of(problem)[1]
     additive = distance.separable and distance.step == 0
     if not additive and problem.n * problem.cores <= DENSE_ENTRIES:
         matrix = distance.dense()
         both = np.ascontiguousarray((matrix + matrix.T) / 2, np.float32)
         none = np.zeros((1, 1), np.float32)
-        return Board(cores.astype(np.int32), np.zeros(len(cores), np.int32), both, none, capacity, allowed)
+        return Board(
+            cores.astype(np.int32), np.zeros(len(cores), np.int32), both, none, capacity, allowed, kinds
+        )
     if not distance.separable or (distance.x.max() == 0 and distance.y.max() == 0):
         plain = replace(
             problem.machine, distance_matrix=None, faulty_links=()
@@ -86,10 +92,17 @@ def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
         line_distances(distance.y, distance.wrap_y),
         capacity,
         allowed,
+        kinds,
     )
 
 
 def finest_net(problem: MappingProblem) -> Net:
     """Return the problem's own graph as level 0."""
     indptr, indices, weights = problem.graph.traffic
-    return Net(np.array(indptr), np.array(indices), weights.astype(np.float32), *nodes_of(problem))
+    return Net(
+        np.array(indptr),
+        np.array(indices),
+        weights.astype(np.float32),
+        *nodes_of(problem),
+        kinds_of(problem)[0],
+    )

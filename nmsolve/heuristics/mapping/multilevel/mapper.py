@@ -227,7 +227,7 @@ class Multilevel:
 
     name = "multilevel"
     finds = "mappings"
-    refuses = takes(ANY)
+    refuses = takes(f"{ANY} kinds")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search with a work budget derived from the time left; offers every improvement.

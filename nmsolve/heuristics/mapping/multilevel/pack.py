@@ -1,4 +1,4 @@
-"""Feasibility: first-fit-decreasing packing and a local search on the violation of capacities and apart.
+"""Feasibility: first-fit-decreasing packing and a local search on the violation of capacities, kinds and apart.
 
 Nothing here looks at the objective; it is called only where cost-driven placement ends infeasible.
 """
@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import company, enter
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import State, new_state, relocate
+from nmsolve.heuristics.mapping.multilevel.state import State, new_state, presence, relocate
 from nmsolve.heuristics.rng import below, shuffle, uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
@@ -41,6 +42,16 @@ def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: in
 
 
 @plain_callee
+def _strangers(net: Net, s: State, p: int, comes: int, goes: int) -> float:
+    """Kinds too many on core ``p`` if ``comes`` came and ``goes`` went (-1: nobody)."""
+    if len(net.kind) == 0:
+        return 0.0
+    a = np.int64(net.kind[comes]) if comes >= 0 else np.int64(-1)
+    b = np.int64(net.kind[goes]) if goes >= 0 else np.int64(-1)
+    return float(max(0, company(presence(s), p, a, b) - s.kind_most[p]))
+
+
+@plain_callee
 def _quarrels(net: Net, s: State, u: int, p: int) -> int:
     """How many nodes that must be apart from ``u`` sit on core ``p``."""
     out = 0
@@ -52,10 +63,13 @@ def _quarrels(net: Net, s: State, u: int, p: int) -> int:
 
 @plain
 def violation(net: Net, s: State, scale: AnyArray) -> float:
-    """Total overflow in shares of a core, plus the number of apart pairs that share a core. Domains always hold."""
+    """Total overflow in shares of a core, plus kinds too many, plus the number of apart pairs that share a core.
+
+    Domains always hold.
+    """
     out = 0.0
     for p in range(len(s.held)):
-        out += _over(s.load, s.limit, scale, p)
+        out += _over(s.load, s.limit, scale, p) + _strangers(net, s, p, -1, -1)
     for u in range(len(s.pos)):
         out += _quarrels(net, s, u, s.pos[u]) / 2.0
     return out
@@ -65,7 +79,9 @@ def violation(net: Net, s: State, scale: AnyArray) -> float:
 def _first_fit(net: Net, board: Board, limit: IntArray, order: Int32Array, scale: AnyArray) -> Int32Array:
     """Best-fit packing in the given order; a node that fits nowhere goes where it overflows least."""
     pos = np.full(len(net.volume), -1, np.int32)
-    load = np.zeros_like(limit)
+    load, here = np.zeros_like(limit), board.kinds
+    here.nodes[:] = 0
+    here.kinds[:] = 0
     for u in order:
         best, least = -1, np.inf
         for p in range(limit.shape[0]):
@@ -81,9 +97,13 @@ def _first_fit(net: Net, board: Board, limit: IntArray, order: Int32Array, scale
             for e in range(net.apart_ptr[u], net.apart_ptr[u + 1]):
                 if pos[net.apart[e]] == p:
                     bad += 1.0
+            if len(net.kind) > 0:
+                bad += max(0, company(here, p, net.kind[u], -1) - here.most[p])
             if 1e6 * bad + room < least:
                 best, least = p, 1e6 * bad + room
         pos[u] = best
+        if len(net.kind) > 0:
+            enter(here, best, net.kind[u])
         for r in range(limit.shape[1]):
             load[best, r] += net.sizes[u, r]
     return pos
@@ -108,7 +128,8 @@ def _settle(
         u = below(rng, n)
         q = s.pos[u]
         for _ in range(20):  # prefer nodes in trouble
-            if _over(s.load, s.limit, scale, q) > 0.0 or _quarrels(net, s, u, q) > 0 or uniform(rng) < 0.05:
+            bad = _over(s.load, s.limit, scale, q) > 0.0 or _strangers(net, s, q, -1, -1) > 0.0
+            if bad or _quarrels(net, s, u, q) > 0 or uniform(rng) < 0.05:
                 break
             u = below(rng, n)
             q = s.pos[u]
@@ -122,6 +143,8 @@ def _settle(
                 continue
         d = _over_with(net, s, scale, p, u, v) + _over_with(net, s, scale, q, v, u)
         d -= _over(s.load, s.limit, scale, p) + _over(s.load, s.limit, scale, q)
+        d += _strangers(net, s, p, u, v) + _strangers(net, s, q, v, u)
+        d -= _strangers(net, s, p, -1, -1) + _strangers(net, s, q, -1, -1)
         before, after = _quarrels(net, s, u, q), _quarrels(net, s, u, p)
         if v >= 0:
             before += _quarrels(net, s, v, p)
@@ -145,7 +168,7 @@ def scale_of(board: Board) -> AnyArray:
 
 
 def first_fit(net: Net, board: Board, rng: AnyArray, noise: float) -> Int32Array:
-    """(n,) cores by best-fit decreasing: nodes with few allowed cores first, then large ones.
+    """(n,) cores by best-fit decreasing: nodes with few allowed cores first, kind by kind if these are limited, large ones first.
 
     ``noise`` shuffles similar sizes (0: exact order).
     """
@@ -154,9 +177,8 @@ def first_fit(net: Net, board: Board, rng: AnyArray, noise: float) -> Int32Array
     shuffle(rng, mix)
     jitter = mix / max(1, len(mix))
     share = (net.sizes * scale_of(board)).sum(axis=1)
-    order = np.lexsort((jitter, -share * (1 + noise * jitter), -np.diff(net.apart_ptr), choices)).astype(
-        np.int32
-    )
+    keys = (jitter, -share * (1 + noise * jitter), *([net.kind] if len(net.kind) else []))
+    order = np.lexsort((*keys, -np.diff(net.apart_ptr), choices)).astype(np.int32)
     out: Int32Array = _first_fit(net, board, board.capacity, order, scale_of(board))
     return out
 

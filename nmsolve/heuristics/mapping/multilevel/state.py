@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import Presence, company, enter, leave, recount
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.model.compiled import embedded_callee, kernel, plain, plain_callee
+from nmsolve.model.compiled import embedded_callee, inlined, kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
@@ -19,6 +20,8 @@ class State(NamedTuple):
     ``slot`` (n,) is where each node is in ``slots``.
     lines (n, W + H) float32: what the node's traffic would cost along x if it sat in each column, then along y
     in each row; (0, 0) where unused.
+    kind_ptr, kind_items, kind_most, kind_nodes and kinds are those of
+    :class:`~nmsolve.heuristics.mapping.common.kinds.Presence`, kept up to date.
     """
 
     pos: Int32Array
@@ -29,6 +32,17 @@ class State(NamedTuple):
     first: IntArray
     held: IntArray
     lines: AnyArray
+    kind_ptr: IntArray
+    kind_items: Int32Array
+    kind_most: IntArray
+    kind_nodes: Int32Array
+    kinds: IntArray
+
+
+@inlined
+def presence(s: State) -> Presence:
+    """Which kinds are where."""
+    return Presence(s.kind_ptr, s.kind_items, s.kind_most, s.kind_nodes, s.kinds)
 
 
 def new_state(net: Net, board: Board, pos: Int32Array, limit: IntArray, with_lines: bool) -> State:
@@ -36,12 +50,14 @@ def new_state(net: Net, board: Board, pos: Int32Array, limit: IntArray, with_lin
     n, cores = len(pos), len(board.col)
     load = np.zeros_like(limit)
     np.add.at(load, pos, net.sizes)
-    width = len(board.lines_x) + len(board.lines_y)
+    width, kinds = len(board.lines_x) + len(board.lines_y), board.kinds
     state = State(
         pos.astype(np.int32), load, limit.copy(), np.zeros(n + n // 2 + 8 * cores + 8, np.int32), np.zeros(n, np.int32),
         np.zeros(cores + 1, np.int64), np.zeros(cores, np.int64),
         np.zeros((n, width) if with_lines else (0, 0), np.float32),
+        kinds.ptr, kinds.items, kinds.most.copy(), kinds.nodes.copy(), kinds.kinds.copy(),
     )  # fmt: skip
+    recount(Presence(*state[8:]), net.kind, state.pos)
     lay_out(state)
     if with_lines:
         fill_lines(net, board, state, 0, n)
@@ -115,9 +131,13 @@ def swap_fits(net: Net, s: State, u: int, v: int) -> bool:
 
 @plain_callee
 def welcome(net: Net, board: Board, s: State, u: int, p: int, leaving: int) -> bool:
-    """True if domain and apart let ``u`` go to core ``p`` once node ``leaving`` (or -1) has left it."""
+    """True if domain, kinds and apart let ``u`` go to core ``p`` once node ``leaving`` (or -1) has left it."""
     if not board.allowed[net.domain[u], p]:
         return False
+    if len(net.kind) > 0:
+        goes = np.int64(net.kind[leaving]) if leaving >= 0 else np.int64(-1)
+        if company(presence(s), p, net.kind[u], goes) > s.kind_most[p]:
+            return False
     for e in range(net.apart_ptr[u], net.apart_ptr[u + 1]):
         v = net.apart[e]
         if s.pos[v] == p and v != leaving:
@@ -127,8 +147,11 @@ def welcome(net: Net, board: Board, s: State, u: int, p: int, leaving: int) -> b
 
 @plain_callee
 def relocate(net: Net, s: State, u: int, p: int) -> None:
-    """Put ``u`` on core ``p``: position, loads and member lists (not ``lines``)."""
+    """Put ``u`` on core ``p``: position, loads, kinds and member lists (not ``lines``)."""
     q = s.pos[u]
+    if len(net.kind) > 0:
+        leave(presence(s), q, net.kind[u])
+        enter(presence(s), p, net.kind[u])
     for r in range(s.load.shape[1]):
         s.load[q, r] -= net.sizes[u, r]
         s.load[p, r] += net.sizes[u, r]

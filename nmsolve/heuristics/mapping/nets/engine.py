@@ -52,7 +52,8 @@ class Nets:
     finds = "mappings"
     #: Route trees have to be XY; the tables have to fit in memory.
     refuses = takes(
-        "trees axons -torus -matrix -dead | reach axons | pairs +axons -torus -matrix -dead", _too_large
+        "trees axons kinds -torus -matrix -dead | reach axons kinds | pairs +axons kinds -torus -matrix -dead",
+        _too_large,
     )
 
     def run(self, problem: MappingProblem, context: Context) -> None:

@@ -40,7 +40,7 @@ class Remap:
 
     name = "remap"
     finds = "mappings"
-    refuses = takes("pairs trees reach budget -free")
+    refuses = takes("pairs trees reach budget kinds -free")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Anneal until the plan is through or time is up.

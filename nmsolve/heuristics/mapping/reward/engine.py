@@ -25,7 +25,7 @@ class Reward:
 
     name = "reward"
     finds = "mappings"
-    refuses = takes("reward")
+    refuses = takes("reward kinds")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Run one cooling schedule over the time left; offers improvements slice by slice."""

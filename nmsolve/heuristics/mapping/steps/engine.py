@@ -71,7 +71,9 @@ class Steps:
     name = "steps"
     finds = "mappings"
     refuses = takes(
-        "time axons ceilings -matrix | pairs trees reach axons ceilings +timed -matrix", _one_sum, _too_large
+        "time axons kinds ceilings -matrix | pairs trees reach axons kinds ceilings +timed -matrix",
+        _one_sum,
+        _too_large,
     )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
@@ -136,6 +138,21 @@ def _weigh(state: StepState) -> None:
         reset(state)
 
 
+def _even(problem: MappingProblem) -> int:
+    """Return the least number of nodes per core with which there are cores enough, also for every kind of nodes."""
+    usable, sets, most = (
+        max(1, int(problem.machine.usable.sum())),
+        problem.kinds,
+        problem.machine.kinds_per_core,
+    )
+    limit = -(-problem.n // usable)
+    if sets is not None and most is not None:
+        nodes = np.bincount(sets.pairs()[1])
+        while limit < problem.n and (-(-nodes // limit)).sum() > most * usable:
+            limit += 1
+    return limit
+
+
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     """Return the best mapping so far or, if it is better, one whose cores hold about as many nodes each (:func:`_found`).
 
@@ -143,9 +160,6 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     """
     known, cost = context.incumbent()
     found = _found(problem, context)
-    if not found and known is None:
-        core = repair(problem, np.arange(problem.n) * problem.cores // problem.n)
-        return core
     if not found:
         return known
     too_much, value, core = min(found, key=lambda one: one[:2])
@@ -159,17 +173,21 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
 def _found(problem: MappingProblem, context: Context) -> list[tuple[float, float, IntArray]]:
     """Return mappings (n,), each with what it has too much and its value.
 
-    As many nodes per core as there have to be. Where a sum counts, too, numbers between that and all nodes by halving: a sum wants
-    many on a core, the step few, as far as the ceiling on the other lets them.
+    As many nodes per core as there have to be. Where a sum counts, too, numbers between that and all nodes by halving: a sum
+    wants many on a core, the step few, as far as the ceiling on the other lets them.
     """
     one, out = sum_of(problem), []
     end = context.time_left() * (1.0 - (BEGIN if one is None else BEGIN_SUM))
-    few = -(-problem.n // max(1, int(problem.machine.usable.sum())))
-    wanted, other = (problem.n, few) if one is not None and problem.aim.charges != "time" else (few, problem.n)
+    few = _even(problem)
+    wanted, other = (
+        (problem.n, few) if one is not None and problem.aim.charges != "time" else (few, problem.n)
+    )
     most, rounds = wanted, 1 if one is None else TRIED
     for k in range(rounds):
         seconds = max(1e-3, (context.time_left() - end) / (rounds - k))
         core = _packed(problem, "hops" if one is None else one.objective, most, seconds, context)
+        if core is None and k == rounds - 1 and not out:
+            core = repair(problem, np.arange(problem.n) * problem.cores // problem.n)
         too_much = np.inf
         if core is not None:
             too_much = _too_much(problem, core)

@@ -197,6 +197,21 @@ def axon_tables(rows: Rows, data: ExactData, v: Variables) -> None:
         rows.add(rows.total(sent[u, p] for u in axons.most_sent) <= axons.most_out)
 
 
+def kinds(rows: Rows, data: ExactData, v: Variables) -> None:
+    """No core has nodes of more kinds than it may, K: ``has[k,p] >= x[u,p]`` for the kinds k of u, ``sum_k has[k,p] <= K``."""
+    sets, most = data.problem.kinds, data.problem.machine.kinds_per_core
+    if sets is None or most is None:
+        return
+    cores = np.flatnonzero(data.problem.machine.usable).tolist()
+    has = rows.binary("has", [(k, p) for k in range(sets.number) for p in cores], implied=True)
+    for u, s in enumerate(sets.of.tolist()):
+        for k in sets.of_set(s):
+            for p in cores:
+                rows.implies(v.x[u][p], has[k, p])
+    for p in cores:
+        rows.add(rows.total(has[k, p] for k in range(sets.number)) <= most)
+
+
 #: The rules of the problem: a mapping is feasible if and only if it obeys these.
 RULES = (
     one_core_per_node,
@@ -207,6 +222,7 @@ RULES = (
     forbid,
     keep_apart,
     migration,
+    kinds,
     axon_tables,
 )
 

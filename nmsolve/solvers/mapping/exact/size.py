@@ -35,6 +35,9 @@ def _too_large(problem: MappingProblem) -> str | None:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
     if axon_terms(problem) > MAX_TERMS:
         return f"about {axon_terms(problem)} terms of axon tables, the limit of exact models is {MAX_TERMS}"
+    terms = kind_terms(problem)
+    if terms > MAX_TERMS:
+        return f"about {terms} terms of kinds, the limit of exact models is {MAX_TERMS}"
     if uses_links(problem) or problem.ceilings:
         return _routed_refusal(problem)
     machine = problem.machine
@@ -53,6 +56,12 @@ def _too_large(problem: MappingProblem) -> str | None:
     if terms > MAX_TERMS:
         return f"about {terms} terms of distance, the limit of exact models is {MAX_TERMS}"
     return None
+
+
+def kind_terms(problem: MappingProblem) -> int:
+    """Estimate of the non-zeros of the rows about kinds."""
+    sets = problem.kinds
+    return 0 if sets is None else (2 * len(sets.pairs()[0]) + sets.number) * problem.cores
 
 
 def _routed_refusal(problem: MappingProblem) -> str | None:
@@ -78,7 +87,7 @@ def _routed_refusal(problem: MappingProblem) -> str | None:
 
 #: Why the exact models do not take a problem, or None. Route trees have to be XY where no model of routes is made.
 refuses_exact = takes(
-    "trees axons budget -torus -matrix -dead | pairs reach axons budget | load axons budget ceilings"
-    " | pairs trees reach axons budget timed +ceilings | time axons budget ceilings -matrix",
+    "trees axons budget kinds -torus -matrix -dead | pairs reach axons budget kinds | load axons budget kinds ceilings"
+    " | pairs trees reach axons budget kinds timed +ceilings | time axons budget kinds ceilings -matrix",
     _too_large,
 )

@@ -13,7 +13,8 @@ def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
     """Return every limit of the problem: side constraints as stated, then faulty and taken cores, then capacities.
 
     In this order they are tried for removal, so that what is left is as basic as possible. ``kind`` is that of a side constraint,
-    ``faulty`` or ``taken`` (all such cores together), ``node limit``, or ``capacity`` (of a resource or of axon tables).
+    ``faulty`` or ``taken`` (all such cores together), ``node limit``, ``kinds``, or ``capacity`` (of a resource or of axon
+    tables).
     """
     machine = problem.machine
     shut = [kind for kind in ("faulty", "taken") if getattr(machine, f"{kind}_cores")]
@@ -23,6 +24,7 @@ def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
         *(Limit(c.kind, c.name, f"{c.kind} {c.name!r}", c) for c in problem.constraints),
         *(Limit(kind, "", f"the {kind} cores") for kind in shut),
         *(Limit("node limit", "", words) for words in per_core),
+        *(Limit("kinds", "", "the limit of kinds per core") for _ in range(problem.kinds is not None)),
         *(Limit("capacity", r, f"the capacity of {r}") for r in held),
     )
 
@@ -37,6 +39,7 @@ def restricted(problem: MappingProblem, limits: Sequence[Limit]) -> MappingProbl
         faulty_cores=problem.machine.faulty_cores if "faulty" in kinds else (),
         taken_cores=problem.machine.taken_cores if "taken" in kinds else (),
         faulty_links=(),
+        kinds_per_core=problem.machine.kinds_per_core if "kinds" in kinds else None,
     )
     return MappingProblem(
         problem.graph,

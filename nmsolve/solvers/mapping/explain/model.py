@@ -52,7 +52,9 @@ def has_mapping(
         if found is not None and not check_mapping(alone, merged.lift(found)):
             return Answer("feasible", merged.lift(found))
     classes = classes_of(alone, alone.sizes, np.arange(alone.n)) if states_axons(alone) else None
-    classes = classes or classes_of(alone, alone.sizes)
+    classes = classes or classes_of(
+        alone, alone.sizes, None if alone.kinds is None else alone.kinds.of.astype(np.int64)
+    )
     answer: Answer[IntArray] = Answer("unknown")
     if classes is not None and seconds > 0:
         answer = _solve(alone, limits, classes, clock.now() + seconds, seed, should_stop)
@@ -117,6 +119,9 @@ def add_limit(
         for p in range(problem.cores):
             model.add(_total([row[p] for row in y]) <= problem.node_limit).only_enforce_if(on)
         return
+    if limit.kind == "kinds":
+        _kinds(model, problem, classes, y, on)
+        return
     if limit.kind == "capacity" and limit.name in problem.axon_limits:
         if len(classes.count) == problem.n and states_axons(problem):
             add_axons(model, problem, [y[k] for k in classes.of.tolist()], limit.name, on)
@@ -139,6 +144,18 @@ def add_limit(
         for k in inside:
             for p, b in enumerate(here):
                 model.add(y[k][p] <= int(classes.count[k]) * b).only_enforce_if(on)
+
+
+def _kinds(model: Any, problem: MappingProblem, classes: Classes, y: list[list[Any]], on: Any) -> None:
+    """``has[k,p]`` is 1 if nodes of kind k are on core p; where ``on`` is true, ``sum_k has[k,p] <= K``."""
+    sets, most = problem.kind_sets, problem.machine.kinds_per_core
+    assert sets is not None and most is not None
+    for p in range(problem.cores):
+        has = [model.new_bool_var(f"has[{k},{p}]") for k in range(sets.number)]
+        for row, count, u in zip(y, classes.count.tolist(), classes.first.tolist(), strict=True):
+            for k in sets.of_set(int(sets.of[u])):
+                model.add(row[p] <= count * has[k])
+        model.add(_total(has) <= most).only_enforce_if(on)
 
 
 def _capacity(

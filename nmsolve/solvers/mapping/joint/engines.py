@@ -70,7 +70,7 @@ def _too_many_terms(problem: JointProblem) -> str | None:
 
 
 #: Why the joint models do not take a problem, or None.
-refuses_model = takes("pairs trees reach load budget ceilings axons tables", _too_many_terms)
+refuses_model = takes("pairs trees reach load budget ceilings axons kinds tables", _too_many_terms)
 
 
 def _no_table(problem: JointProblem) -> str | None:

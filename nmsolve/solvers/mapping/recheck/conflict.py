@@ -10,7 +10,7 @@ import numpy as np
 
 from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.recheck.stated import contracted
+from nmsolve.solvers.mapping.recheck.stated import contracted, kinds_of_nodes
 from nmsolve.solvers.search.cpsat import decide, new_solver
 from nmsolve.solvers.search.stop import stopping
 
@@ -48,9 +48,27 @@ def _status(problem: MappingProblem, seconds: float) -> str:
         for c in problem.constraints:
             if c.kind == "apart":
                 model.add(cp_model.LinearExpr.sum([x[u, p] for u in c.nodes if allowed[u, p]]) <= 1)
+    _kinds(model, problem, x)
     _axon_tables(model, problem, x)
     with stopping() as stop:
         return decide(new_solver(seconds), model, lambda: stop.asked)
+
+
+def _kinds(model: Any, problem: MappingProblem, x: Mapping[tuple[int, int], Any]) -> None:
+    """Kinds one by one: ``there`` is true where a node of the kind is on the core, and no core has more than its limit."""
+    most = problem.machine.kinds_per_core
+    of_node = kinds_of_nodes(problem)
+    if most is None or of_node is None:
+        return
+    for p in range(problem.cores):
+        there: dict[str | int, Any] = {}
+        for u, names in enumerate(of_node):
+            for name in names if (u, p) in x else ():
+                if name not in there:
+                    there[name] = model.new_bool_var(f"there[{name!r},{p}]")
+                model.add_implication(x[u, p], there[name])
+        if len(there) > most:
+            model.add(sum(there.values()) <= most)
 
 
 def overcrowded(problem: MappingProblem, end: float) -> bool:

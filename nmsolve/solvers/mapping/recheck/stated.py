@@ -12,6 +12,7 @@ import numpy as np
 
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.kinds import KindSets, sets_of
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
@@ -42,6 +43,29 @@ def groups(problem: MappingProblem) -> IntArray:
                     open_nodes.append(v)
         count += 1
     return group
+
+
+def kinds_of_nodes(problem: MappingProblem) -> list[set[str | int]] | None:
+    """Return the kinds of every node by name, or None where they are not said."""
+    given, mixed = problem.graph.kinds, problem.mixed
+    if given is not None:
+        return [{given.names[k]} for k in given.of.tolist()]
+    if mixed is None:
+        return None
+    lists = [mixed.items[a:b].tolist() for a, b in zip(mixed.ptr[:-1], mixed.ptr[1:], strict=True)]
+    return [{mixed.names[k] for k in lists[s]} for s in mixed.of.tolist()]
+
+
+def _kinds_of_groups(problem: MappingProblem, group: IntArray, k: int) -> KindSets | None:
+    """Return the kinds of every group: those of its nodes."""
+    of_node = kinds_of_nodes(problem)
+    if of_node is None:
+        return None
+    names = sorted(set().union(*of_node), key=repr)
+    of_group: list[set[int]] = [set() for _ in range(k)]
+    for u, kinds in enumerate(of_node):
+        of_group[group[u]] |= {names.index(name) for name in kinds}
+    return sets_of(tuple(names), [tuple(sorted(kinds)) for kinds in of_group])
 
 
 def contracted(problem: MappingProblem) -> MappingProblem:
@@ -91,6 +115,7 @@ def contracted(problem: MappingProblem) -> MappingProblem:
         constraints=moved,
         node_limit=None,
         inner=inner,
+        mixed=_kinds_of_groups(problem, group, k),
     )
 
 

@@ -27,7 +27,7 @@ class Communities:
     name = "communities"
     finds = "mappings"
     #: One chip leaves nothing to split; a distance matrix has no chips.
-    refuses = takes(f"{ANY} -matrix -chip")
+    refuses = takes(f"{ANY} kinds -matrix -chip")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Make one pass per way of weighting communities (sum, mean) that matters; offer the mappings, repaired where needed.

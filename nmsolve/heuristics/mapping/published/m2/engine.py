@@ -94,7 +94,7 @@ class M2:
     name = "m2"
     finds = "mappings"
     #: A topology without rows and columns has no rectangles and no forces.
-    refuses = takes(f"{ANY} disk -matrix")
+    refuses = takes(f"{ANY} kinds disk -matrix")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Make one pass of the method; offer the placement before and after the forces, repaired where needed. Levels of a
