@@ -327,8 +327,8 @@ def _bound_checks(
     scores: Mapping[str, float],
     memory: int | None,
 ) -> list[CheckPart]:
-    """Re-check every certificate within ``memory``, and that the report claims no more than the certificates prove: in the end, and
-    of the values that earlier objectives were held at."""
+    """Re-check every certificate within ``memory``, and that the report claims no more than they prove: in the end, and of the
+    values that earlier objectives were held at."""
     path, name = loaded.folder / "certificates.json", problem.objective
     about, bounds = load_certificates(path)
     free = loaded.inputs.route == "joint" or loaded.inputs.in_turns

@@ -37,7 +37,7 @@ ENOUGH, MOST, MOST_OF = 2.0, 0.45, {"star": 0.05, "projection": 0.2}
 #: On disk nothing takes turns: what every engine gets of the time, one after the other, as all memory is one engine's at a time.
 STORED = {"star": 0.05, "external": 0.5, "joint": 0.45, "parts": 0.45}
 #: CPU seconds per connection, and per connection and vector, that a bound from disk needs before it says anything.
-PASSES, VECTOR = 4e-6, 1.2e-7
+PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
@@ -198,7 +198,7 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
     if name == "split":
         return 1e-8 * cores**3
     if problem.graph.on_disk:
-        return (PASSES + VECTOR * min(cores, 40)) * (m + 20 * n) if name in ("joint", "parts") else 0.0
+        return (PASSES + VECTOR * min(cores, 24)) * (m + 20 * n) if name in ("joint", "parts") else 0.0
     if name == "parts":
         return 1.6e-7 * (m + 20 * n) * min(-(-n // _room(problem)) + 8, 48, n)
     if name == "spread":

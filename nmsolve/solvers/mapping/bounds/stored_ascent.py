@@ -40,7 +40,7 @@ from nmsolve.solvers.mapping.bounds.stored import (
 
 #: States what stays fixed during the ascent, for a Laplacian.
 Form = Callable[[Laplacian], Spectral | None]
-#: Most vectors, and fewest, which are enough where connections could not be held beside more or vectors are long (numbers in all).
+#: Most vectors; enough where connections could not be held beside more; and numbers in all beyond which those are enough, too.
 WIDTH, ENOUGH, NUMBERS = 5 * LANES, 3 * LANES, 1 << 23
 #: Degree of the filter of a step, and of those before a certificate; at most so many of these.
 DEGREE, SETTLING, PASSES = 12, 30, 3
@@ -49,7 +49,9 @@ RAISED = 9.0
 #: Random vectors, and a size: that all of their parts along one direction are smaller has probability < 2e-13.
 VECTORS, SMALL = 8, 0.03
 #: Steps, and part of the time, after which the first certificate is made: it takes longer than they do.
-LATE = 3, 0.2
+LATE = 1, 0.25
+#: Seconds of a pass with random vectors, in those of one with the block; part of the time left that these may take; and fewest.
+NARROW, REST, FEWEST = 0.75, 0.8, 12
 #: A certificate is exact for this part of the eigenvalues only, the smallest ones.
 EXACT_PART = 0.65
 #: Bytes per node of everything else, and bytes that must stay free.
@@ -82,7 +84,7 @@ def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int
             return
         tracker = StoredTracker(laplacian, min(fixed.rank + SPARE, width - 5), guide)
         ascent = SpectralAscent(fixed, guide.seed, None, None, tracker)
-        certify = partial(_certify, fixed, ascent, laplacian.order, guide)
+        certify = partial(_certify, fixed, ascent, laplacian.order, guide, began)
         yield from follow(ascent, certify, False, guide.after(began), rounds, LATE)
     except StoppedError:
         return
@@ -188,27 +190,39 @@ def _smooth(laplacian: StoredLaplacian, core: IntArray, block: AnyArray) -> None
     block[:, known.shape[1] :] /= np.sqrt(np.float32(len(of)))
 
 
-def _certify(spectral: Spectral, ascent: SpectralAscent, order: IntArray, guide: Guide) -> Bound:
-    """Return the bound at the ascent's best multipliers with certain eigenvalue bounds; node i is ``order[i]`` outside."""
+def _certify(
+    spectral: Spectral, ascent: SpectralAscent, order: IntArray, guide: Guide, began: float
+) -> Bound:
+    """Return the bound at the ascent's best multipliers with certain eigenvalue bounds; node i is ``order[i]`` outside.
+
+    Vectors improve while that changes much and leaves time for the proof, whose length follows from what is left then.
+    """
     tracker = ascent.tracker
     assert isinstance(tracker, StoredTracker)
     a = spectral.operator(ascent.best_shift, ascent.best_rho)
-    before = np.inf
+    before, left, took = np.inf, np.inf, 0.0
     for _ in range(PASSES):
+        now = guide.clock()
         tracker.improve(a, SETTLING)
+        took, left = guide.clock() - now, guide.remaining(guide.clock() - began)
         mean = float(tracker.theta[: tracker.count].mean())
-        if before - mean < 0.01 * float(tracker.theta[tracker.count - 1] - tracker.theta[0]):
+        if left < 4 * took or before - mean < 0.01 * float(
+            tracker.theta[tracker.count - 1] - tracker.theta[0]
+        ):
             break
         before = mean
+    most = REST * left * SETTLING / max(NARROW * took, 1e-9)
     wanted = int(np.ceil(EXACT_PART * min(spectral.rank, tracker.count)))
-    lam = lower_eigenvalues(a, tracker, wanted, guide)[: min(spectral.rank, tracker.count)]
+    lam = lower_eigenvalues(a, tracker, wanted, most, guide.seed)[: min(spectral.rank, tracker.count)]
     return certified_bound(spectral, stated(lam, spectral.n, tracker.high), a.shift, a.rho, order)
 
 
-def lower_eigenvalues(a: StoredShifted, tracker: StoredTracker, wanted: int, guide: Guide) -> FloatArray:
+def lower_eigenvalues(
+    a: StoredShifted, tracker: StoredTracker, wanted: int, most: float, seed: int
+) -> FloatArray:
     """Return (width,) certain lower bounds, rising, on the smallest eigenvalues; the first ``wanted`` lose little.
 
-    Raises StoppedError.
+    It takes at most ``most`` passes, but a few. Raises StoppedError.
     """
     theta, q = tracker.theta, tracker.vectors
     size, axes = np.linalg.eigh(tracker.residual)
@@ -216,7 +230,8 @@ def lower_eigenvalues(a: StoredShifted, tracker: StoredTracker, wanted: int, gui
     low, high = float(theta[-1]), tracker.high
     spare = max(low - float(theta[wanted - 1]), 2e-3 * float(np.abs(theta).mean()), 1e-5 * (high - low))
     degree = int(np.log(2 * np.sqrt(len(q)) / SMALL) * np.sqrt((high - low) / (4 * spare))) + 10
-    floor = low - complement_margin(a, q, low, high, degree, guide.seed)
+    degree = max(FEWEST, int(min(degree, most)))
+    floor = low - complement_margin(a, q, low, high, degree, seed)
     rounding = 1e-12 * (abs(high) + abs(float(theta[0])))
     return bordered_eigenvalues(theta, residual, floor) - rounding
 

@@ -117,7 +117,9 @@ def proved_from_disk(traffic: StoredTraffic, shift: FloatArray, rho: float, stat
         level = float(theta[-1])
         loss = room * (level - float(stated[-1]))
         if not (np.isfinite(high) and loss > 0 and high > level):
-            break
+            raise CertificateError(
+                f"'eigenvalues' entry {count - 1} is {stated[-1]:.10g}, only {level:.10g} can be confirmed"
+            )
         floor = _complement(a, q, level, high, loss, level - float(theta[0]))
         low = np.maximum(low, _bordered(a, q, theta, floor)[:count])
         if (stated <= low).all():
