@@ -13,7 +13,9 @@ from brute_support import costs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.cli.check_bounds import MappingBounds
 from nmsolve.hw.machines import load_machine
+from nmsolve.model.bound import Stage
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph
@@ -206,3 +208,14 @@ def test_automatic_mode_bounds_pairs_on_disk(both: tuple[MappingProblem, Mapping
     assert [s.engine.name for s in steps] == ["star", "external", "joint"]
     assert all(s.threads and s.first == np.inf for s in steps)
     assert "joint" not in [s.engine.name for s in automatic(both[0], 0.2, 1, lambda *_: None)]
+
+
+def test_a_re_check_that_would_take_too_much_memory_says_so(
+    both: tuple[MappingProblem, MappingProblem],
+) -> None:
+    """It counts as unread, not as wrong."""
+    bound = list(partition_placement_bounds(both[0], Guide(), 3))[-1]
+    stage = Stage(both[0].objective, (), both[0].hash, (bound,))
+    found = MappingBounds(both[0], memory=1 << 20).check(stage, bound, None, np.inf)
+    assert found.ok and found.word == "this run, unread" and "MiB of --memory" in found.text
+    assert MappingBounds(both[0], memory=1 << 40).check(stage, bound, None, np.inf).word == ""

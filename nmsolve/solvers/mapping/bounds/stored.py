@@ -213,7 +213,9 @@ def _read(graph: LogicGraph, workers: int, should_stop: ShouldStop) -> Iterator[
         if should_stop():
             raise StoppedError
         fixed = rows.fixed
-        yield Piece(fixed.indptr, fixed.source, fixed.targets, rows.weights.astype(np.float32))
+        with np.errstate(over="ignore"):  # nothing is proved then
+            weights = rows.weights.astype(np.float32)
+        yield Piece(fixed.indptr, fixed.source, fixed.targets, weights)
 
 
 @plain

@@ -86,7 +86,10 @@ def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int
         ascent = SpectralAscent(fixed, guide.seed, None, None, tracker)
         certify = partial(_certify, fixed, ascent, laplacian.order, guide, began)
         yield from follow(ascent, certify, False, guide.after(began), rounds, LATE)
-    except StoppedError:
+    except (
+        StoppedError,
+        np.linalg.LinAlgError,
+    ):  # the latter where numbers leave the range of single precision
         return
 
 
