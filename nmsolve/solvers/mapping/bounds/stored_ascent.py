@@ -50,12 +50,12 @@ RAISED = 9.0
 VECTORS, SMALL = 8, 0.03
 #: Steps, and part of the time, after which the first certificate is made: it takes longer than they do.
 LATE = 1, 0.25
-#: Seconds of a pass with random vectors, in those of one with the block; part of the time left that these may take; and fewest.
-NARROW, REST, FEWEST = 0.75, 0.8, 12
+#: The proof ends with so many times the seconds of one of its passes left, and this part of the time.
+ENDING, UNUSED = 4, 0.03
 #: A certificate is exact for this part of the eigenvalues only, the smallest ones.
 EXACT_PART = 0.65
 #: Bytes per node of everything else, and bytes that must stay free.
-NODE_BYTES, LEAST = 256, 8 << 20
+NODE_BYTES, LEAST = 256, 24 << 20
 #: Most connections of a shard that is decoded, and bytes of each.
 SHARD, DECODED = 1 << 18, 24
 
@@ -214,18 +214,26 @@ def _certify(
         ):
             break
         before = mean
-    most = REST * left * SETTLING / max(NARROW * took, 1e-9)
+    last = guide.clock()
+
+    def late() -> bool:
+        """Return whether there is no time for another pass; asked before each."""
+        nonlocal last
+        now, before = guide.clock(), last
+        last = now
+        return guide.remaining(now - began) < ENDING * (now - before) + UNUSED * min(guide.seconds, 1e9)
+
     wanted = int(np.ceil(EXACT_PART * min(spectral.rank, tracker.count)))
-    lam = lower_eigenvalues(a, tracker, wanted, most, guide.seed)[: min(spectral.rank, tracker.count)]
+    lam = lower_eigenvalues(a, tracker, wanted, guide.seed, late)[: min(spectral.rank, tracker.count)]
     return certified_bound(spectral, stated(lam, spectral.n, tracker.high), a.shift, a.rho, order)
 
 
 def lower_eigenvalues(
-    a: StoredShifted, tracker: StoredTracker, wanted: int, most: float, seed: int
+    a: StoredShifted, tracker: StoredTracker, wanted: int, seed: int, late: Callable[[], bool]
 ) -> FloatArray:
     """Return (width,) certain lower bounds, rising, on the smallest eigenvalues; the first ``wanted`` lose little.
 
-    It takes at most ``most`` passes, but a few. Raises StoppedError.
+    Where it gets ``late``, they lose more. Raises StoppedError.
     """
     theta, q = tracker.theta, tracker.vectors
     size, axes = np.linalg.eigh(tracker.residual)
@@ -233,28 +241,37 @@ def lower_eigenvalues(
     low, high = float(theta[-1]), tracker.high
     spare = max(low - float(theta[wanted - 1]), 2e-3 * float(np.abs(theta).mean()), 1e-5 * (high - low))
     degree = int(np.log(2 * np.sqrt(len(q)) / SMALL) * np.sqrt((high - low) / (4 * spare))) + 10
-    degree = max(FEWEST, int(min(degree, most)))
-    floor = low - complement_margin(a, q, low, high, degree, seed)
+    floor = low - complement_margin(a, q, low, high, degree, seed, late)
     rounding = 1e-12 * (abs(high) + abs(float(theta[0])))
     return bordered_eigenvalues(theta, residual, floor) - rounding
 
 
 def complement_margin(
-    a: StoredShifted, q: AnyArray, low: float, high: float, degree: int, seed: int
-) -> float:  # fmt: skip
-    """Return how far below ``low`` an eigenvalue of A on the complement of ``q`` (n, r) can be. Raises StoppedError."""
+    a: StoredShifted,
+    q: AnyArray,
+    low: float,
+    high: float,
+    degree: int,
+    seed: int,
+    late: Callable[[], bool],
+) -> float:
+    """Return how far below ``low`` an eigenvalue of A on the complement of ``q`` (n, r) can be.
+
+    The polynomial has this degree, or a lower one where it gets ``late``: any will do. Raises StoppedError.
+    """
     now = np.random.default_rng(seed).standard_normal((len(q), VECTORS))
     _cleared(q, now)
     half, centre = (high - low) / 2, (high + low) / 2
-    before = np.zeros_like(now)
-    for i in range(degree):
-        a.step(now, before, centre, (2 if i else 1) / half)
+    before, reached = np.zeros_like(now), 0
+    while reached < degree and not (reached and late()):
+        a.step(now, before, centre, (2 if reached else 1) / half)
         before, now = now, before
         _cleared(q, now)
+        reached += 1
     norm = float(np.linalg.norm(now, axis=0).max())
     if not np.isfinite(norm):
         return float("inf")
-    return float((np.cosh(np.arccosh(max(1.0, norm / SMALL)) / degree) - 1) * half)
+    return float((np.cosh(np.arccosh(max(1.0, norm / SMALL)) / reached) - 1) * half)
 
 
 def _cleared(q: AnyArray, x: FloatArray) -> None:
