@@ -140,7 +140,7 @@ class StoredTracker:
     @block.setter
     def block(self, vectors: AnyArray) -> None:
         """Go on from the vectors at hand, which are near: there is no room to keep those of earlier steps."""
-        self.passes = NEAR
+        self.passes, self.last = NEAR, None
 
     def pairs(self, a: StoredShifted, should_stop: ShouldStop) -> tuple[FloatArray, AnyArray]:
         """Return (count,) Ritz values, rising, and (n, count) vectors. Raises StoppedError."""
@@ -203,7 +203,8 @@ def _certify(
     tracker = ascent.tracker
     assert isinstance(tracker, StoredTracker)
     a = spectral.operator(ascent.best_shift, ascent.best_rho)
-    before, left, took = np.inf, np.inf, 0.0
+    tracker.block = tracker.vectors
+    before = np.inf
     for _ in range(PASSES):
         now = guide.clock()
         tracker.improve(a, SETTLING)
