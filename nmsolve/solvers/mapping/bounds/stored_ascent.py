@@ -70,14 +70,16 @@ def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int
                 yield from climb(fixed, guide._replace(duals=None), rounds)
             return
         reading = SHARD * DECODED * (1 + guide.workers)
-        room = np.inf if guide.memory is None else guide.memory - LEAST - reading - NODE_BYTES * graph.n
-        most = int(min(room / (8 * graph.n), 1e6)) // LANES * LANES  # two blocks of single precision
+        room = np.inf if guide.memory is None else guide.memory - LEAST - NODE_BYTES * graph.n
+        most = (
+            int(min((room - reading) / (8 * graph.n), 1e6)) // LANES * LANES
+        )  # two blocks of single precision
         if most < 2 * LANES:
             return
         width = min(most, WIDTH if WIDTH * graph.n <= NUMBERS else ENOUGH)
-        if held_bytes(graph) > room - 8 * graph.n * width:
+        if held_bytes(graph) > room - max(reading, 8 * graph.n * width):
             width = min(width, ENOUGH)
-        held = room - 8 * graph.n * width
+        held = room - max(reading, 8 * graph.n * width)  # connections are read before there are vectors
         laplacian = StoredLaplacian.of(graph, guide.workers, held, guide.core, guide.should_stop)
         fixed = form(laplacian)
         if fixed is None or not np.isfinite(laplacian.degree).all() or not laplacian.degree.any():
