@@ -64,6 +64,23 @@ def test_what_needs_the_graph_in_memory_says_so(mapped: tuple[Path, str], net: P
         assert last.startswith("error: ") and text in last
 
 
+def test_eigenvalue_bounds_are_found_and_re_checked_on_disk(net: Path) -> None:
+    """Within the budget, once kernels are compiled; a changed claim is not believed."""
+    out, least = net.parent / "joint", "300MiB"
+    words = ("map", net, "--machine", "mesh:4x4", "--balance", "0.05", "--memory", least, "--out", out)
+    for _ in range(2):
+        run(*words, "--engines", "first-fit,joint", "--time-limit", "30")
+    report = json.loads((out / "report.json").read_text())
+    assert report["bound"] > 0 and report["memory"]["peak"] <= 1.1 * report["memory"]["budget"]
+    assert [b["method"] for b in report["bounds"] if b["scope"] == "full"] == ["joint"]
+    said = run("verify", out, "--bound", "--memory", least).stdout
+    assert "bound joint (full)       recomputed from the certificate" in said and "probability" in said
+    certificates = json.loads((out / "certificates.json").read_text())
+    certificates["bounds"][0]["certificate"]["eigenvalues"][-1] *= 100
+    (out / "certificates.json").write_text(json.dumps(certificates))
+    assert "FAILED  bound joint" in run("verify", out, "--bound", "--memory", least, code=1).stdout
+
+
 def test_what_cannot_be_re_checked_from_disk_is_named(mapped: tuple[Path, str], net: Path) -> None:
     """A bound found in memory: nothing is claimed to be recomputed, and a changed claim is not covered by it."""
     out, least = mapped[0].parent / "whole", mapped[1]

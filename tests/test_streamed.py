@@ -219,7 +219,7 @@ def test_a_search_on_disk_takes_engines_that_read_blocks_and_refuses_the_others(
     with pytest.raises(InputError, match="on disk"):
         api.solve(replace(problem, constraints=(together,)), engines=["first-fit"], time_limit=5)
     with pytest.raises(InputError, match="on disk"):
-        api.solve(problem, engines=["joint"], time_limit=5)
+        api.solve(problem, engines=["slots"], time_limit=5)
 
 
 def test_the_placement_bound_of_blocks_is_that_of_the_graph() -> None:

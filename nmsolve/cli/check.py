@@ -13,6 +13,7 @@ import msgspec
 from nmsolve.cli.answer import tell
 from nmsolve.cli.check_bounds import MappingBounds, Proofs
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
+from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
@@ -141,7 +142,7 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
         problem = MappingProblem(
             loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
         )
-        checks += _bound_checks(loaded, loaded.report, problem, report.scores)
+        checks += _bound_checks(loaded, loaded.report, problem, report.scores, size_in_bytes(o.memory))
     return checks
 
 
@@ -321,14 +322,18 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
 
 
 def _bound_checks(
-    loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem, scores: Mapping[str, float]
+    loaded: Loaded,
+    report: Mapping[str, Any],
+    problem: MappingProblem,
+    scores: Mapping[str, float],
+    memory: int | None,
 ) -> list[CheckPart]:
-    """Re-check every certificate, and that the report claims no more than the certificates prove: in the end, and of the
+    """Re-check every certificate within ``memory``, and that the report claims no more than they prove: in the end, and of the
     values that earlier objectives were held at."""
     path, name = loaded.folder / "certificates.json", problem.objective
     about, bounds = load_certificates(path)
     free = loaded.inputs.route == "joint" or loaded.inputs.in_turns
-    proofs = Proofs(MappingBounds(problem, free), [(loaded.core, scores)])
+    proofs = Proofs(MappingBounds(problem, free, memory), [(loaded.core, scores)])
     last = Stage(name, problem.ceilings, about, tuple(bounds))
     checks = proofs.take(last) + [c for s in load_stages(path) for c in proofs.take(s, named=True)]
     for k, b in enumerate(loaded.inputs.before):

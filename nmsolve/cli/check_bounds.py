@@ -109,12 +109,13 @@ class MappingBounds:
     ----------
     problem : what the problems have in common
     free_routes : routes were chosen, too
+    memory : most bytes that this process may hold, or None; eigenvalues of a graph on disk may need more
     """
 
     exact = False
 
-    def __init__(self, problem: MappingProblem, free_routes: bool = False) -> None:
-        self.problem, self._free_routes = problem, free_routes
+    def __init__(self, problem: MappingProblem, free_routes: bool = False, memory: int | None = None) -> None:
+        self.problem, self._free_routes, self._memory = problem, free_routes, memory
 
     @property
     def free(self) -> Collection[str]:
@@ -125,7 +126,8 @@ class MappingBounds:
 
     def check(self, stage: Stage, bound: Bound, solution: IntArray | None, least: float) -> BoundCheck:
         """From the certificate, but for what cannot be because the graph is on disk."""
-        from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
+        from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound, needed_from_disk
+        from nmsolve.solvers.search.memory import held_now
 
         problem = replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
         on_disk = (
@@ -133,6 +135,11 @@ class MappingBounds:
         )
         if on_disk and 0 < bound.value < math.inf:
             text = "not re-checked: the graph is on disk (more --memory loads it)"
+            return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
+        more = needed_from_disk(problem, bound)
+        if more and self._memory is not None and held_now() + more > self._memory:
+            least = math.ceil((held_now() + more) / 2**20)
+            text = f"not re-checked: its eigenvalues take about {least} MiB of --memory"
             return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
         return check_bound(
             problem, bound, solution, stage.problem, free_routes=self._free_routes, seconds=math.inf

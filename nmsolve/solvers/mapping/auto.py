@@ -34,6 +34,10 @@ FIRST_BOUND, FIRST_MAPPINGS = 0.05, 0.5
 #: A bound gets this many times the seconds that it needs before it says anything, up to a part of the time limit. Linear
 #: algebra cannot be interrupted: one that needs more is not begun. Neighbour counting says little where cores hold many nodes.
 ENOUGH, MOST, MOST_OF = 2.0, 0.45, {"star": 0.05, "projection": 0.2}
+#: On disk nothing takes turns: what every engine gets of the time, one after the other, as all memory is one engine's at a time.
+STORED = {"star": 0.05, "external": 0.5, "joint": 0.45, "parts": 0.45}
+#: CPU seconds per connection, and per connection and vector, that a bound from disk needs before it says anything.
+PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
@@ -101,7 +105,8 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     # Bounds may need long for their first value, and estimates of that fail: only the cheapest come before a mapping.
     cheap = [name for name in plain if name == "star" and workers == 1]
     order = [*cheap, *heuristics, *(name for name in plain if name not in cheap), *aimed]
-    shares = {name: heuristics.get(name, 1.0) for name in order} | (_exact(problem) if small else {})
+    usual = STORED if problem.graph.on_disk else heuristics
+    shares = {name: usual.get(name, 1.0) for name in order} | (_exact(problem) if small else {})
     steps, refusals = steps_for(REGISTRY, problem, None, shares=shares)
     late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
     runs = [name for name in shares if late[name] is None and name not in refusals]
@@ -121,6 +126,8 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
             "more --memory, or another problem",
         )
     steps = [step for step in steps if late[step.engine.name] is None]
+    if problem.graph.on_disk:  # in this process, with all threads: its memory is what the budget leaves
+        return [replace(step, threads=True) for step in steps]
     first = _first_runs([step.engine.name for step in steps], heuristics, problem, seconds, small)
     # A brief step is worth no process of its own; a process is worth no brief step.
     least = CHILD_LEAST if workers > 1 and not small else 0.0
@@ -158,7 +165,8 @@ def _first_runs(
 def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     """Return the bounds for the kind of problem: those that need no mapping, and those that aim at the best one."""
     if problem.graph.on_disk:
-        return ["star"], []
+        pairs = not (problem.one_per_core or uses_nets(problem) or uses_links(problem))
+        return ["star"], ["joint", "parts"] if pairs else []
     plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
     if problem.objective == "reward":
         return plain, ["exchange"]
@@ -191,6 +199,8 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
         return 1.6e-9 * cores**3
     if name == "split":
         return 1e-8 * cores**3
+    if problem.graph.on_disk:
+        return (PASSES + VECTOR * min(cores, 24)) * (m + 20 * n) if name in ("joint", "parts") else 0.0
     if name == "parts":
         return 1.6e-7 * (m + 20 * n) * min(-(-n // _room(problem)) + 8, 48, n)
     if name == "spread":

@@ -24,7 +24,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.chessboard import recheck_chessboard
 from nmsolve.solvers.mapping.recheck.core_traffic import recheck_core_traffic
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_neighbours
-from nmsolve.solvers.mapping.recheck.eigenvalues import FACTORED
+from nmsolve.solvers.mapping.recheck.eigenvalues import DECOMPOSED, FACTORED
 from nmsolve.solvers.mapping.recheck.exchange import recheck_exchange
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.geometry import disagreement
@@ -41,6 +41,7 @@ from nmsolve.solvers.mapping.recheck.spread import recheck_spread
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.recheck.step_ceiling import recheck_step_ceiling
 from nmsolve.solvers.mapping.recheck.step_load import recheck_step_load
+from nmsolve.solvers.mapping.recheck.stored import needed
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 from nmsolve.solvers.search.foreign_recheck import SECONDS, foreign_recheck, nobody
@@ -76,8 +77,8 @@ FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 METHODS = frozenset((*RECHECKS, *WORDS, *FREE_WORDS))
 #: Re-checks that rest on eigenvalues of a matrix over all nodes.
 EIGENVALUES = ("joint", "parts", "chessboard", "tree-parts")
-#: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
-FROM_DISK = {"fan-out"}
+#: Those that are recomputed by passes over messages, so also from disk; placement bounds look at parts only.
+FROM_DISK = {"fan-out", "joint", "parts"}
 FORMAT = "nmsolve-certificates-1"
 
 
@@ -155,9 +156,17 @@ def check_bound(
     )
 
 
+def needed_from_disk(problem: MappingProblem, bound: Bound) -> int:
+    """Return the bytes that the re-check of a bound takes beside a graph on disk; 0 where that is next to nothing."""
+    lam = bound.certificate.get("eigenvalues")
+    large = problem.graph.on_disk and problem.n > DECOMPOSED and bound.method in EIGENVALUES
+    return needed(problem.n, len(lam)) if large and isinstance(lam, np.ndarray | list) else 0
+
+
 def _certainty(problem: MappingProblem, bound: Bound) -> str:
     """Return what the check says of itself where it is not exact: eigenvalues of matrices too large to factor."""
-    by_chance = bound.certificate.get("inner", bound.method) in EIGENVALUES and problem.n > FACTORED
+    most = DECOMPOSED if problem.graph.on_disk else FACTORED
+    by_chance = bound.certificate.get("inner", bound.method) in EIGENVALUES and problem.n > most
     return ", with probability above 1 - 5e-13 over the checker's own random vectors" if by_chance else ""
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from nmsolve.hw.verify import verify
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import ScratchPlace
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import CertificateError, InputError
 from nmsolve.model.formats import FORMATS, convert, load_graph, save_graph
 from nmsolve.model.generators import generate, generate_file
 from nmsolve.model.graph import LogicGraph
@@ -37,7 +38,9 @@ from nmsolve.model.store.balance import imbalance
 from nmsolve.model.store.coding import to_codes
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import make_problem
+from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
+from nmsolve.solvers.mapping.recheck.stored import StoredTraffic, proved_from_disk
 
 #: Seconds for one search, and bytes per node beyond the nodes themselves: too few for the connections.
 SECONDS, SPARE = 1.0, 40
@@ -63,6 +66,7 @@ def warm_files(until_compiled: Callable[[Callable[[], object]], None]) -> list[s
         "formats": _read_and_write,
         "scores": _look,
         "search from disk": _search,
+        "bounds from disk": _bound,
         "repair": _repair,
     }
     with TemporaryDirectory() as name:
@@ -131,6 +135,20 @@ def _search(folder: Path) -> None:
 
     source = symmetric(load_graph(path), Crew(1, None, lambda: False))
     thinned(source, 4, 1)
+
+
+def _bound(folder: Path) -> None:
+    """Multiply by the Laplacian of a graph on disk, held and read, in both precisions; and confirm eigenvalues from disk."""
+    graph = open_graph(folder / "undirected.nmz")
+    core, rng = np.arange(graph.n) % 4, np.random.default_rng(1)
+    for memory in (0.0, np.inf):
+        laplacian = StoredLaplacian.of(graph, 1, memory, core, lambda: False)
+        laplacian.between(core, 4)
+        for kind in (np.float32, np.float64):
+            x = rng.standard_normal((graph.n, 2)).astype(kind)
+            StoredShifted(laplacian, np.zeros(graph.n), 1.0).times(x, x.copy())
+    with suppress(CertificateError):
+        proved_from_disk(StoredTraffic.of(graph), np.zeros(graph.n), 1.0, np.full(1, -1.0))
 
 
 def _repair(folder: Path) -> None:

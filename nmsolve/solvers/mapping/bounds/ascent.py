@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from nmsolve.model.bound import Bound, round_up
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, FRESH, Tracker, lower_eigenvalues, stated
 from nmsolve.solvers.mapping.bounds.guide import CLOSE, Duals, Guide, foreseen
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
+from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted
 
+#: Of symmetric traffic, in memory or on disk.
+Laplacian = csr_array | StoredLaplacian
 #: Most eigenvalues computed; the rest count as the last of them.
 MAX_EIGENVALUES = 40
 #: More than are used: room for the error of the last one.
@@ -35,6 +38,8 @@ FEW = 4
 LARGE, EXACT_PART = 10_000, 0.75
 #: A step that loses this part of the best value was far too long.
 LOST = 0.5
+#: Rows of vectors that are looked at at once.
+ROWS = 1 << 16
 #: Steps aim at least at this part of :attr:`Spectral.worth` above the best value, which may be 0 for long.
 LEAST = 0.005
 
@@ -46,7 +51,7 @@ class Spectral:
     Attributes
     ----------
     method : name of the bound
-    laplacian : (n, n) of the symmetric traffic
+    laplacian : (n, n) of the symmetric traffic, in memory or on disk
     sigma : (v, lines) eigenvalues, falling, that belong to every size vertex
     drift : (v,) what rho is paid for at every size vertex
     length : omega, what every unit of shift costs
@@ -54,7 +59,7 @@ class Spectral:
     """
 
     method: str
-    laplacian: csr_array
+    laplacian: Any
     sigma: FloatArray
     drift: FloatArray
     length: float
@@ -63,13 +68,19 @@ class Spectral:
     @property
     def n(self) -> int:
         """Number of nodes."""
-        return len(self.laplacian.indptr) - 1
+        return int(self.laplacian.shape[0])
 
     def numbered(self, order: IntArray) -> Spectral:
         """Return the same with node ``order[i]`` (n,) as node i."""
         laplacian = csr_array(self.laplacian[order][:, order])
         laplacian.sort_indices()
         return replace(self, laplacian=laplacian)
+
+    def operator(self, shift: FloatArray, rho: float) -> Any:
+        """Return the Laplacian with these multipliers, ``shift`` (n,)."""
+        if isinstance(self.laplacian, StoredLaplacian):
+            return StoredShifted(self.laplacian, shift, rho)
+        return Shifted(self.laplacian, shift, rho)
 
     @property
     def rank(self) -> int:
@@ -107,8 +118,12 @@ class Spectral:
         ``lam`` (count,) and ``vectors`` (n, count) are the eigenpairs of A.
         """
         weight = self.weights(lam, at)
-        by_rho = float(vectors.sum(axis=0) ** 2 @ weight) / self.n - float(self.drift[at])
-        return (vectors * vectors) @ weight - self.length, by_rho
+        by_shift, sums = np.empty(self.n), np.zeros(len(lam))
+        for first in range(0, self.n, ROWS):
+            part = vectors[first : first + ROWS].astype(np.float64)
+            by_shift[first : first + ROWS] = (part * part) @ weight - self.length
+            sums += part.sum(axis=0)
+        return by_shift, float(sums**2 @ weight) / self.n - float(self.drift[at])
 
 
 def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: FloatArray) -> csr_array:
@@ -174,10 +189,20 @@ class Climber(Protocol):
         """Evaluate, note the best, step. Raises StoppedError."""
 
 
+class Pairs(Protocol):
+    """Follows the eigenpairs of a matrix that changes little from call to call; see :class:`.eigen.Tracker`."""
+
+    passes: int
+    block: AnyArray
+
+    def pairs(self, a: Any, should_stop: ShouldStop) -> tuple[FloatArray, AnyArray]:
+        """Return Ritz values, rising, and orthonormal vectors. Raises StoppedError."""
+
+
 class SpectralClimber(Climber, Protocol):
     """An ascent on shift and rho; ``best_block`` are the tracker's vectors at the best ones."""
 
-    tracker: Tracker
+    tracker: Pairs
     best_block: FloatArray
 
     @property
@@ -194,11 +219,17 @@ Begin = Callable[[Spectral, IntArray, FloatArray | None], SpectralClimber]
 
 
 def follow(
-    ascent: Climber, certify: Callable[[], Bound], small: bool, guide: Guide, rounds: int
+    ascent: Climber,
+    certify: Callable[[], Bound],
+    small: bool,
+    guide: Guide,
+    rounds: int,
+    late_from: tuple[int, float] = (FEW, 1 / 3),
 ) -> Iterator[Bound]:
     """Drive an ascent and certify its best multipliers now and then; arguments as in :func:`climb`.
 
-    ``certify`` makes the bound at the best multipliers (raises StoppedError); ``small`` if that is cheap.
+    ``certify`` makes the bound at the best multipliers (raises StoppedError); ``small`` if that is cheap. ``late_from``: steps
+    and part of the time after which the first certificate is due.
     """
     began = guide.clock()
     best, certified = 0.0, -np.inf
@@ -209,7 +240,8 @@ def follow(
             spent = guide.clock() - began
             left = guide.remaining(spent)
             ending = step == rounds or ascent.exhausted or left < SURE * cost
-            late = cost == 0.0 and (spent > guide.seconds / 3 if step >= FEW else spent > left)
+            few, part = late_from
+            late = cost == 0.0 and (spent > part * guide.seconds if step >= few else spent > left)
             if ascent.best > certified and (step >= due or ending or late):
                 due, certified = max(due, 2 * step), ascent.best
                 bound = certify()
@@ -226,16 +258,26 @@ def follow(
 def _certify(spectral: Spectral, ascent: SpectralClimber, order: IntArray, guide: Guide) -> Bound:
     """Return the bound at the ascent's best multipliers with certain eigenvalue bounds; node i is ``order[i]`` outside."""
     a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
+    assert isinstance(ascent.tracker, Tracker)
     ascent.tracker.block = ascent.best_block
     _, vectors = ascent.tracker.settle(a, guide.should_stop)
     wanted = int(np.ceil(EXACT_PART * spectral.rank)) if spectral.n > LARGE else spectral.rank
     lam = lower_eigenvalues(a, vectors, wanted, guide.seed, guide.should_stop)[: spectral.rank]
-    lam = stated(lam, spectral.n, ascent.tracker.high)
-    value, _ = spectral.worst(lam, a.shift, a.rho)
-    value -= 1e-10 * (abs(value) + spectral.length * np.abs(a.shift).sum())
+    return certified_bound(spectral, stated(lam, spectral.n, ascent.tracker.high), a.shift, a.rho, order)
+
+
+def certified_bound(
+    spectral: Spectral, lam: FloatArray, at: FloatArray, rho: float, order: IntArray
+) -> Bound:
+    """Return the bound with eigenvalue bounds ``lam`` (count,), rising, of the matrix with shift ``at`` (n,) and ``rho``.
+
+    Node i is ``order[i]`` outside.
+    """
+    value, _ = spectral.worst(lam, at, rho)
+    value -= 1e-10 * (abs(value) + spectral.length * np.abs(at).sum())
     shift = np.empty(spectral.n)
-    shift[order] = a.shift
-    certificate = {"method": spectral.method, "shift": shift, "rho": a.rho, "eigenvalues": lam}
+    shift[order] = at
+    certificate = {"method": spectral.method, "shift": shift, "rho": rho, "eigenvalues": lam}
     return Bound(
         round_up(value, spectral.lattice > 0, spectral.lattice or 1.0), spectral.method, "full", certificate
     )
@@ -245,7 +287,12 @@ class SpectralAscent:
     """Subgradient ascent on shift and rho; degrees scale the steps."""
 
     def __init__(
-        self, spectral: Spectral, seed: int, duals: Duals | None = None, start: FloatArray | None = None
+        self,
+        spectral: Spectral,
+        seed: int,
+        duals: Duals | None = None,
+        start: FloatArray | None = None,
+        tracker: Pairs | None = None,
     ) -> None:
         self.spectral = spectral
         degree = spectral.laplacian.diagonal()
@@ -255,7 +302,9 @@ class SpectralAscent:
         self.best_shift, self.best_rho, self.best = self.shift, self.rho, -np.inf
         self.direction, self.rho_direction = np.zeros(spectral.n), 0.0
         self.scale, self.stalled, self.returned = 1.0, 0, False
-        self.tracker = Tracker(spectral.n, min(spectral.rank + SPARE, spectral.n), seed, start)
+        self.tracker: Pairs = tracker or Tracker(
+            spectral.n, min(spectral.rank + SPARE, spectral.n), seed, start
+        )
         self.least_step = LEAST * spectral.worth
         self.duals = duals
         self.best_block = self.tracker.block
@@ -270,7 +319,7 @@ class SpectralAscent:
     def advance(self, upper: float, should_stop: ShouldStop) -> None:
         """Evaluate, note the best, step; six steps without gain or one far too long: back to the best, with half the length."""
         spectral = self.spectral
-        a = Shifted(spectral.laplacian, self.shift, self.rho)
+        a = spectral.operator(self.shift, self.rho)
         lam, vectors = (v[..., : spectral.rank] for v in self.tracker.pairs(a, should_stop))
         value, at = spectral.worst(lam, self.shift, self.rho)
         if self.aside is not None:

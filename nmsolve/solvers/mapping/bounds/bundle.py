@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.ascent import SPARE, Spectral
+from nmsolve.solvers.mapping.bounds.ascent import SPARE, Pairs, Spectral
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted
 from nmsolve.solvers.mapping.bounds.eigen import Tracker
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
@@ -112,7 +112,7 @@ class BundleAscent:
     ) -> None:
         n, degree = spectral.n, spectral.laplacian.diagonal()
         self.spectral = spectral
-        self.tracker = Tracker(n, min(spectral.rank + SPARE, n), seed, start, DEGREE)
+        self.tracker: Pairs = Tracker(n, min(spectral.rank + SPARE, n), seed, start, DEGREE)
         self.best_block = self.tracker.block
         scaling = np.append(degree / max(float(degree.mean()), 1e-300) + 0.15, 1.0)
         self.bundle = Bundle(np.append(shift, rho), scaling)

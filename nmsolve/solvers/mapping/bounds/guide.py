@@ -37,6 +37,7 @@ class Guide(NamedTuple):
     clock : seconds that the search has worked, from any moment on
     seed : of random vectors and of sets that are grown
     core : (n,) some mapping to begin near, None if there is none
+    workers, memory : threads that may read, and bytes that may still be taken (None: no budget); graphs on disk ask for them
     duals : predicts multipliers that are tried after the first step; None: nothing is predicted
     """
 
@@ -48,6 +49,8 @@ class Guide(NamedTuple):
     left: Callable[[], float] | None = None
     clock: Callable[[], float] = now
     duals: Duals | None = None
+    workers: int = 1
+    memory: int | None = None
 
     @classmethod
     def of(cls, context: Context) -> Guide:
@@ -56,7 +59,10 @@ class Guide(NamedTuple):
         upper = lambda: context.incumbent()[1]  # noqa: E731
         left = context.time_left if context.pace < 1 else None
         seconds = context.pace * context.time_left()
-        return cls(upper, context.should_stop, seconds, context.seed, core, left, context.worked)
+        return cls(
+            upper, context.should_stop, seconds, context.seed, core, left, context.worked,
+            workers=context.workers, memory=context.memory,
+        )  # fmt: skip
 
     def toward(self, cost: float) -> Guide:
         """Return this guide with a best known cost that stays."""

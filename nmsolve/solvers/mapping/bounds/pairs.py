@@ -136,10 +136,15 @@ refuses_pairs = takes(f"pairs disk {LIMITS}", too_wide, no_core)
 
 
 def pair_form(problem: MappingProblem) -> PairForm:
-    """Bring a pairwise problem into :class:`PairForm` (see the module's text for asymmetric distances)."""
+    """Bring a pairwise problem into :class:`PairForm` (see the module's text for asymmetric distances).
+
+    Of a graph on disk the traffic is left out, and not looked at.
+    """
     graph = problem.graph
-    indptr, indices, weights = graph.traffic
     distance = core_distance(problem)
+    if graph.on_disk:
+        return _form_without_traffic(problem, distance)
+    indptr, indices, weights = graph.traffic
     symmetric = True
     if not distance.separable and not np.array_equal(distance.matrix, distance.matrix.T):
         symmetric = _traffic_is_symmetric(graph)
@@ -153,6 +158,17 @@ def pair_form(problem: MappingProblem) -> PairForm:
     )
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
     return PairForm(problem.n, indptr, indices, weights, cores, distance, lattice)
+
+
+def _form_without_traffic(problem: MappingProblem, distance: CoreDistance) -> PairForm:
+    """Return the form of a graph on disk, without connections; the smaller direction of every distance counts."""
+    symmetric = distance.separable or np.array_equal(distance.matrix, distance.matrix.T)
+    lattice = float(problem.graph.integral and distance.integral and symmetric)
+    if not symmetric:
+        distance = by_matrix(distance.rows, distance.cols, np.minimum(distance.matrix, distance.matrix.T))
+    cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
+    none = np.zeros(problem.n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+    return PairForm(problem.n, *none, cores, distance, lattice)
 
 
 def _traffic_is_symmetric(graph: LogicGraph) -> bool:

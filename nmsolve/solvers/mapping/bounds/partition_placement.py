@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -29,10 +30,11 @@ from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.ascent import Laplacian, Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import crowded, pair_form, room_per_core, usable_cores
+from nmsolve.solvers.mapping.bounds.stored_ascent import stored_bounds
 
 #: Most cores (the code of each is a row of a dense matrix).
 MAX_CORES = 1024
@@ -42,7 +44,7 @@ MAX_WORK = 6e8
 
 #: Why the bound cannot take a problem, or None; with one node per core the projection bound is the better one.
 refuses_partition_placement = takes(
-    f"pairs {LIMITS} -single -matrix", at_most(MAX_CORES, usable_cores, "usable cores"), crowded
+    f"pairs disk {LIMITS} -single -matrix", at_most(MAX_CORES, usable_cores, "usable cores"), crowded
 )
 
 
@@ -69,20 +71,24 @@ def partition_placement_bounds(
     problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200
 ) -> Iterator[Bound]:
     """Yield ever better bounds, over at most ``rounds`` steps."""
+    if problem.graph.on_disk:
+        yield from stored_bounds(problem, partial(partition_placement_form, problem), guide, rounds)
+        return
     began = guide.clock()
     spectral = partition_placement_form(problem)
     yield from climb(spectral, guide.after(began), rounds)
 
 
-def partition_placement_form(problem: MappingProblem) -> Spectral:
-    """Return what stays fixed while the bound's multipliers are tuned."""
+def partition_placement_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> Spectral:
+    """Return what stays fixed while the bound's multipliers are tuned; ``laplacian`` is given if the graph is on disk."""
     form = pair_form(problem)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
     distance = core_distance(healthy) if problem.machine.faulty_links else form.distance
     codes = with_step(core_codes(distance, form.cores), distance.step)
     vertices = size_vertices(problem.n, len(codes), room_per_core(problem), codes.shape[1])
     sigma, drift = Sizes(vertices, codes, problem.n).grams()
-    laplacian = laplacian_of(form.n, form.rows(), form.indices, form.weights)
+    if laplacian is None:
+        laplacian = laplacian_of(form.n, form.rows(), form.indices, form.weights)
     return Spectral("joint", laplacian, sigma, drift, float((codes[0] ** 2).sum()), form.lattice)
 
 

@@ -14,6 +14,7 @@ and each adds at least a link to its route tree (1 to connectivity). So its edge
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.ascent import Laplacian, Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.chessboard import chessboard_bounds, chessboard_form
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
@@ -36,6 +37,7 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     room_per_core,
     usable_cores,
 )
+from nmsolve.solvers.mapping.bounds.stored_ascent import stored_bounds
 
 #: Most cores: the re-check looks at all their distances at once.
 MAX_CORES = 4096
@@ -47,12 +49,18 @@ def _single(problem: MappingProblem) -> str | None:
 
 #: Why the bound cannot take a problem, or None.
 refuses_parts = takes(
-    f"pairs trees reach {LIMITS}", _single, crowded, at_most(MAX_CORES, usable_cores, "usable cores")
+    f"pairs disk {LIMITS} | pairs trees reach {LIMITS}",
+    _single,
+    crowded,
+    at_most(MAX_CORES, usable_cores, "usable cores"),
 )
 
 
 def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
     """Ever better parting bounds, by at most ``rounds`` steps; with few parts on a mesh those of the :mod:`.chessboard`."""
+    if problem.graph.on_disk:
+        yield from stored_bounds(problem, partial(parts_form, problem), guide, rounds)
+        return
     board = chessboard_form(problem)
     if board is not None:
         yield from chessboard_bounds(problem, board, guide, rounds)
@@ -62,8 +70,11 @@ def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int =
         yield from climb(fixed, guide, rounds)
 
 
-def parts_form(problem: MappingProblem) -> Spectral | None:
-    """Return what stays fixed while the bound's multipliers are tuned; None where different cores cost nothing."""
+def parts_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> Spectral | None:
+    """Return what stays fixed while the bound's multipliers are tuned; None where different cores cost nothing.
+
+    ``laplacian`` is given if the graph is on disk.
+    """
     form = pair_form(problem)
     apart = least_apart(problem, form)
     if apart <= 0:
@@ -74,11 +85,12 @@ def parts_form(problem: MappingProblem) -> Spectral | None:
     drift = float((sizes**2).sum()) * length / problem.n
     whole = whole_costs(problem, form.distance)
     lattice = float(whole) if uses_nets(problem) else form.lattice
-    row, column = problem.graph.edge_source.astype(np.int64), problem.graph.targets.astype(np.int64)
-    weight = edge_weights(problem)
-    laplacian = laplacian_of(
-        problem.n, np.concatenate([row, column]), np.concatenate([column, row]), np.tile(weight, 2)
-    )
+    if laplacian is None:
+        row, column = problem.graph.edge_source.astype(np.int64), problem.graph.targets.astype(np.int64)
+        weight = edge_weights(problem)
+        laplacian = laplacian_of(
+            problem.n, np.concatenate([row, column]), np.concatenate([column, row]), np.tile(weight, 2)
+        )
     return Spectral("parts", laplacian, (sizes * length)[None, :], np.array([drift]), length, lattice)
 
 

@@ -65,23 +65,32 @@ def least_by_chance(
     degree = int(np.log(2.5 * np.sqrt(n) / SMALL) * np.sqrt(half / (2 * loss))) + 20
     if degree > MOST_STEPS:
         return None
-    growth = _growth(image, n, level, half, degree, SAFE * error)
+    growth = growth_of(image, n, level, half, degree, SAFE * error)
     if growth is None:
         return None
     below = SAFE * (np.cosh(np.arccosh(growth) / degree) - 1) * half
     return lowered(stated, float(below) - loss + 8 * ROUNDOFF * (abs(level) + half), vectors)
 
 
-def _growth(
-    image: Callable[[FloatArray], FloatArray], n: int, level: float, half: float, degree: int, error: float
+def growth_of(
+    image: Callable[[FloatArray], FloatArray],
+    n: int,
+    level: float,
+    half: float,
+    degree: int,
+    error: float,
+    among: tuple[int, float] = (VECTORS, SMALL),
 ) -> float | None:
     """No eigenvalue below ``level`` makes |T| larger than this; None if rounding hides it.
+
+    ``error`` bounds what rounding does to ``image`` of a unit vector. ``among``: how many random vectors, and a size below which
+    all their parts along one direction are with probability < 5e-13.
 
     With v_i the computed vectors and r_i the rounding of step i, ``z'v_m = T_m z'g + sum_i U_(m-i) z'r_i``, and outside [-1, 1]
     ``|U_k| <= (k + 1) |T_k| <= (k + 1) |T_m|``.
     """
-    middle = level + half
-    old = np.random.default_rng().standard_normal((n, VECTORS))
+    middle, (vectors, small) = level + half, among
+    old = np.random.default_rng().standard_normal((n, vectors))
     per_step = SAFE * (2 * error / half + 16 * ROUNDOFF * (1 + abs(middle) / half))
     doubt = 0.0
     new = (image(old) - middle * old) / half
@@ -89,11 +98,11 @@ def _growth(
     for i in range(1, degree):
         size = float(np.linalg.norm(new, axis=0).max())
         doubt += (degree - i) * (per_step * size + 4 * ROUNDOFF * float(np.linalg.norm(old, axis=0).max()))
-        if not doubt < SMALL / 2:
+        if not doubt < small / 2:
             return None
         old, new = new, (2 / half) * (image(new) - middle * new) - old
     size = float(np.linalg.norm(new, axis=0).max())
-    return max(1.0, SAFE * size / (SMALL - doubt)) if np.isfinite(size) else None
+    return max(1.0, SAFE * size / (small - doubt)) if np.isfinite(size) else None
 
 
 def _largest(image: Callable[[FloatArray], FloatArray], n: int) -> float:

@@ -110,6 +110,16 @@ def proved(a: Operator, stated: FloatArray) -> FloatArray:
         if found is None:
             raise CertificateError(f"'eigenvalues' entry 0 is {stated[0]:.10g}, and not all can be confirmed")
         low = found
+    return confirmed(stated, low)
+
+
+def confirmed(stated: FloatArray, low: FloatArray) -> FloatArray:
+    """Return (c,) what counts of ``stated`` (c,), rising, where eigenvalues are at least ``low`` (c,): it rises, too.
+
+    Raises
+    ------
+    CertificateError : what is stated is too high
+    """
     _compare(stated, low)
     # a lower bound on a later eigenvalue that is lower still stays one: so the answer rises
     return np.minimum.accumulate(np.minimum(stated, low)[::-1])[::-1]

@@ -177,8 +177,8 @@ def distances(problem: MappingProblem, down: bool = False) -> FloatArray:
     d = all_distances(problem, down)
     if (d == d.T).all():
         return d
-    w = one_way_traffic(problem)
-    if abs(w - w.T).sum() == 0:
+    w = None if problem.graph.on_disk else one_way_traffic(problem)
+    if w is not None and abs(w - w.T).sum() == 0:
         mean = (d + d.T) / 2
         return mean if not down or whole_distances(problem) else np.asarray(mean * (1.0 - 2 * EPS))
     return np.minimum(d, d.T)

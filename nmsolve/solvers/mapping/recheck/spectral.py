@@ -14,8 +14,8 @@ from scipy.sparse import coo_array, csr_array
 from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.recheck.eigenvalues import projected, spectrum
-from nmsolve.solvers.mapping.recheck.operator import Operator, proved
+from nmsolve.solvers.mapping.recheck.eigenvalues import DECOMPOSED, projected, spectrum
+from nmsolve.solvers.mapping.recheck.operator import Operator, confirmed, proved
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     both_ways,
@@ -42,6 +42,7 @@ from nmsolve.solvers.mapping.recheck.rounding import (
     sum_up,
     up,
 )
+from nmsolve.solvers.mapping.recheck.stored import StoredTraffic, proved_from_disk
 
 #: Work limit of the size enumeration; the value is part of the bound's definition (docs/bounds.md).
 SIZE_WORK = 6e8
@@ -126,7 +127,7 @@ def recheck_partition_placement(problem: MappingProblem, certificate: Mapping[st
     room = room_of(problem)
     if problem.machine.distance_matrix is not None:
         raise CertificateError("the bound `joint` needs a mesh or torus")
-    traffic = both_ways(problem)
+    traffic = _traffic(problem)
     shift, rho, lam = _multipliers(problem, certificate, traffic)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
     codes = _codes(core_distance(healthy), problem)
@@ -184,7 +185,7 @@ def doubled_parts(n: int, room: int, shift: FloatArray, rho: float, lam: FloatAr
 
 
 def _multipliers(
-    problem: MappingProblem, certificate: Mapping[str, Any], pairs: csr_array
+    problem: MappingProblem, certificate: Mapping[str, Any], pairs: csr_array | StoredTraffic
 ) -> tuple[FloatArray, float, FloatArray]:
     """Shift, rho and proved eigenvalue bounds of the Laplacian of ``pairs`` with them."""
     shift = numbers(certificate, "shift", problem.n)
@@ -192,14 +193,31 @@ def _multipliers(
     lam = rising(certificate, problem.n)
     for values, name in ((shift, "shift"), (np.array([rho]), "rho"), (lam, "eigenvalues")):
         moderate(values, name, float(pairs.sum()))
+    if isinstance(pairs, StoredTraffic):
+        return shift, rho, confirmed(lam, proved_from_disk(pairs, shift, rho, lam))
     return shift, rho, proved(Operator(pairs, shift, rho), lam)
 
 
-def _parting(problem: MappingProblem) -> csr_array:
+def _traffic(problem: MappingProblem) -> csr_array | StoredTraffic:
+    """Return (n, n) symmetric traffic; on disk only where the matrix is too large to decompose."""
+    graph = problem.graph
+    if not graph.on_disk:
+        return both_ways(problem)
+    if graph.n > DECOMPOSED:
+        return StoredTraffic.of(graph)
+    w = np.zeros((graph.n, graph.n))
+    for rows in graph.blocks():
+        np.add.at(w, (np.repeat(rows.source, np.diff(rows.indptr)), rows.targets), rows.weights)
+    return csr_array(w + w.T)
+
+
+def _parting(problem: MappingProblem) -> csr_array | StoredTraffic:
     """Return (n, n) symmetric traffic that is paid at least once where its ends are apart."""
     graph = problem.graph
     if not uses_nets(problem):
-        return both_ways(problem)
+        return _traffic(problem)
+    if graph.on_disk:
+        raise CertificateError("the graph is on disk, where messages are not re-checked by this bound")
     weight, limit = graph.weights.copy(), problem.capacity.max(axis=0)
     for i in range(graph.rows):
         part = slice(graph.indptr[i], graph.indptr[i + 1])
