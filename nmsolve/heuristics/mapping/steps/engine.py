@@ -176,7 +176,8 @@ def _found(problem: MappingProblem, context: Context) -> list[tuple[float, float
     As many nodes per core as there have to be. Where a sum counts, too, numbers between that and all nodes by halving: a sum
     wants many on a core, the step few, as far as the ceiling on the other lets them.
     """
-    one, out = sum_of(problem), []
+    one = sum_of(problem)
+    out: list[tuple[float, float, IntArray]] = []
     end = context.time_left() * (1.0 - (BEGIN if one is None else BEGIN_SUM))
     few = _even(problem)
     wanted, other = (
