@@ -10,8 +10,9 @@ import functools
 import heapq
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Case:
     of rate ``rates[sender]`` (its largest weight if not given); ``per``: most nodes on a core; ``limits``: constraints as
     (kind, nodes, cores); ``energy``: figures in pJ; ``parts``: core of every node of a mapping whose parts are kept, claims
     are then about where these parts lie (scope ``placement``); ``times``: ns of :data:`TIMES`, cores receive while they send if
-    the last one is 1.
+    the last one is 1; ``ceilings``: most of other objectives.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Case:
     energy: tuple[tuple[str, float], ...] = field(default=())
     parts: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
+    ceilings: tuple[tuple[str, float], ...] = ()
 
     @property
     def cores(self) -> int:
@@ -102,7 +104,7 @@ class Case:
             SideConstraint(f"limit {i}", kind, nodes, cores)
             for i, (kind, nodes, cores) in enumerate(self.limits)
         )
-        return MappingProblem(graph, machine, self.objective, limits, self.per)
+        return MappingProblem(graph, machine, self.objective, limits, self.per, ceilings=self.ceilings)
 
     def rate(self, u: int) -> float:
         """Rate of the message of node ``u``."""
@@ -128,15 +130,19 @@ class Case:
     @functools.cached_property
     def optimum(self) -> Fraction | float:
         """Least cost of all mappings, exact; for the reward, which holds an exponential, as a float."""
-        cost = {"max-link": _max_link, "step-time": _step_time, "reward": _reward}.get(self.objective, _sum)(
-            self
-        )
+        cost = _cost(self)
         if self.parts:
             used, usable = sorted(set(self.parts)), sorted(set(range(self.cores)) - set(self.dead_cores))
             moves = (dict(zip(used, to, strict=True)) for to in itertools.permutations(usable, len(used)))
             return min(cost(tuple(to[p] for p in self.parts)) for to in moves)
+        held = [(_cost(replace(self, objective=name)), Fraction(most)) for name, most in self.ceilings]
         every = itertools.product(range(self.cores), repeat=self.n)
-        return min(cost(core) for core in every if self.allowed(core))
+        return min(cost(core) for core in every if self.allowed(core) and all(c(core) <= m for c, m in held))
+
+
+def _cost(case: Case) -> Any:
+    """What a mapping costs, by the objective."""
+    return {"max-link": _max_link, "step-time": _step_time, "reward": _reward}.get(case.objective, _sum)(case)
 
 
 # -- the network ------------------------------------------------------------------------------------------------
@@ -451,4 +457,10 @@ def cases() -> list[Case]:
              times=(0.5, 0, 0, 2, 3.7, 1, 0, 0, 0)),
         Case("step time, torus", 6, (1, 4), _edges(rng, 6, 20), "step-time", per=2, multicast=frozenset(range(6)), torus=True,
              times=(0, 1, 0, 5, 1, 0, 2, 3, 1)),
+        Case("step under hops", 6, (2, 2), _edges(rng, 6, 12), "step-time", per=6, multicast=flags(6),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 1), ceilings=(("hops", 20.5),)),
+        Case("hops under step", 6, (1, 3), _edges(rng, 6, 14), "hops", per=6, multicast=flags(6),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 0), ceilings=(("step-time", 210.5),)),
+        Case("cut under step", 6, (2, 2), _edges(rng, 6, 14), "cut", per=6, times=(1, 2, 1, 3, 4, 1, 1, 7, 1),
+             ceilings=(("step-time", 95.5),)),
     ]  # fmt: skip

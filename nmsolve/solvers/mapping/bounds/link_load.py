@@ -37,8 +37,6 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
-from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
-from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
 METHOD = "link-load"
@@ -132,7 +130,6 @@ def sum_bounds(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     asked = (
         (refuses_projection, projection_bounds), (refuses_parts, parts),
         (refuses_partition_placement, partition_placement_bounds), (refuses_slots, slots_bounds),
-        (refuses_spread, spread_bounds),
     )  # fmt: skip
     rest = [bounds for refuses, bounds in asked if refuses(problem) is None]
     for i, bounds in enumerate(rest):

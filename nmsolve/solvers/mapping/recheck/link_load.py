@@ -21,7 +21,6 @@ from nmsolve.solvers.mapping.recheck.spectral import (
     recheck_parts,
     recheck_projection,
 )
-from nmsolve.solvers.mapping.recheck.spread import recheck_spread
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
 INNER = {
@@ -34,7 +33,6 @@ INNER = {
     "chessboard": recheck_chessboard,
     "tree-parts": recheck_tree_parts,
     "slots": recheck_slots,
-    "spread": recheck_spread,
 }
 
 
