@@ -12,8 +12,8 @@ SECTIONS = {
     "Input": "graph machine chips placement constraints balance occupied prohibit_turns bind strict library cores core_memory "
     "offchip_bandwidth "
     "from_ frames",
-    "What is wanted": "objective weights at_most pareto points route turns form table_limit detour channels stages exact_stages "
-    "use_all overlap split migration_budget batches place run noise runs reschedule from_run",
+    "What is wanted": "objective limit weights at_most pareto points route turns form table_limit detour channels stages "
+    "exact_stages use_all overlap split migration_budget batches place run noise runs reschedule from_run",
     "Time and search": "time_limit gap seed workers engines allocate warm_start resume memory_of memory scratch mip_solver",
     "Output": "write_model write_onnx trace csv out json help",
 }

@@ -243,6 +243,8 @@ MUTATIONS = [
     Mutation("step-load", "10 % weaker", _BOUND + "step_load", _B + "step_load.py",
              "value = min(limit, least(work, costs, cores, inner.value)) * (1 - safe)",
              "value = 0.9 * min(limit, least(work, costs, cores, inner.value)) * (1 - safe)"),
+    Mutation("step-ceiling", "twice the room", _BOUND + "step_ceiling", _B + "step_ceiling.py",
+             "    room = room_within(", "    room = 2 * room_within("),
     Mutation("reward", "descent only", _TRUE + "reward_heat", _H + "reward/engine.py",
              "heat = typical * HOT * (COLD / HOT) ** (1.0 - begun / seconds)", "heat = 0.0"),
     Mutation("reward", "exchanges only", _TRUE + "reward_heat", _H + "common/goals.py",

@@ -26,6 +26,7 @@ from nmsolve.solvers.mapping.bounds.engines import (
     Slots,
     Split,
     Spread,
+    StepCeiling,
     StepLoad,
     Subgraphs,
     TreeParts,
@@ -131,6 +132,15 @@ def test_step_load() -> None:
     """Fails if only what no mapping can avoid is counted, without the copies that messages must have."""
     problem = MappingProblem(casts(160, 5), board(4, 4, figures=times(False)), "step-time", (), 14)
     at_least(proved(StepLoad(), problem, stops=200, upper=1100), 750)
+
+
+def test_step_ceiling() -> None:
+    """Fails if more nodes may share a core than have room in the step."""
+    ceilings = (("step-time", 400.0),)
+    problem = MappingProblem(
+        casts(160, 5), board(4, 4, figures=times(False)), "connectivity", ceilings=ceilings
+    )
+    at_least(proved(StepCeiling(), problem, stops=200, upper=1100), 175)
 
 
 def test_exchange() -> None:
