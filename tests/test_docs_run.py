@@ -69,6 +69,7 @@ SMALLER = {
     "--nodes 100000 --synapses 5000000 --layers 16": "--nodes 2000 --synapses 40000 --layers 4",
     "train duals --bound joint": "train duals --bound joint --pool 4 --nodes 32",
     "--trials 100": "--trials 4",
+    "--memory 300MiB": "--memory 2GiB",
 }  # fmt: skip
 #: How long commands may take. A search ends at its first answer with any bound; on a busy machine reading a model alone may take
 #: seconds. Where engines are named, maybe none of them finds an answer: then it ends after a second, with exit code 3.
