@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -95,3 +97,26 @@ def best_chain(problem: PipelineProblem) -> ChainAnswer:
     """The best plan whose stages are runs of consecutive layers, of those the one with fewest stages; proved for ``chain``."""
     plan, value = ChainPartition(problem).in_order(np.arange(problem.count), fewest_stages=True)
     return ChainAnswer(plan, value, problem.split == "chain")
+
+
+def every_chain(problem: PipelineProblem) -> Iterator[PipelinePlan]:
+    """All runs of layers with all group sizes and, where there are hosts, hosts; allowed or not."""
+    for marks in itertools.product((0, 1), repeat=problem.count - 1):
+        stage = np.cumsum([0, *marks])
+        sizes = range(0 if problem.hosts else 1, problem.largest_group + 1)
+        for cores in itertools.product(sizes, repeat=int(stage[-1]) + 1):
+            yield PipelinePlan(stage, np.array(cores, np.int64))
+
+
+def best_is_least(problem: PipelineProblem) -> ChainAnswer:
+    """The best chain, which has the least objective of all plans without a complaint, and of those the fewest stages."""
+    allowed = (p for p in every_chain(problem) if plan_complaint(problem, p) is None)
+    expected = min(((objective(problem, p), len(p.cores)) for p in allowed), default=(math.inf, 0))
+    answer = best_chain(problem)
+    assert answer.proved and answer.value == expected[0]
+    if answer.plan is None:
+        assert math.isinf(expected[0])
+    else:
+        assert plan_complaint(problem, answer.plan) is None
+        assert (objective(problem, answer.plan), len(answer.plan.cores)) == expected
+    return answer

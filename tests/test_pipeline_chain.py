@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -13,13 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipelines_support import best_chain
+from pipelines_support import best_chain, best_is_least, every_chain
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
-from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
 
@@ -65,27 +62,11 @@ def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
     )
 
 
-def every_plan(problem: PipelineProblem) -> Iterator[PipelinePlan]:
-    """All runs of layers with all group sizes, allowed or not."""
-    for marks in itertools.product((0, 1), repeat=problem.count - 1):
-        stage = np.cumsum([0, *marks])
-        for cores in itertools.product(range(problem.largest_group + 1), repeat=int(stage[-1]) + 1):
-            yield PipelinePlan(stage, np.array(cores, np.int64))
-
-
 @given(chains())
 @settings(max_examples=150, deadline=None)
 def test_no_chain_of_stages_is_better(problem: PipelineProblem) -> None:
     """Least objective over all plans without a complaint, of those fewest stages; none where none is allowed."""
-    allowed = [p for p in every_plan(problem) if plan_complaint(problem, p) is None]
-    expected = min(((objective(problem, p), len(p.cores)) for p in allowed), default=(math.inf, 0))
-    answer = best_chain(problem)
-    assert answer.proved and answer.value == expected[0]
-    if answer.plan is None:
-        assert math.isinf(expected[0])
-    else:
-        assert plan_complaint(problem, answer.plan) is None
-        assert (objective(problem, answer.plan), len(answer.plan.cores)) == expected
+    best_is_least(problem)
 
 
 @given(chains())
@@ -124,7 +105,7 @@ def test_layers_in_another_order(problem: PipelineProblem, random: Random) -> No
         assert plan.stage[order].tolist() == other.stage.tolist()
         assert plan_complaint(replace(problem, split="any"), plan) is None
         assert objective(problem, plan) == value
-    allowed = (p for p in every_plan(contiguous) if plan_complaint(contiguous, p) is None)
+    allowed = (p for p in every_chain(contiguous) if plan_complaint(contiguous, p) is None)
     assert value == min((objective(contiguous, p) for p in allowed), default=math.inf)
 
 

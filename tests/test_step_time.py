@@ -312,3 +312,5 @@ def test_a_core_that_no_route_reaches_carries_nothing_and_ends() -> None:
     dead = ((1, 3), (3, 1), (2, 3), (3, 2))
     machine = replace(board(2, 2, 1), torus=False, faulty_cores=(3,), faulty_links=dead)
     assert step_loads(graph, machine, np.array([0, 3])).links.sum() == 0
+    for core in ([0, 3], [3, 0]):
+        assert score(graph, machine, np.array(core))["total-link"] == 0

@@ -199,6 +199,8 @@ def walk_routes(
             while v != p:
                 if tree:
                     u, d = np.int64(before[p, v]), 0
+                    if u == v:
+                        break  # no route comes here
                     while ends[4 * u + d] != v:
                         d += 1
                 else:

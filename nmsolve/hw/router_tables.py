@@ -66,6 +66,8 @@ def entries_of_row(i: int, rows: Rows, core: IntArray, links: Links, marks: IntA
             met += 1
             if before.shape[0] > 0:
                 u, d = np.int64(before[p, v]), 0
+                if u == v:
+                    break  # no route comes here
                 while ends[4 * u + d] != v:
                     d += 1
             else:

@@ -131,9 +131,9 @@ def _sharpen(state: StepState, power: float) -> None:
 
 
 def _weigh(state: StepState) -> None:
-    """Leave links out of the search if they are idle beside the cores."""
+    """Leave links out of the search if they are idle beside the cores and what a ceiling allows."""
     cores = 2 * len(state.room.head)
-    if state.busy[cores:].max() < LINKS * state.busy[:cores].max():
+    if state.busy[cores:].max() < LINKS * min(state.busy[:cores].max(), float(state.heat[4])):
         state.price[2] = 0.0
         reset(state)
 

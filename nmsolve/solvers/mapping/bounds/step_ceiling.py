@@ -21,10 +21,10 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.pairs import no_core
-from nmsolve.solvers.mapping.bounds.step_load import SAFE, Work, room_within, work_of
+from nmsolve.solvers.mapping.bounds.step_load import Work, margin, room_within, work_of
 
 METHOD = "step-ceiling"
-#: Relative excess of a ceiling that counts as none, and more than that: a sum must be further above it.
+#: A sum is above its ceiling if it is by more than this part of it, and this: sums are rounded, and so are ceilings.
 EQUAL = 1e-11
 #: Rounds of halving.
 ROUNDS = 8
@@ -54,7 +54,10 @@ def _of_sum(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     """Bounds on the sum, with no more nodes on a core than have room in the step."""
     costs = step_costs(problem.machine)
     most = min(most for name, most in problem.ceilings if OBJECTIVES[name].charges == "time")
-    room = room_within(work_of(problem, costs), (most - costs.barrier) * (1 + SAFE), costs.aside)
+    more = 1 + margin(problem)
+    room = room_within(work_of(problem, costs), (most * more - costs.barrier) * more, costs.aside)
+    if room * int(problem.machine.usable.sum()) < problem.n:
+        return  # nothing is within the ceiling
     best = 0.0
     for inner in sum_bounds(_packed(problem, problem.objective, room), guide):
         if inner.value > best:
@@ -66,7 +69,7 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     """Bounds on the step from the number of nodes that some core holds."""
     name, most = _dearest(problem) or ("", np.inf)
     costs, began = step_costs(problem.machine), guide.clock()
-    work = work_of(problem, costs)
+    work, less = work_of(problem, costs), 1 - margin(problem)
     low, high = 0, problem.n if problem.node_limit is None else min(problem.n, problem.node_limit)
     for k in range(ROUNDS):
         if guide.should_stop() or high - low < 2:
@@ -82,13 +85,12 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
             continue
         low = nodes
         more = {"method": METHOD, "inner": found.method, "nodes": nodes}
-        yield Bound(
-            _least(work, nodes + 1, costs.aside, costs.barrier), METHOD, "full", {**found.certificate, **more}
-        )
+        value = (_least(work, nodes + 1, costs.aside) + costs.barrier) * less
+        yield Bound(value, METHOD, "full", {**found.certificate, **more})
 
 
-def _least(work: Work, nodes: int, aside: bool, barrier: float) -> float:
-    """Return what a step takes at least in which a core holds so many nodes; all of them take every message."""
+def _least(work: Work, nodes: int, aside: bool) -> float:
+    """Return the ns that a core with so many nodes is busy at least; all of them take every message."""
     own, heard = (float(np.sort(side)[:nodes].sum()) for side in (work.own, work.heard))
     if nodes == len(work.own):
         own, heard = work.sending, work.receiving
@@ -97,7 +99,7 @@ def _least(work: Work, nodes: int, aside: bool, barrier: float) -> float:
     else:
         own = float(np.sort(work.own + work.heard)[:nodes].sum())
         heard = float(np.sort(work.taking)[nodes - 1])
-    return ((max(own, heard) if aside else own + heard) + barrier) * (1 - SAFE)
+    return max(own, heard) if aside else own + heard
 
 
 def _packed(problem: MappingProblem, objective: str, room: int) -> MappingProblem:

@@ -106,6 +106,11 @@ def least(work: Work, costs: StepCosts, cores: int, copies: float) -> float:
     return float(max(mean / cores, one.max())) + costs.barrier
 
 
+def margin(problem: MappingProblem) -> float:
+    """Return the part of a time that is kept back for what adding up rounds, here and in the re-check."""
+    return SAFE + ROUNDED * (problem.graph.m + problem.graph.rows + problem.n)
+
+
 def shortest_step(problem: MappingProblem) -> float:
     """Return what no step can be shorter than, in ns: by the work of all nodes, each message with one copy."""
     return next(step_load_bounds(replace(problem, objective="step-time", ceilings=()))).value
@@ -115,7 +120,7 @@ def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
     """Ever better bounds; the best known mapping is the first limit."""
     costs = step_costs(problem.machine)
     work, cores, began = work_of(problem, costs), int(problem.machine.usable.sum()), guide.clock()
-    safe = SAFE + ROUNDED * (problem.graph.m + problem.graph.rows + problem.n)
+    safe = margin(problem)
     best = least(work, costs, cores, 0.0) * (1 - safe)
     yield Bound(best, METHOD, "full", {"method": METHOD, "within": 0.0})
     graph = further_copies(problem.graph)
