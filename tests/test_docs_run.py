@@ -70,6 +70,7 @@ SMALLER = {
     "train duals --bound joint": "train duals --bound joint --pool 4 --nodes 32",
     "--trials 100": "--trials 4",
     "--memory 300MiB": "--memory 2GiB",
+    "--memory 512MiB": "--memory 8GiB",
 }  # fmt: skip
 #: How long commands may take. A search ends at its first answer with any bound; on a busy machine reading a model alone may take
 #: seconds. Where engines are named, maybe none of them finds an answer: then it ends after a second, with exit code 3.

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_support import run_here
 from hw_reference import objective
 from test_step_time import board, network
-from typer.testing import CliRunner
 
-from nmsolve.cli.main import app
 from nmsolve.heuristics.mapping.steps.moves import move
 from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
-from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import solve
@@ -159,33 +157,13 @@ def test_the_hypervolume_is_the_part_that_points_dominate() -> None:
     assert hypervolume([(3.0, 2.0)]) is None
 
 
-def called(*command: str):  # type: ignore[no-untyped-def]
-    """Run a command in process."""
-    return CliRunner().invoke(app, [*command])
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a network and a mapping of it whose step has a limit."""
     out = tmp_path_factory.mktemp("ceilings")
-    assert (
-        called("generate", "reservoir", "--nodes", "40", "--fan", "4", "--out", str(out / "r.json")).exit_code
-        == 0
-    )
-    asked = [
-        "--objective",
-        "energy",
-        "--limit",
-        "step-time=7us",
-        "-t",
-        "3",
-        "--seed",
-        "1",
-        "--out",
-        str(out / "o"),
-    ]
-    done = called("map", str(out / "r.json"), "-m", "loihi1", *asked)
-    assert done.exit_code == 0, done.output
+    run_here("generate", "reservoir", "--nodes", "40", "--fan", "4", "--out", out / "r.json")
+    limit = ("--objective", "energy", "--limit", "step-time=7us")
+    run_here("map", out / "r.json", "-m", "loihi1", *limit, "-t", "3", "--seed", "1", "--out", out / "o")
     return out
 
 
@@ -194,18 +172,14 @@ def test_the_command_keeps_a_limit_and_verify_knows_it(files: Path) -> None:
     report = json.loads((files / "o" / "report.json").read_text())
     assert report["inputs"]["limits"] == {"step-time": 7000.0}
     assert report["scores"]["step-time"] <= 7000.0
-    checked = called("verify", str(files / "o"), "--bound")
-    assert checked.exit_code == 0 and "held step-time" in checked.output
-    again = called("resume", str(files / "o"), "-t", "2", "--out", str(files / "again"))
-    assert again.exit_code == 0, again.output
-    assert json.loads((files / "again" / "report.json").read_text())["inputs"]["limits"] == {
-        "step-time": 7000.0
-    }
-    assert "Among mappings with step-time at most 7,000" in again.output
+    assert "held step-time" in run_here("verify", files / "o", "--bound").stdout
+    again = run_here("resume", files / "o", "-t", "2", "--out", files / "again")
+    assert "Among mappings with step-time at most 7,000" in again.stdout
+    resumed = json.loads((files / "again" / "report.json").read_text())
+    assert resumed["inputs"]["limits"] == {"step-time": 7000.0}
     report["inputs"]["limits"] = {"step-time": 5000.0}
     (files / "o" / "report.json").write_text(json.dumps(report))
-    refused = called("verify", str(files / "o"))
-    assert refused.exit_code == 1 and "held at 5,000" in refused.output
+    assert "held at 5,000" in run_here("verify", files / "o", code=1).stdout
 
 
 @pytest.mark.parametrize(
@@ -218,39 +192,27 @@ def test_the_command_keeps_a_limit_and_verify_knows_it(files: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_limit_that_makes_no_sense_is_one_line(files: Path, limit: str, said: str) -> None:
-    command = [
-        "map",
-        str(files / "r.json"),
-        "-m",
-        "loihi1",
-        "--objective",
-        "energy",
-        "--limit",
-        limit,
-        "-t",
-        "1",
-    ]
-    done = called(*command, "--out", str(files / "none"))
-    assert isinstance(done.exception, InputError) and said in str(done.exception)
+    command = ("map", files / "r.json", "-m", "loihi1", "--objective", "energy", "--limit", limit, "-t", "1")
+    done = run_here(*command, "--out", files / "none", code=2)
+    assert said in done.stderr and done.stderr.count("\n") == 1
     assert not (files / "none").exists()
 
 
-def test_limits_beside_a_front_or_free_routes_are_refused(files: Path) -> None:
-    for more in (["--pareto", "cut,step-time"], ["--route", "joint"]):
-        done = called("map", str(files / "r.json"), "-m", "loihi1", "--limit", "hops=9", *more, "-t", "1")
-        assert isinstance(done.exception, InputError)
+@pytest.mark.parametrize("more", [("--pareto", "cut,step-time"), ("--route", "joint")])
+def test_limits_beside_a_front_or_free_routes_are_refused(files: Path, more: tuple[str, str]) -> None:
+    command = ("map", files / "r.json", "-m", "loihi1", "--limit", "hops=9", *more, "-t", "1")
+    assert "--limit" in run_here(*command, code=2).stderr
 
 
 def test_a_front_of_energy_and_step_time(files: Path) -> None:
     """Its ends differ, it is re-checked, and another hypervolume is found out."""
     front = files / "front"
-    asked = ["--pareto", "energy,step-time", "--points", "4", "-t", "8", "--seed", "1", "--out", str(front)]
-    done = called("map", str(files / "r.json"), "-m", "loihi1", *asked)
-    assert done.exit_code == 0 and "hypervolume: " in done.output, done.output
+    asked = ("--pareto", "energy,step-time", "--points", "4", "-t", "8", "--seed", "1", "--out", front)
+    assert "hypervolume: " in run_here("map", files / "r.json", "-m", "loihi1", *asked).stdout
     content = json.loads((front / "pareto.json").read_text())
     first, last = (content["points"][k]["values"] for k in (0, -1))
     assert first["energy"] < last["energy"] and first["step-time"] > last["step-time"]
-    assert called("verify", str(front), "--bound").exit_code == 0
+    run_here("verify", front, "--bound")
     content["hypervolume"] = 0.5 * content["hypervolume"] + 0.5
     (front / "pareto.json").write_text(json.dumps(content))
-    assert called("verify", str(front)).exit_code == 1
+    assert "hypervolume" in run_here("verify", front, code=1).stdout

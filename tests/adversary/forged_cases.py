@@ -463,4 +463,8 @@ def cases() -> list[Case]:
              times=(1, 2, 1, 3, 4, 1, 1, 7, 0), ceilings=(("step-time", 210.5),)),
         Case("cut under step", 6, (2, 2), _edges(rng, 6, 14), "cut", per=6, times=(1, 2, 1, 3, 4, 1, 1, 7, 1),
              ceilings=(("step-time", 95.5),)),
+        Case("connectivity under step", 6, (2, 2), _edges(rng, 6, 14), "connectivity", per=6, multicast=frozenset(range(6)),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 1), ceilings=(("step-time", 127.5),)),
+        Case("trees under step", 6, (1, 4), _edges(rng, 6, 14, "parts"), "multicast-hops", per=6, multicast=flags(6),
+             times=(0.5, 0, 0, 2, 3.7, 1, 0, 0, 1), ceilings=(("step-time", 58.6),)),
     ]  # fmt: skip
