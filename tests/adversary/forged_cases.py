@@ -467,4 +467,8 @@ def cases() -> list[Case]:
              times=(1, 2, 1, 3, 4, 1, 1, 7, 1), ceilings=(("step-time", 127.5),)),
         Case("trees under step", 6, (1, 4), _edges(rng, 6, 14, "parts"), "multicast-hops", per=6, multicast=flags(6),
              times=(0.5, 0, 0, 2, 3.7, 1, 0, 0, 1), ceilings=(("step-time", 58.6),)),
+        Case("step under cut", 6, (2, 2), _edges(rng, 6, 9), "step-time", per=6, multicast=flags(6),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 1), ceilings=(("cut", 3.5),)),
+        Case("step under trees", 6, (1, 3), _edges(rng, 6, 9), "step-time", per=6, multicast=flags(6),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 0), ceilings=(("multicast-hops", 5.5),)),
     ]  # fmt: skip

@@ -245,6 +245,8 @@ MUTATIONS = [
              "value = 0.9 * min(limit, least(work, costs, cores, inner.value)) * (1 - safe)"),
     Mutation("step-ceiling", "twice the room", _BOUND + "step_ceiling", _B + "step_ceiling.py",
              "    room = room_within(", "    room = 2 * room_within("),
+    Mutation("step-ceiling", "nothing together", _BOUND + "step_together", _B + "step_ceiling.py",
+             "    kept = charged * least_apart", "    kept = 0 * charged * least_apart"),
     Mutation("reward", "descent only", _TRUE + "reward_heat", _H + "reward/engine.py",
              "heat = typical * HOT * (COLD / HOT) ** (1.0 - begun / seconds)", "heat = 0.0"),
     Mutation("reward", "exchanges only", _TRUE + "reward_heat", _H + "common/goals.py",

@@ -143,6 +143,13 @@ def test_step_ceiling() -> None:
     at_least(proved(StepCeiling(), problem, stops=200, upper=1100), 175)
 
 
+def test_step_together() -> None:
+    """Fails if no nodes have to share a core; then only the number of nodes per core counts."""
+    machine, graph = board(4, 4, figures=times(False)), casts(160, 5)
+    problem = MappingProblem(graph, machine, "step-time", ceilings=(("connectivity", 2.5),))
+    at_least(proved(StepCeiling(), problem, stops=0), 100)
+
+
 def test_exchange() -> None:
     """Fails if only bounds by counting are asked for."""
     at_least(proved(Exchange(), placement(dense(25), board(5, 5), "reward"), stops=200), 1645)

@@ -4,6 +4,8 @@
   (:func:`~nmsolve.solvers.mapping.bounds.step_load.room_within`). Any bound on the sum with K nodes per core holds.
 * *A sum costs no more than E*: where with K nodes per core it costs more, some core holds more than K nodes, and the step takes
   what the K + 1 lightest nodes do. The largest such K is found by halving.
+* *A sum costs no more than E*: two nodes with an edge that costs more than E between any two cores share a core. So do all that
+  such edges connect, and the step takes what the busiest such group does on one core.
 """
 
 from __future__ import annotations
@@ -12,15 +14,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from nmsolve.hw.step_time import step_costs
+from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.routing.loads import tally
+from nmsolve.hw.step_time import StepCosts, step_costs
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
-from nmsolve.solvers.mapping.bounds.pairs import no_core
+from nmsolve.solvers.mapping.bounds.nets import message_rows
+from nmsolve.solvers.mapping.bounds.pairs import no_core, pair_form
+from nmsolve.solvers.mapping.bounds.parts import least_apart
 from nmsolve.solvers.mapping.bounds.step_load import Work, margin, room_within, work_of
 
 METHOD = "step-ceiling"
@@ -66,10 +74,14 @@ def _of_sum(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
 
 
 def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
-    """Bounds on the step from the number of nodes that some core holds."""
+    """Bounds on the step from nodes that share a core for sure, and from the number of nodes that some core holds."""
     name, most = _dearest(problem) or ("", np.inf)
     costs, began = step_costs(problem.machine), guide.clock()
     work, less = work_of(problem, costs), 1 - margin(problem)
+    busiest = _busiest(_packed(problem, name, problem.n), most * (1 + EQUAL) + EQUAL, work, costs)
+    best = (busiest + costs.barrier) * less if busiest > 0 else 0.0
+    if best > 0:
+        yield Bound(best, METHOD, "full", {"method": METHOD, "together": True})
     low, high = 0, problem.n if problem.node_limit is None else min(problem.n, problem.node_limit)
     for k in range(ROUNDS):
         if guide.should_stop() or high - low < 2:
@@ -86,7 +98,30 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
         low = nodes
         more = {"method": METHOD, "inner": found.method, "nodes": nodes}
         value = (_least(work, nodes + 1, costs.aside) + costs.barrier) * less
-        yield Bound(value, METHOD, "full", {**found.certificate, **more})
+        if value > best:
+            best = value
+            yield Bound(value, METHOD, "full", {**found.certificate, **more})
+
+
+def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -> float:
+    """Return the ns of the busiest group of nodes that a sum of at most ``most`` keeps on one core; 0 if there is none."""
+    graph = total.graph
+    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
+    charged = np.where(uses_nets(total) & message_rows(total)[row], graph.rate[row], graph.weights)
+    kept = charged * least_apart(total, pair_form(total)) > most
+    if not kept.any():
+        return 0.0
+    ends = (graph.source[row[kept]], graph.targets[kept])
+    groups, group = connected_components(
+        coo_array((np.ones(len(ends[0]), np.int8), ends), (graph.n, graph.n)), directed=False
+    )
+    # a group takes one copy of each multicast row, and every edge of another
+    once = np.unique(row[graph.multicast[row]] * groups + group[graph.targets[graph.multicast[row]]])
+    plain = ~graph.multicast[row]
+    taken = tally(once % groups, graph.rate[once // groups], groups)
+    taken += tally(group[graph.targets[plain]], graph.weights[plain], groups)
+    own, heard = tally(group, work.own, groups), tally(group, work.heard, groups) + costs.taken * taken
+    return float((np.maximum(own, heard) if costs.aside else own + heard).max())
 
 
 def _least(work: Work, nodes: int, aside: bool) -> float:

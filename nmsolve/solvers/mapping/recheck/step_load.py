@@ -13,6 +13,7 @@ from nmsolve.hw.verify_step_time import NEEDED
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import LARGEST
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.link_load import proved_of_sum
 from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, usable_cores
 
@@ -96,6 +97,23 @@ class _Work:
         else:
             longest = np.sort(self.sends + self.hears)[:nodes].sum() + takes
         return (float(longest) + self.barrier) * (1 - self.wrong)
+
+    def of_groups(self, graph: LogicGraph, group: IntArray) -> float:
+        """Return what a step takes at least in which all nodes of a group share a core, which takes one copy of a message.
+
+        ``group`` (n,) : the smallest node of each one's group
+        """
+        took = np.zeros(graph.n)
+        for rows, row in pieces(graph):
+            amount = np.where(rows.multicast[row], rows.rate[row], rows.weights)
+            order = np.lexsort((group[rows.targets], row))
+            at, into = row[order], group[rows.targets][order]
+            again = np.r_[False, (at[1:] == at[:-1]) & (into[1:] == into[:-1])] & rows.multicast[at]
+            np.add.at(took, into[~again], amount[order][~again])
+        sends = np.bincount(group, self.sends, graph.n)
+        hears = np.bincount(group, self.hears, graph.n) + self.taken * took
+        longest = np.maximum(sends, hears).max() if self.aside else (sends + hears).max()
+        return float((longest + self.barrier) * (1 - self.wrong))
 
     def least(self, cores: int, further: Fraction) -> float:
         """Return the least time of a step with so many copies beyond the first of every message."""
