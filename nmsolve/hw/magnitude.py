@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.hw.cost import CoreDistance, core_distance, machine_distance
+from nmsolve.hw.power import draw_of
 from nmsolve.hw.step_time import require_step_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS
@@ -24,6 +25,8 @@ def require_scale(problem: MappingProblem) -> None:
     """
     if problem.times_steps:
         require_step_time(problem.graph, problem.machine)
+        if problem.aim.charges == "power":
+            draw_of(problem.graph, problem.machine)
         if any(c.kind == "together" for c in problem.constraints):
             raise InputError(
                 "the step time counts messages that stay on their core, which nodes kept together have among themselves",

@@ -27,6 +27,7 @@ from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import Union, latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.magnitude import uncomputable
+from nmsolve.hw.power import has_power
 from nmsolve.hw.router_tables import router_entries
 from nmsolve.hw.routes import LinkLoads, has_routes, working_links
 from nmsolve.hw.step_time import has_step_time
@@ -170,8 +171,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
-    for a distance matrix) ``max-link``, ``total-link``, ``hysmap``, ``step-time`` where it has the figures and, up to 2^20
-    edges, ``reward`` and ``table-entries`` (most of any router); ``axons-in`` and
+    for a distance matrix) ``max-link``, ``total-link``, ``hysmap``, ``step-time``, ``step-energy`` and ``energy-delay`` where it
+    has the figures and, up to 2^20 edges, ``reward`` and ``table-entries`` (most of any router); ``axons-in`` and
     ``axons-out``, the most entries that any core needs in its axon tables. Left out is what the machine has no numbers for
     (:func:`nmsolve.hw.magnitude.uncomputable`).
     """
@@ -227,7 +228,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     for name, o in OBJECTIVES.items():
         if not o.formula or name in out or (links is None and o.links):
             continue
-        if has_step_time(graph, machine) if o.charges == "time" else graph.m <= REWARD_EDGES:
+        figures = {"time": has_step_time, "power": has_power}.get(o.charges)
+        if graph.m <= REWARD_EDGES if figures is None else figures(graph, machine):
             out[name] = objective_value(replace(problem, objective=name), at)
     out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     return out

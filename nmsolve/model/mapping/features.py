@@ -38,7 +38,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
     "disk": Feature(_stored, lambda p: p.graph.on_disk, True),
     "budget": Feature("a migration budget", lambda p: p.limits_moves, True),
     "ceilings": Feature("ceilings on other objectives", lambda p: bool(p.ceilings), True),
-    "timed": Feature("a ceiling on the step time", lambda p: p.aim.charges != "time" and p.times_steps, True),
+    "timed": Feature("a ceiling on the step time", lambda p: p.aim.charges not in ("time", "power") and p.times_steps, True),
     "axons": Feature("limits on axon tables (axons_in, axons_out)", lambda p: p.axons is not None, True),
     "kinds": Feature("limits on kinds per core (kinds_per_core)", lambda p: p.kinds is not None, True),
     "tables": Feature("limits on routing tables (table_entries)", lambda p: p.table_limit is not None, True),
@@ -47,6 +47,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
     "reach": _pays("reach", _TREES),
     "load": _pays("load", _NO_SUM),
     "time": _pays("time", _NO_SUM),
+    "power": _pays("power", _NO_SUM),
     "reward": _pays("reward", _NO_SUM),
     "own": _pays("own", _NO_SUM),
     "single": Feature("one node per core, which has dedicated engines", lambda p: p.one_per_core),
@@ -64,7 +65,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
 }  # fmt: skip
 
 #: Every objective: for engines that only look for mappings and leave the score to the evaluator.
-ANY = "pairs trees reach load time reward own"
+ANY = "pairs trees reach load time power reward own"
 #: Limits that a bound may ignore: without them there are only more mappings.
 LIMITS = "budget ceilings timed axons kinds tables"
 #: ``takes(cases, *limits)``: which mapping problems an engine takes.

@@ -22,7 +22,7 @@ class Objective:
     unit : of its values
     charges : what pays: ``pairs`` (every edge on its own), ``trees`` (a multicast message the union of its routes, other edges on
         their own), ``reach`` (a message the number of other cores it reaches), or what is no
-        sum and has a ``formula``: ``load``, ``time``, ``reward``, or ``own`` where no engine is made for it
+        sum and has a ``formula``: ``load``, ``time``, ``power``, ``reward``, or ``own`` where no engine is made for it
     distance : what is paid between two cores: ``hops`` (link weights), ``energy`` (pJ), or ``apart`` (1). Where it is no
         sum, what methods for sums use in its place
     section : its heading in docs/objectives.md
@@ -73,6 +73,16 @@ OBJECTIVES: dict[str, Objective] = {
         "time of one step: the slowest core or the hottest link", "ns", "time", "apart", "Step time",
         formula="hw.step_time:step_time", walk="hw.verify_step_time:walked_step_time", bounds=("step-load", "step-ceiling"),
         links=True,
+    ),
+    "step-energy": Objective(
+        "energy of one step: messages, neurons, synapses, and what the chips draw while it lasts", "pJ", "power", "energy",
+        "Energy of a step", formula="hw.step_energy:step_energy", walk="hw.verify_step_energy:walked_step_energy",
+        bounds=("step-power",), links=True, alone=True,
+    ),
+    "energy-delay": Objective(
+        "energy of one step times its time", "pJ ns", "power", "energy", "Energy of a step",
+        formula="hw.step_energy:energy_delay", walk="hw.verify_step_energy:walked_energy_delay", bounds=("step-power",),
+        links=True, alone=True,
     ),
     "reward": Objective(
         "the reward of method M1, negated", "weight x links", "reward", "hops", "reward",

@@ -142,8 +142,10 @@ class MappingProblem:
 
     @property
     def times_steps(self) -> bool:
-        """True if the time of a step is the objective or has a ceiling."""
-        return any(OBJECTIVES[name].charges == "time" for name in (self.objective, *dict(self.ceilings)))
+        """True if the time of a step is the objective, a part of it, or has a ceiling."""
+        return any(
+            OBJECTIVES[name].charges in ("time", "power") for name in (self.objective, *dict(self.ceilings))
+        )
 
     @property
     def n(self) -> int:

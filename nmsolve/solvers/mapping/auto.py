@@ -172,6 +172,8 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
         return plain, ["exchange"]
     if problem.aim.charges == "time":
         return [], ["step-load", "step-ceiling"] if problem.ceilings else ["step-load"]
+    if problem.aim.charges == "power":
+        return [], ["step-power"]
     lent = ["step-ceiling"] if problem.times_steps else []
     if uses_links(problem):
         return plain, ["link-load"]

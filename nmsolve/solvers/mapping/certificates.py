@@ -41,6 +41,7 @@ from nmsolve.solvers.mapping.recheck.spread import recheck_spread
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.recheck.step_ceiling import recheck_step_ceiling
 from nmsolve.solvers.mapping.recheck.step_load import recheck_step_load
+from nmsolve.solvers.mapping.recheck.step_power import recheck_step_power
 from nmsolve.solvers.mapping.recheck.stored import needed
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
@@ -64,6 +65,7 @@ RECHECKS = {
     "exchange": recheck_exchange,
     "step-load": recheck_step_load,
     "step-ceiling": recheck_step_ceiling,
+    "step-power": recheck_step_power,
 }
 #: Of these the one that uses ceilings: its bounds hold under them only.
 CEILED = frozenset({"step-ceiling"})
@@ -255,23 +257,29 @@ def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:
 
 
 def certificate_to_json(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a certificate as plain JSON values; arrays become lists (floats survive exactly)."""
-    out: dict[str, Any] = {}
-    for key, value in certificate.items():
-        if isinstance(value, np.ndarray):
-            out[key] = value.tolist()
-        elif isinstance(value, np.generic):
-            out[key] = value.item()
-        else:
-            out[key] = value
-    return out
+    """Return a certificate as plain JSON values; arrays become lists (floats survive exactly), also in lists of certificates."""
+    return {key: _plain(value) for key, value in certificate.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        return [certificate_to_json(one) if isinstance(one, Mapping) else one for one in value]
+    return value
 
 
 def certificate_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
     """Inverse of :func:`certificate_to_json`: lists of numbers that floats hold exactly become arrays, all else stays."""
-    return {
-        key: np.asarray(value, np.float64) if _are_floats(value) else value for key, value in data.items()
-    }
+    return {key: _restored(value) for key, value in data.items()}
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        return [certificate_from_json(one) if isinstance(one, Mapping) else one for one in value]
+    return np.asarray(value, np.float64) if _are_floats(value) else value
 
 
 def _are_floats(value: Any) -> bool:

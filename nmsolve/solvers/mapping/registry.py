@@ -47,6 +47,7 @@ REGISTRY: dict[str, Entry] = {
     "slots": Entry(_S + "bounds.engines:Slots", "split bound of small partitions, joint problems and trees"),
     "link-load": Entry(_S + "bounds.engines:LinkLoad", "bound on the hottest link from bounds on sums"),
     "step-load": Entry(_S + "bounds.engines:StepLoad", "bound on the time of a step from what all cores do"),
+    "step-power": Entry(_S + "bounds.engines:StepPower", "bound on the energy of a step, piece by piece of its times"),
     "step-ceiling": Entry(_S + "bounds.engines:StepCeiling", "bound that a ceiling on step time or sum lends the other"),
     "exchange": Entry(_S + "bounds.engines:Exchange", "bound on the reward of method M1 from bounds on sums"),
     "cover": Entry(_S + "bounds.engines:CoreTraffic", "bound on what every core must send and receive, few nodes per core"),

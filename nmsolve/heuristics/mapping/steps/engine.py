@@ -24,6 +24,8 @@ from nmsolve.model.types import IntArray
 HOT, COLD, GREEDY = 0.0002, 0.00001, 0.15
 #: The first temperature of a sum times the number of nodes; that of the time of few nodes, times its square.
 WARM = 3.0
+#: The same of the energy of a step, most of which a move leaves as it is.
+WARM_DRAW = 0.3
 #: Times count by their 2^power-norm: powers, and the part of the run from which on each of them holds.
 POWERS = ((0.0, 4.0), (0.5, 6.0))
 #: Links count in the search where the hottest is at least this part of the slowest core.
@@ -49,7 +51,9 @@ def _too_large(problem: MappingProblem) -> str | None:
 
 def _one_sum(problem: MappingProblem) -> str | None:
     names = [
-        name for name in (problem.objective, *dict(problem.ceilings)) if OBJECTIVES[name].charges != "time"
+        name
+        for name in (problem.objective, *dict(problem.ceilings))
+        if OBJECTIVES[name].charges not in ("time", "power")
     ]
     if len(set(names)) > 1 or any(OBJECTIVES[name].formula for name in names):
         return "beside the step time it takes one objective, a sum"
@@ -71,7 +75,7 @@ class Steps:
     name = "steps"
     finds = "mappings"
     refuses = takes(
-        "time axons kinds ceilings -matrix | pairs trees reach axons kinds ceilings +timed -matrix",
+        "time power axons kinds ceilings -matrix | pairs trees reach axons kinds ceilings +timed -matrix",
         _one_sum,
         _too_large,
     )
@@ -84,6 +88,8 @@ class Steps:
         state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
         _weigh(state)
         hot = WARM / problem.n if state.paid[2] > 0.0 else max(HOT, WARM / problem.n**2)
+        if len(state.draw) > 0:
+            hot = WARM_DRAW / problem.n
         seconds, tries, power, low = max(1e-3, context.time_left()), FIRST, 0.0, np.inf
         while not context.should_stop():
             left = context.time_left()
@@ -173,13 +179,22 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
 def _found(problem: MappingProblem, context: Context) -> list[tuple[float, float, IntArray]]:
     """Return mappings (n,), each with what it has too much and its value.
 
-    As many nodes per core as there have to be. Where a sum counts, too, numbers between that and all nodes by halving: a sum
-    wants many on a core, the step few, as far as the ceiling on the other lets them.
+    As many nodes per core as there have to be. Where a sum counts, too, numbers between that and all nodes: by halving under a
+    ceiling (a sum wants many on a core, the step few, as far as the ceiling on the other lets them), else evenly by factors.
     """
     one = sum_of(problem)
     out: list[tuple[float, float, IntArray]] = []
     end = context.time_left() * (1.0 - (BEGIN if one is None else BEGIN_SUM))
     few = _even(problem)
+    if one is not None and problem.aim.charges == "power":
+        for k, most in enumerate(np.unique(np.geomspace(few, problem.n, TRIED).round().astype(int))):
+            seconds = max(1e-3, (context.time_left() - end) / (TRIED - k))
+            core = _packed(problem, one.objective, int(most), seconds, context)
+            if core is not None:
+                out.append((_too_much(problem, core), objective_value(problem, core), core))
+            if context.should_stop():
+                break
+        return out
     wanted, other = (
         (problem.n, few) if one is not None and problem.aim.charges != "time" else (few, problem.n)
     )

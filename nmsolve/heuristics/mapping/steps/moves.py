@@ -30,13 +30,18 @@ def above(s: StepState) -> float:
 
 @plain
 def value(s: StepState) -> float:
-    """The sum, or the 2^power-norm of all times, a little above the longest; and what is paid for entries too many in axon tables
-    and above ceilings."""
+    """The sum, the 2^power-norm of all times, a little above the longest, or what a step of that length takes in all; and what is
+    paid for entries too many in axon tables and above ceilings."""
     price = s.heat[3] * s.axons.excess[0] if s.axons.on else 0.0
     price += s.paid[3] * above(s)
-    if s.paid[2] > 0.0:
+    if s.paid[2] > 0.0 and len(s.draw) == 0:
         return float(s.paid[0] + price)
-    return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2]) + price)
+    longest = s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2])
+    if len(s.draw) == 0:
+        return float(longest + price)
+    time = s.draw[3] + longest
+    energy = s.draw[2] + s.paid[0] + (s.draw[0] + s.draw[1] * s.draw[5]) * time
+    return float((energy * time if s.draw[4] > 0.0 else energy) + price)
 
 
 @plain_callee
@@ -54,7 +59,10 @@ def move(s: StepState, u: int, q: int) -> None:
     if len(s.sum.source) > 0:
         s.paid[0] += move_change(s.sum, u, q)
         follow(s.sum, u, p, q)
+    fresh = s.room.head[q] < 0
     seat(s.room, u, q)
+    if len(s.draw) > 0:
+        s.draw[5] += (1.0 if fresh else 0.0) - (1.0 if s.room.head[p] < 0 else 0.0)
     sends = s.own[u]
     for j in range(s.out_ptr[u], s.out_ptr[u + 1]):
         e = s.out_net[j]
@@ -104,7 +112,7 @@ def propose(s: StepState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
     """A node, a core that it may go to, and the node there that it changes places with (-1: nobody); the first -1 if none."""
     room = s.room
     u = np.int64(below(rng, len(room.core)))
-    if s.paid[2] <= 0.0 and uniform(rng) < BUSY:
+    if (s.paid[2] <= 0.0 or len(s.draw) > 0) and uniform(rng) < BUSY:
         for _ in range(DRAWN - 1):
             w = np.int64(below(rng, len(room.core)))
             if _load(s, room.core[w]) > _load(s, room.core[u]):

@@ -14,6 +14,7 @@ from nmsolve.heuristics.mapping.nets import model, search, tables
 from nmsolve.heuristics.mapping.nets.model import NetState, nets_of
 from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, total_cost
 from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.power import draw_of
 from nmsolve.hw.step_time import fixed_times, link_before, step_costs
 from nmsolve.model.compiled import embedded_callee, plain, plain_callee
 from nmsolve.model.mapping.axons_fit import without_axons
@@ -37,6 +38,9 @@ class StepState(NamedTuple):
 
     Where a sum counts, too, as objective or with a ceiling: ``sum``, its messages in the same room, and ``paid`` = [value of it,
     ceiling, 1 if it is what the search lowers, price of what is above a ceiling].
+
+    ``draw``: empty, or what the energy of a step takes beside that sum = [pJ per ns, the same per core in use, pJ, barrier in ns,
+    1 if it counts times the step's time, cores in use].
     """
 
     source: Int32Array
@@ -63,11 +67,14 @@ class StepState(NamedTuple):
     axons: AxonState
     sum: NetState
     paid: FloatArray
+    draw: FloatArray
 
 
 def sum_of(problem: MappingProblem) -> MappingProblem | None:
     """Return the problem of the sum that counts beside the step time, or None."""
-    for name in (problem.objective, *dict(problem.ceilings)):
+    for name in (
+        ("energy",) if problem.aim.charges == "power" else (problem.objective, *dict(problem.ceilings))
+    ):
         if not OBJECTIVES[name].formula:
             return replace(without_axons(problem), objective=name, ceilings=())
     return None
@@ -104,9 +111,19 @@ def build(problem: MappingProblem, core: IntArray) -> StepState:
         np.full(base[-1], -1, np.int32), np.zeros(base[-1], np.int32), np.zeros(len(nets.rate), np.int64),
         np.zeros(6 * cores), np.array([0.0, 1.0, 3.0, 0.0, _ceiling(problem, True), 0.0]), build_axons(problem, room.core),
         _tables_of_sum(problem, core, room), np.array([0.0, _ceiling(problem, False), problem.aim.charges != "time", 0.0]),
+        _drawn(problem),
     )  # fmt: skip
     reset(state)
     return state
+
+
+def _drawn(problem: MappingProblem) -> FloatArray:
+    """What :class:`StepState` calls ``draw``."""
+    if problem.aim.charges != "power":
+        return np.zeros(0)
+    chips, core, work = draw_of(problem.graph, problem.machine)
+    barrier = step_costs(problem.machine).barrier
+    return np.array([chips, core, work, barrier, problem.objective == "energy-delay", 0.0])
 
 
 def state_bytes(problem: MappingProblem) -> int:
@@ -134,6 +151,8 @@ def reset(s: StepState) -> None:
     if len(s.sum.source) > 0:
         tables.reset(s.sum, s.room.core)
         s.paid[0] = total_cost(s.sum)
+    if len(s.draw) > 0:
+        s.draw[5] = float((s.room.head >= 0).sum())
 
 
 @plain

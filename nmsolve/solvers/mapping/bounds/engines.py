@@ -35,6 +35,7 @@ from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread
 from nmsolve.solvers.mapping.bounds.step_ceiling import refuses_step_ceiling, step_ceiling_bounds
 from nmsolve.solvers.mapping.bounds.step_load import refuses_step_load, step_load_bounds
+from nmsolve.solvers.mapping.bounds.step_power import refuses_step_power, step_power_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
@@ -98,6 +99,7 @@ LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, link_load_bounds
 Exchange = partial(BoundEngine, "exchange", refuses_exchange, exchange_bounds)
 StepCeiling = partial(BoundEngine, "step-ceiling", refuses_step_ceiling, step_ceiling_bounds)
 StepLoad = partial(BoundEngine, "step-load", refuses_step_load, step_load_bounds)
+StepPower = partial(BoundEngine, "step-power", refuses_step_power, step_power_bounds)
 CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, core_traffic_bounds, predicts="cover")
 
 # The same from where they began before multipliers were predicted, to compare.

@@ -67,7 +67,7 @@ def _of_sum(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     if room * int(problem.machine.usable.sum()) < problem.n:
         return  # nothing is within the ceiling
     best = 0.0
-    for inner in sum_bounds(_packed(problem, problem.objective, room), guide):
+    for inner in sum_bounds(packed(problem, problem.objective, room), guide):
         if inner.value > best:
             best = inner.value
             yield Bound(best, METHOD, "full", {**inner.certificate, "method": METHOD, "inner": inner.method})
@@ -78,7 +78,7 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     name, most = _dearest(problem) or ("", np.inf)
     costs, began = step_costs(problem.machine), guide.clock()
     work, less = work_of(problem, costs), 1 - margin(problem)
-    busiest = _busiest(_packed(problem, name, problem.n), most * (1 + EQUAL) + EQUAL, work, costs)
+    busiest = _busiest(packed(problem, name, problem.n), most * (1 + EQUAL) + EQUAL, work, costs)
     best = (busiest + costs.barrier) * less if busiest > 0 else 0.0
     if best > 0:
         yield Bound(best, METHOD, "full", {"method": METHOD, "together": True})
@@ -89,7 +89,7 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
         # at first what would be the best, that all nodes share a core
         nodes = high - 1 if k == 0 else (low + high) // 2
         part = guide.after(began).seconds / (2 if k == 0 else ROUNDS - k)
-        total = _packed(problem, name, nodes)
+        total = packed(problem, name, nodes)
         toward = guide.toward(most * (1 + EQUAL))._replace(seconds=part)
         found = next((b for b in sum_bounds(total, toward) if b.value > most * (1 + EQUAL) + EQUAL), None)
         if found is None:
@@ -137,7 +137,7 @@ def _least(work: Work, nodes: int, aside: bool) -> float:
     return max(own, heard) if aside else own + heard
 
 
-def _packed(problem: MappingProblem, objective: str, room: int) -> MappingProblem:
+def packed(problem: MappingProblem, objective: str, room: int) -> MappingProblem:
     """Return the problem of a sum with at most ``room`` nodes per core, without ceilings."""
     room = max(1, room if problem.node_limit is None else min(room, problem.node_limit))
     return replace(problem, objective=objective, ceilings=(), migration=None, node_limit=room)

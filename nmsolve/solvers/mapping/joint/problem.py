@@ -205,12 +205,11 @@ takes = takes_of(
 
 
 def require_links(problem: MappingProblem) -> None:
-    """Raise InputError where the machine has no links, or the objective is M1's reward."""
-    if problem.aim.charges in ("reward", "own"):
+    """Raise InputError where the machine has no links, or the objective is none of the joint model's."""
+    if problem.aim.charges in ("power", "reward", "own"):
+        after = ", then `nmsolve route --objective reward`" if problem.objective == "reward" else ""
         raise InputError(
-            f"objective {problem.objective} with free routes",
-            "--route joint",
-            "the machine's routes, then `nmsolve route --objective reward`",
+            f"objective {problem.objective} with free routes", "--route joint", f"the machine's routes{after}"
         )
     if problem.machine.distance_matrix is not None:
         raise InputError("routes on a machine given by a distance matrix", problem.machine.name, "a mesh")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -30,9 +30,7 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     within = certificate.get("within")
     if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < LARGEST:
         raise CertificateError(f"'within' is {within!r}, expected ns >= 0")
-    missing = [name for name in NEEDED if name not in problem.machine.figures]
-    if missing:
-        raise CertificateError(f"the machine has no figure {missing[0]}, which a step time needs")
+    require_figures(problem, NEEDED)
     work = work_of(problem)
     copies = Fraction(0)
     if "inner" in certificate:
@@ -48,6 +46,13 @@ def recheck_step_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
         copies = proved_of_sum(total, certificate)
     found = work.least(len(usable_cores(problem)), copies)
     return min(found, float(within)) if "inner" in certificate and within > 0 else found
+
+
+def require_figures(problem: MappingProblem, names: Sequence[str]) -> None:
+    """Raise CertificateError if the machine lacks one of these figures."""
+    missing = [name for name in names if name not in problem.machine.figures]
+    if missing:
+        raise CertificateError(f"the machine has no figure {missing[0]}, which the objective needs")
 
 
 def work_of(problem: MappingProblem) -> _Work:
