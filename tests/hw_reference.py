@@ -23,6 +23,18 @@ def times(aside: bool) -> dict[str, Figure]:
     return {k: Figure(v, "ns") for k, v in TIMES.items()} | {"receives_while_sending": Figure(float(aside))}
 
 
+#: mW and pJ; what the energy of a step needs beside that.
+DRAW = {
+    "power_chip": 6.0, "power_core": 0.5, "energy_neuron_access": 2.0, "energy_neuron_update": 1.0, "energy_spike_out": 4.0,
+    "energy_synaptic_op": 0.5,
+}  # fmt: skip
+
+
+def draws(**others: float) -> dict[str, Figure]:
+    """Figures for the energy of a step, some of them ``others``."""
+    return {k: Figure(v, "mW" if k.startswith("power") else "pJ") for k, v in (DRAW | others).items()}
+
+
 def link_cost(machine: Machine, quantity: str, p: int, q: int) -> float:
     """What the link between neighbours costs: decided by chips and direction, not by line tables."""
     crossing = machine.chip_of[p] != machine.chip_of[q]
@@ -99,6 +111,9 @@ def messages(graph: LogicGraph, core: np.ndarray):
 
 def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, routes=None) -> float:
     """Any objective from its definition. ``routes(p, q)`` gives links (from, to); XY if not given."""
+    if name in ("step-energy", "energy-delay"):
+        energy, time = step_energy(graph, machine, core, routes)
+        return energy * time if name == "energy-delay" else energy
     if name in ("reward", "step-time"):
         one = reward if name == "reward" else step_time
         return one(graph, machine, core, routes or (lambda p, q: xy_route(machine, "hops", p, q)))
@@ -153,6 +168,21 @@ def step_time(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> 
     return max(*map(join, sending, receiving), *carrying.values(), 0.0) + ns["barrier"]
 
 
+def step_energy(graph: LogicGraph, machine: Machine, core: np.ndarray, routes=None) -> tuple[float, float]:
+    """What messages, neurons, firings and events cost, and what chips and used cores draw in a step; and how long that is."""
+    f = {k: figure.value for k, figure in machine.figures.items()}
+    time = objective(graph, machine, core, "step-time", routes)
+    spent = objective(graph, machine, core, "energy", routes)
+    for u in range(graph.n):
+        neurons = int(graph.sizes[u, graph.resources.index("neurons")]) if "neurons" in graph.resources else 1
+        spent += neurons * (f["energy_neuron_access"] + f["energy_neuron_update"])
+    for _, targets, weights, rate, multicast in messages(graph, core):
+        spent += rate * f["energy_spike_out"]
+        spent += (rate * len(targets) if multicast else sum(weights)) * f["energy_synaptic_op"]
+    chips = machine.chips[0] * machine.chips[1]
+    return spent + time * (f["power_chip"] * chips + f["power_core"] * len({int(p) for p in core})), time
+
+
 def reward(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> float:
     """M1's reward, negated, message by message (docs/objectives.md)."""
     side = {(p, way): 0.0 for p in range(machine.size) for way in "EWSN"}
@@ -193,7 +223,7 @@ def machines(draw, faults: bool = False) -> Machine:
     cores = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
     torus = draw(st.booleans())
     energy = {k: Figure(v) for k, v in ENERGY.items()} if draw(st.booleans()) else {}
-    crossing, figures = draw(st.sampled_from([1.0, 3.0])), times(draw(st.booleans()))
+    crossing, figures = draw(st.sampled_from([1.0, 3.0])), times(draw(st.booleans())) | draws()
     machine = Machine("m", chips, cores, torus, {}, 1.0, crossing, energy=energy, figures=figures)
     if not faults or machine.size < 4:
         return machine

@@ -12,6 +12,7 @@ from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.deadlock import check_deadlock, dependencies
 from nmsolve.hw.scores import score
 from nmsolve.hw.verify import check_numbering, recompute, verify
+from nmsolve.hw.verify_step_energy import walked_energy_delay, walked_step_energy
 from nmsolve.hw.verify_step_time import walked_step_time
 from nmsolve.hw.walker import distances_from, mesh_links
 from nmsolve.model.graph import LogicGraph
@@ -39,6 +40,10 @@ def test_walked_routes_agree_with_the_fast_evaluator(machine, graph, seed):
         assert walked_step_time(BetweenCores(graph, machine, core), machine) == pytest.approx(
             fast["step-time"]
         )
+    if graph.directed and machine.energy:
+        beside |= {"step-energy", "energy-delay"}
+        for name, walked in (("step-energy", walked_step_energy), ("energy-delay", walked_energy_delay)):
+            assert walked(BetweenCores(graph, machine, core), machine) == pytest.approx(fast[name])
     assert set(fast) - set(slow) == beside
 
 

@@ -11,7 +11,7 @@ from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.verify import recompute
 from nmsolve.hw.verify_step_time import walked_step_time
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import Messages, pieces
+from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import Machine
 
 #: Figures that the formula names, beside those of the step time.
@@ -31,7 +31,7 @@ def walked_energy_delay(cores: BetweenCores, machine: Machine) -> float:
     return energy * time
 
 
-def work_in_pj(graph: Messages, machine: Machine) -> float:
+def work_in_pj(graph: LogicGraph, machine: Machine) -> float:
     """Return what neurons, firings and synaptic events of a step cost, in pJ. InputError if figures are missing."""
     cost = {name: figure.value for name, figure in machine.figures.items()}
     missing = [name for name in NEEDED if name not in cost]

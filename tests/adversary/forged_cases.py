@@ -26,6 +26,9 @@ TIMES = (
     "latency_neuron_access", "latency_neuron_update", "latency_spike_out", "latency_axon_out", "latency_axon_in",
     "latency_synaptic_op", "latency_link_message", "latency_barrier", "receives_while_sending",
 )  # fmt: skip
+DRAW = (
+    "power_chip", "power_core", "energy_neuron_access", "energy_neuron_update", "energy_spike_out", "energy_synaptic_op",
+)  # fmt: skip
 Edge = tuple[int, int, float]
 Link = tuple[int, int]
 
@@ -38,7 +41,7 @@ class Case:
     of rate ``rates[sender]`` (its largest weight if not given); ``per``: most nodes on a core; ``limits``: constraints as
     (kind, nodes, cores); ``energy``: figures in pJ; ``parts``: core of every node of a mapping whose parts are kept, claims
     are then about where these parts lie (scope ``placement``); ``times``: ns of :data:`TIMES`, cores receive while they send if
-    the last one is 1; ``ceilings``: most of other objectives.
+    the last one is 1; ``ceilings``: most of other objectives; ``draw``: mW and pJ of :data:`DRAW`.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Case:
     parts: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
     ceilings: tuple[tuple[str, float], ...] = ()
+    draw: tuple[float, ...] = ()
 
     @property
     def cores(self) -> int:
@@ -98,6 +102,10 @@ class Case:
             figures={
                 key: Figure(value, "ns" if key.startswith("latency") else "")
                 for key, value in zip(TIMES, self.times, strict=False)
+            }
+            | {
+                key: Figure(value, "mW" if key.startswith("power") else "pJ")
+                for key, value in zip(DRAW, self.draw, strict=False)
             },
         )
         limits = tuple(
@@ -130,19 +138,21 @@ class Case:
     @functools.cached_property
     def optimum(self) -> Fraction | float:
         """Least cost of all mappings, exact; for the reward, which holds an exponential, as a float."""
-        cost = _cost(self)
+        cost = cost_of(self)
         if self.parts:
             used, usable = sorted(set(self.parts)), sorted(set(range(self.cores)) - set(self.dead_cores))
             moves = (dict(zip(used, to, strict=True)) for to in itertools.permutations(usable, len(used)))
             return min(cost(tuple(to[p] for p in self.parts)) for to in moves)
-        held = [(_cost(replace(self, objective=name)), Fraction(most)) for name, most in self.ceilings]
+        held = [(cost_of(replace(self, objective=name)), Fraction(most)) for name, most in self.ceilings]
         every = itertools.product(range(self.cores), repeat=self.n)
         return min(cost(core) for core in every if self.allowed(core) and all(c(core) <= m for c, m in held))
 
 
-def _cost(case: Case) -> Any:
+def cost_of(case: Case) -> Any:
     """What a mapping costs, by the objective."""
-    return {"max-link": _max_link, "step-time": _step_time, "reward": _reward}.get(case.objective, _sum)(case)
+    formulas = {"max-link": _max_link, "step-time": _step_time, "reward": _reward}
+    formulas |= dict.fromkeys(("step-energy", "energy-delay"), _step_energy)
+    return formulas.get(case.objective, _sum)(case)
 
 
 # -- the network ------------------------------------------------------------------------------------------------
@@ -344,6 +354,25 @@ def _step_time(case: Case):
     return cost
 
 
+def _step_energy(case: Case):
+    """Messages, neurons, firings and events, and what chips and cores in use draw in a step; times its time for the product."""
+    chips, each, access, update, spike, event = map(Fraction, case.draw)
+    time, paid = _step_time(case), _sum(replace(case, objective="energy"))
+    count = 1 if not case.columns_per_chip else case.mesh[1] // case.columns_per_chip
+    work = case.n * (access + update)
+    for u in range(case.n):
+        mine = [Fraction(w) for a, _, w in case.edges if a == u]
+        rate = Fraction(case.rate(u)) if u in case.multicast else max(mine, default=Fraction(0))
+        work += spike * rate + event * (rate * len(mine) if u in case.multicast else sum(mine))
+
+    def cost(core: tuple[int, ...]) -> Fraction:
+        long = time(core)
+        energy = work + paid(core) + (chips * count + each * len(set(core))) * long
+        return energy * long if case.objective == "energy-delay" else energy
+
+    return cost
+
+
 def _reward(case: Case):
     """Sum of the greater sides of every core times e^(turns / channels)."""
     cols = case.mesh[1]
@@ -471,4 +500,13 @@ def cases() -> list[Case]:
              times=(1, 2, 1, 3, 4, 1, 1, 7, 1), ceilings=(("cut", 3.5),)),
         Case("step under trees", 6, (1, 3), _edges(rng, 6, 9), "step-time", per=6, multicast=flags(6),
              times=(1, 2, 1, 3, 4, 1, 1, 7, 0), ceilings=(("multicast-hops", 5.5),)),
+        Case("step energy", 6, (2, 2), _edges(rng, 6, 16), "step-energy", per=6, multicast=flags(6),
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 1), draw=(2, 1, 1, 2, 3, 0.5),
+             energy=(("message", 7.0), ("link_x", 1.0), ("link_y", 2.0))),
+        Case("energy times time", 6, (1, 3), _edges(rng, 6, 14, "parts"), "energy-delay", per=6, multicast=frozenset(range(6)),
+             times=(0.5, 0, 0, 2, 3.7, 1, 0, 0, 0), draw=(0.3, 0, 0, 0, 0, 0), energy=(("router", 3.0),)),
+        Case("step energy, several", 6, (1, 4), _edges(rng, 6, 16), "step-energy", per=2, columns_per_chip=2,
+             times=(1, 2, 1, 3, 4, 1, 1, 7, 1), draw=(0, 5, 1, 0, 0, 1), energy=(("message", 2.5), ("crossing", 4.0))),
+        Case("energy times time, loose", 6, (2, 2), _edges(rng, 6, 18), "energy-delay", per=6,
+             times=(1, 1, 1, 3, 2, 1, 1, 0, 1), draw=(1, 1, 1, 1, 1, 1), energy=(("router", 1.0),)),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forged_cases import Case, _max_link, _reward, _step_time, _sum, cases
+from forged_cases import Case, cases, cost_of
 from forger import KINDS, Count, assault, honest, judge
 
 from nmsolve.hw.scores import objective_value
@@ -41,7 +41,7 @@ def test_what_was_believed_once_is_refused(entry: dict) -> None:
 @pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
 def test_costs_written_from_the_documents_agree(case: Case) -> None:
     """The brute force and the package price and allow the same mappings alike."""
-    cost = {"max-link": _max_link, "step-time": _step_time, "reward": _reward}.get(case.objective, _sum)(case)
+    cost = cost_of(case)
     problem, rng = case.problem(), random.Random(case.name)
     every = list(itertools.product(range(case.cores), repeat=case.n))
     for core in rng.sample(every, min(60, len(every))):

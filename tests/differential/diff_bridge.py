@@ -47,17 +47,25 @@ def machine_of(case: Case) -> Machine:
         tuple(m["faulty_cores"]), tuple(m["taken_cores"]), tuple((a, b) for a, b in m["faulty_links"]),
         {k: Figure(v, "pJ") for k, v in m["energy"].items()},
         distance_matrix=None if m["distances"] is None else np.array(m["distances"], np.float64),
-        figures=_figures(m.get("times", {})),
+        figures=_figures(m),
         core_capacity={r: np.array(v, np.int64) for r, v in m["core_capacity"].items()},
         held={r: np.array(v, np.int64) for r, v in m["held"].items()},
         kinds_per_core=m.get("kinds_per_core"),
     )  # fmt: skip
 
 
-def _figures(times: Case) -> dict[str, Figure]:
-    """Figures for the step time, if the case has them."""
+def _figures(machine: Case) -> dict[str, Figure]:
+    """Figures for the time and the energy of a step, if the case has them."""
+    times = machine.get("times", {})
     out = {f"latency_{name}": Figure(value, "ns") for name, value in times.items() if name != "aside"}
-    return out | ({"receives_while_sending": Figure(float(times["aside"]))} if times else {})
+    if times:
+        out["receives_while_sending"] = Figure(float(times["aside"]))
+    if "draw" in machine:
+        chip, core, access, update, spike, event = machine["draw"].values()
+        out |= {"power_chip": Figure(chip, "mW"), "power_core": Figure(core, "mW")}
+        pj = {"neuron_access": access, "neuron_update": update, "spike_out": spike, "synaptic_op": event}
+        out |= {f"energy_{name}": Figure(value, "pJ") for name, value in pj.items()}
+    return out
 
 
 def problem_of(case: Case) -> MappingProblem:
@@ -186,7 +194,7 @@ def _machine_file(m: Case, dead: set[tuple[int, int]]) -> str:
     for table in ("capacity", "energy"):
         lines += [f"[{table}]"] + [f"{k} = {json.dumps(v)}" for k, v in m[table].items()]
     if "times" in m:
-        figures = {k: f'{{ value = {f.value}, unit = "{f.unit}" }}' for k, f in _figures(m["times"]).items()}
+        figures = {k: f'{{ value = {f.value}, unit = "{f.unit}" }}' for k, f in _figures(m).items()}
         lines += ["[figures]"] + [f"{k} = {v}" for k, v in figures.items()]
     for r, own in m["core_capacity"].items():
         for p, amount in enumerate(own):

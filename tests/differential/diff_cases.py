@@ -12,11 +12,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from diff_reference import Board, Reference
+from diff_reference import DRAWN, Board, Reference
 from diff_unlike import make_unlike
 
 Case = dict[str, Any]
 OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "step-time", "reward")
+#: Those that look at the time of a step.
+STEPS = ("step-time", "step-time", "step-energy", "energy-delay")
 #: Energy figures of presets (docs/machines.md): Loihi, SpiNNaker 1; and one with every key.
 TABLES: tuple[dict[str, float], ...] = (
     {"message": 111, "link_x": 3, "link_y": 4.2},
@@ -29,6 +31,13 @@ TIMES: tuple[tuple[float, ...], ...] = (
     (6, 3.7, 30, 5.1, 16, 3.8, 0.29, 1800),
     (1, 0, 2, 3, 1, 0.5, 8, 0),
     (0, 2, 0, 0, 5, 1, 3, 1),
+)
+#: mW and pJ, for the energy of a step: chip, core in use, access, update, firing, event.
+DRAWS: tuple[tuple[float, ...], ...] = (
+    (29, 0, 51.2, 21.6, 69.3, 35.5),
+    (0.5, 2, 0, 1, 1, 0.25),
+    (0, 1, 0, 0, 0, 0),
+    (40, 3, 1, 1, 1, 1),
 )
 #: Most mappings onto usable cores that a case may have: all of them are looked at.
 MOST = 4000
@@ -43,7 +52,8 @@ KINDS = 1 / 6
 def make_case(seed: int) -> Case:
     """The case of a seed."""
     rng = random.Random(f"case {seed}")
-    timed = random.Random(f"steps {seed}").random() < TIMED
+    steps = random.Random(f"steps {seed}")
+    timed = steps.choice(STEPS) if steps.random() < TIMED else ""
     while True:
         case = _draw(rng, timed)
         if case is None:
@@ -63,14 +73,15 @@ def _kinds(rng: random.Random, case: Case) -> None:
         case["classes"].append("kinds")
 
 
-def _draw(rng: random.Random, timed: bool) -> Case | None:
+def _draw(rng: random.Random, timed: str) -> Case | None:
+    """A case, its objective ``timed`` if that is one; None if it does not hold together."""
     classes: list[str] = []
     objective = rng.choice([o for o in OBJECTIVES if o != "step-time"])
-    objective = "step-time" if timed else objective
+    objective = timed or objective
     machine = _machine(rng, objective, classes)
     board = Board(machine, "hops")
     if not Board(machine, "energy").defined:
-        if objective == "energy":
+        if objective in ("energy", "step-energy", "energy-delay"):
             return None  # no route is the least there: the package refuses
         classes.append("no energy")
     usable = [p for p in range(board.size) if p not in machine["faulty_cores"] + machine["taken_cores"]]
@@ -82,7 +93,7 @@ def _draw(rng: random.Random, timed: bool) -> Case | None:
         "constraints": [], "balance": None, "migration": None, "ceilings": [], "classes": classes,
     }  # fmt: skip
     _traffic(rng, case)
-    if objective == "step-time":
+    if timed:
         names = (
             "neuron_access",
             "neuron_update",
@@ -96,6 +107,9 @@ def _draw(rng: random.Random, timed: bool) -> Case | None:
         machine["times"] = dict(zip(names, rng.choice(TIMES), strict=True)) | {"aside": rng.random() < 0.5}
         if not case["directed"]:
             return None  # it does not say who sends
+        if timed != "step-time":
+            machine["energy"] = machine["energy"] or TABLES[0]
+            machine["draw"] = dict(zip(DRAWN, rng.choice(DRAWS), strict=True))
     _limits(rng, case, len(usable))
     if rng.random() < 0.45:
         _constraints(rng, case, board.size)
@@ -103,7 +117,7 @@ def _draw(rng: random.Random, timed: bool) -> Case | None:
         reference = [rng.randrange(board.size) for _ in range(n)]
         case["migration"] = {"reference": reference, "budget": rng.randint(0, n - 1)}
         classes.append("migration")
-    if rng.random() < 0.12 and objective not in ("step-time", "reward"):
+    if rng.random() < 0.12 and objective not in ("step-time", "step-energy", "energy-delay", "reward"):
         _ceilings(rng, case, usable)
     return case
 
@@ -125,7 +139,7 @@ def _machine(rng: random.Random, objective: str, classes: list[str]) -> Case:
     }  # fmt: skip
     if machine["torus"]:
         classes.append("torus")
-    if rng.random() < 0.15 and objective not in ("max-link", "step-time", "reward"):
+    if rng.random() < 0.15 and objective not in ("max-link", *STEPS, "reward"):
         classes.append("matrix")
         top = rng.choice([3, 9])
         d = [
@@ -224,7 +238,7 @@ def _constraints(rng: random.Random, case: Case, cores: int) -> None:
     n = case["n"]
     for k in range(rng.randint(1, 3)):
         kind = rng.choice(["pin", "region", "forbid", "together", "together", "apart"])
-        if kind == "together" and case["objective"] == "step-time":
+        if kind == "together" and case["objective"] in STEPS:
             kind = "apart"
         nodes = rng.sample(
             range(n), rng.randint(2, min(3, n)) if kind in ("together", "apart") else rng.randint(1, 2)

@@ -184,6 +184,10 @@ class Board:
         return out[0], out[1]
 
 
+#: What the energy of a step takes beside the step time.
+DRAWN = ("chip", "core", "access", "update", "spike", "event")
+
+
 class Reference:
     """Objectives, rules and the optimum of one case."""
 
@@ -206,6 +210,8 @@ class Reference:
             return self._reward(core)
         if name == "step-time":
             return self._step_time(core)
+        if name in ("step-energy", "energy-delay"):
+            return self._step_energy(core) * (self._step_time(core) if name == "energy-delay" else 1)
         total = Fraction(0)
         for i, row in enumerate(self.case["rows"]):
             at = (name, i, core[row["source"]], *(core[t] for t in row["targets"]))
@@ -284,6 +290,19 @@ class Reference:
         cores = [max(a, b) if ns["aside"] else a + b for a, b in zip(sends, takes, strict=True)]
         return max([*cores, *links.values()]) + ns["barrier"]
 
+    def _step_energy(self, core: tuple[int, ...]) -> Fraction:
+        f = {name: Fraction(value) for name, value in self.machine["draw"].items()}
+        chips, used = self.machine["chips"][0] * self.machine["chips"][1], len(set(core))
+        total = Fraction(self.value(core, "energy")) + self._step_time(core) * (
+            f["chip"] * chips + f["core"] * used
+        )
+        total += sum(self.case["sizes"].get("neurons", [1] * self.n)) * (f["access"] + f["update"])
+        for row in self.case["rows"]:
+            rate = self._rate(row)
+            reached = rate * len(row["targets"]) if row["multicast"] else sum(map(Fraction, row["weights"]))
+            total += rate * f["spike"] + reached * f["event"]
+        return total
+
     def _reward(self, core: tuple[int, ...]) -> float:
         side: dict[tuple[int, str], Fraction] = {}
         trees: dict[tuple[int, frozenset[int]], set[Link]] = {}
@@ -321,6 +340,7 @@ class Reference:
         names = ["hops", "multicast-hops", "cut", "connectivity"] + ["energy"] * self.energy.defined
         if self.hops.matrix is None:
             names += [*ON_LINKS, *(["step-time"] if "times" in self.machine else [])]
+            names += ["step-energy", "energy-delay"] if "draw" in self.machine else []
         out = {name: float(self.value(core, name)) for name in names}
         if self.hops.matrix is None:
             loads = self.loads(core)

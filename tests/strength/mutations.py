@@ -247,6 +247,8 @@ MUTATIONS = [
              "    room = room_within(", "    room = 2 * room_within("),
     Mutation("step-ceiling", "nothing together", _BOUND + "step_together", _B + "step_ceiling.py",
              "    kept = charged * least_apart", "    kept = 0 * charged * least_apart"),
+    Mutation("step-power", "one piece", _BOUND + "step_power", _B + "step_power.py",
+             "PIECES, FURTHER = 24, 4.0", "PIECES, FURTHER = 1, 4.0"),
     Mutation("reward", "descent only", _TRUE + "reward_heat", _H + "reward/engine.py",
              "heat = typical * HOT * (COLD / HOT) ** (1.0 - begun / seconds)", "heat = 0.0"),
     Mutation("reward", "exchanges only", _TRUE + "reward_heat", _H + "common/goals.py",

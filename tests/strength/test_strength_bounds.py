@@ -7,10 +7,11 @@ Ascents are stopped after a number of steps. Where sums of floating point number
 from __future__ import annotations
 
 import numpy as np
-from hw_reference import times
+from hw_reference import draws, times
 from strength_cases import at_least, at_most, board, casts, dense, near, placement, proved
 
 from nmsolve.model.generators import generate
+from nmsolve.model.machine import Figure
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.core_traffic import traffic_nets
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
@@ -28,6 +29,7 @@ from nmsolve.solvers.mapping.bounds.engines import (
     Spread,
     StepCeiling,
     StepLoad,
+    StepPower,
     Subgraphs,
     TreeParts,
     UsualCover,
@@ -148,6 +150,14 @@ def test_step_together() -> None:
     machine, graph = board(4, 4, figures=times(False)), casts(160, 5)
     problem = MappingProblem(graph, machine, "step-time", ceilings=(("connectivity", 2.5),))
     at_least(proved(StepCeiling(), problem, stops=0), 100)
+
+
+def test_step_power() -> None:
+    """Fails if the times of steps stay one piece, in which no message has to leave its core."""
+    energy = {"message": Figure(7.0, "pJ")}
+    machine = board(4, 4, figures=times(False) | draws(power_chip=0.3), energy=energy)
+    problem = MappingProblem(casts(160, 5), machine, "step-energy")
+    at_least(proved(StepPower(), problem, stops=300, upper=13000), 6300)
 
 
 def test_exchange() -> None:

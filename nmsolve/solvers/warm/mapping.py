@@ -130,6 +130,7 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
         ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
         ("link loads", make_problem(casts, mesh, balance=0.2, objective="max-link")),
         ("step time", make_problem(casts, _timed(_few_axons(mesh)), balance=0.2, objective="step-time")),
+        ("step energy", make_problem(casts, _timed(_few_axons(mesh)), balance=0.2, objective="step-energy")),
         ("reward", make_problem(casts, mesh, balance=0.2, objective="reward")),
         (
             "hardly any room",
@@ -175,8 +176,9 @@ def _few_axons(machine: Machine) -> Machine:
 
 
 def _timed(machine: Machine) -> Machine:
-    """Return the machine with the times of a chip that has them all."""
-    return replace(machine, figures=load_machine("loihi1").figures)
+    """Return the machine with the times and energies of a chip that has them all."""
+    chip = load_machine("loihi1")
+    return replace(machine, figures=chip.figures, energy=chip.energy)
 
 
 def _blocks() -> LogicGraph:
