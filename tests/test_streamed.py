@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from hw_reference import times
+from hw_reference import ENERGY, draws, times
 
 from nmsolve.hw import between
 from nmsolve.hw.deadlock import check_deadlock
@@ -15,7 +15,7 @@ from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
@@ -73,7 +73,8 @@ def graph_of(kind: str, seed: int, whole: bool = True) -> LogicGraph:
 
 def machine_of(kind: str) -> Machine:
     """A mesh, a torus, a mesh with dead links, or a distance matrix."""
-    plain = Machine("m", (1, 1), CORES, figures=times(kind != "torus"))
+    energy = {k: Figure(v, "pJ") for k, v in ENERGY.items()}
+    plain = Machine("m", (1, 1), CORES, energy=energy, figures=times(kind != "torus") | draws())
     if kind == "torus":
         return replace(plain, torus=True)
     if kind == "faults":
