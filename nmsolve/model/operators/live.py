@@ -19,15 +19,17 @@ def buffers_of(
     users: Mapping[int, set[int]],
     weights: Weights,
     bindings: Mapping[str, int],
+    aliases: Mapping[int, int] = {},
 ) -> Buffers:
     """Return the buffers of inputs and results that a layer or the model's end needs.
 
-    What an operator only calls by another shape is in the buffer of what it reads.
+    What an operator only calls by another shape is in the buffer of what it reads, and an alias in that of the other tensor.
 
     Parameters
     ----------
     kept : (L,) operators that are layers
     users : layers that read a tensor, by its number; L: it leaves the model
+    aliases : tensors that are in the place of another one, made before
     bindings : of the symbols; a result of unknown size that only leaves the model has none here
     """
     layer, bits = {number: k for k, number in enumerate(kept)}, kept_bits(graph)
@@ -57,7 +59,8 @@ def buffers_of(
         for k in operator.outputs:
             if k < 0 or k in weights.behind:
                 continue
-            root[k] = root.get(first, k) if passes and first >= 0 else k
+            other = aliases.get(k, first if passes else -1)
+            root[k] = root.get(other, k)
             if number in layer and users.get(k):
                 add(k, root[k], layer[number])
     return buffers_from([piece for piece in pieces.values() if piece[1]])
