@@ -187,8 +187,8 @@ class PipelineProblem:
                 raise InputError("off-chip memory without live ranges", self.name, "buffers")
             return
         self.buffers.require(self.count, self.name)
-        if self.hosts or self.backward is not None or (self.together is not None and self.split != "chain"):
-            raise InputError("live ranges with hosts or shared stages", self.name, "neither, or a chain")
+        if self.hosts or self.backward is not None:
+            raise InputError("live ranges with hosts or a backward pass", self.name, "neither")
         parts = (self.storage, np.array([self.memory or 0.0]))
         if (
             any((np.floor(x) != x).any() for x in parts)
