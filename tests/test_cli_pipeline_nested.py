@@ -193,10 +193,13 @@ def test_what_a_loop_streams_moves_in_every_trip(call: Called, tmp_path: Path) -
             "--offchip-bandwidth",
             "10GB/s",
         ]
-        assert call("pipeline", LOOP, "-n", 1, *words, "-o", out)[0] == 0
+        code, text, _ = call("pipeline", LOOP, "-n", 1, *words, "-o", out)
+        assert code == 0 and f"Each loop stays in one stage: Loop_32 ({trips} trips)." in text
+        assert "in every run and in every trip of the loops of their stage" in text
         part = report_of(out)["stages"][0]
         assert part["offchip"] == pytest.approx(1e6 * part["streamed"] * (1 + trips) / 10e9)
         times.append(part["offchip"])
+        assert report_of(out)["loops"] == [{"name": "Loop_32", "trips": trips}]
         code, text, _ = call("verify", out, "--bound")
         assert code == 0 and "recomputed: at most" in text
     assert times[1] / times[0] == pytest.approx(17 / 9)

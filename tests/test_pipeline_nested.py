@@ -10,14 +10,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from nested_support import Program, every_run, inlined, layers_in, nested, peak, programs, used_in
-from onnx_support import own_inference
+from onnx import TensorProto, helper
+from onnx_support import model, own_inference, value, weight
 from pipelines_support import best_chain
 
 from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.hw.pipeline.tiles import layer_times, pipeline_problem
 from nmsolve.hw.pipeline.walk import walked_loads
-from nmsolve.model.operators.layers import layers_of
+from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.check import live_needs
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -109,3 +110,111 @@ def test_no_run_needs_more_memory_than_is_counted(p: Program) -> None:
     counted = int(live_of(problem, plan)[0])
     assert live_needs(problem, plan.stage.tolist(), 1) == [counted]
     assert max(peak(run, used_in(runs)) for run in runs) <= counted
+
+
+def lives(layers: Layers) -> list[tuple[int, list[str]]]:
+    """Bytes of every buffer, and the layers that write or read it; ``out``: it leaves the model."""
+    names = [*layers.names, "out"]
+    return sorted((size, [names[k] for k in events]) for size, events, _ in pieces(layers.buffers))
+
+
+def test_a_scan_by_hand() -> None:
+    """Trips are the length that is scanned; what is scanned and what is collected is kept until the end."""
+    steps = [
+        helper.make_node("Add", ["s", "e"], ["t"], "add"),
+        helper.make_node("MatMul", ["t", "w"], ["u"], "product"),
+        helper.make_node("Relu", ["t"], ["z"], "relu"),
+    ]
+    body = helper.make_graph(
+        steps, "body", [value("s", 1, 4), value("e", 1, 4)], [value("u", 1, 4), value("z", 1, 4)]
+    )
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], "first"),
+        helper.make_node("Relu", ["h"], ["b"], "begin"),
+        helper.make_node("Scan", ["b", "a"], ["last", "all"], "scan", body=body, num_scan_inputs=1),
+        helper.make_node("Relu", ["all"], ["y"], "after"),
+    ]
+    given_ = [value("x", 7, 1, 4), value("h", 1, 4)]
+    layers = layers_of(
+        own_inference(model(nodes, given_, ["y", "last"], [weight("w", np.zeros((4, 4), np.float32))]))
+    )
+    assert layers.names == (
+        "first", "begin", "scan/start", "scan/add", "scan/product", "scan/relu", "scan/end", "after",
+    )  # fmt: skip
+    assert layers.nesting is not None
+    assert layers.nesting.runs.tolist() == [1, 1, 1, 7, 7, 7, 1, 1]
+    assert layers.nesting.trips == (7,) and layers.nesting.branches == []
+    assert lives(layers) == sorted([
+        (112, ["first"]), (16, ["begin"]),  # the inputs
+        (112, ["first", "scan/start", "scan/end"]),
+        (16, ["begin", "scan/start", "scan/add"]),  # the state takes its place
+        (16, ["scan/start", "scan/add"]),  # one entry
+        (16, ["scan/add", "scan/product", "scan/relu"]),
+        (16, ["scan/product", "scan/end", "out"]),  # for the next trip, and after the last
+        (16, ["scan/relu", "scan/end"]),
+        (112, ["scan/start", "scan/end", "after"]),
+        (112, ["after", "out"]),
+    ])  # fmt: skip
+
+
+def test_a_state_does_not_take_the_place_of_what_others_read() -> None:
+    """Its first value is read again after the loop, or is another shape of such a tensor: then it has a place of its own."""
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["s", "w"], ["t"], "product"), helper.make_node("Identity", ["on"], ["go"], "id")],
+        "body", [value("i", dtype=TensorProto.INT64), value("on", dtype=TensorProto.BOOL), value("s", 1, 4)],
+        [value("go", dtype=TensorProto.BOOL), value("t", 1, 4)],
+    )  # fmt: skip
+    weights = [
+        weight("w", np.zeros((4, 4), np.float32)),
+        weight("n", np.array(3)),
+        weight("shape", np.array([1, 4])),
+    ]
+
+    def places(first: str, read: str) -> list[tuple[int, list[str]]]:
+        nodes = [
+            helper.make_node("Relu", ["x"], ["a"], "make"),
+            helper.make_node("Reshape", ["a", "shape"], ["b"], "view"),
+            helper.make_node("Loop", ["n", "", first], ["r"], "loop", body=body),
+            helper.make_node("Add", ["r", read], ["y"], "add"),
+        ]
+        found = lives(layers_of(own_inference(model(nodes, [value("x", 1, 4)], ["y"], weights))))
+        return [piece for piece in found if "loop/product" in piece[1] and "loop/end" not in piece[1]]
+
+    own = (16, ["loop/start", "loop/product"])
+    assert places("a", "a") == places("b", "b") == places("b", "a") == places("a", "b") == [own]
+    assert places("a", "x") == [own]  # the other shape reads it, too
+
+
+def test_scalar_control_flow_in_a_branch_stays_whole() -> None:
+    """It captures a tensor of its branch, whose name the other branch has, too; its result passes on what it reads."""
+
+    def inner(kind: str) -> Any:
+        body = helper.make_graph(
+            [
+                helper.make_node("Add", ["c", "k"], ["d"], "plus"),
+                helper.make_node("Identity", ["on"], ["go"], "id"),
+            ],
+            "count",
+            [value("i", dtype=TensorProto.INT64), value("on", dtype=TensorProto.BOOL), value("c", dtype=TensorProto.INT64)],
+            [value("go", dtype=TensorProto.BOOL), value("d", dtype=TensorProto.INT64)],
+        )  # fmt: skip
+        nodes = [
+            helper.make_node(kind, ["v"], ["m"], "most"),
+            helper.make_node("ArgMax", ["m"], ["best"], "best", axis=0, keepdims=0),
+            helper.make_node("Squeeze", ["best"], ["k"], "k"),
+            helper.make_node("Loop", ["n", "", "k"], ["j"], "count", body=body),
+            helper.make_node("Gather", ["table", "j"], ["row"], "row"),
+        ]
+        return helper.make_graph(nodes, "branch", [], [value("row", 4)])
+
+    node = helper.make_node("If", ["q"], ["y"], "if", then_branch=inner("Relu"), else_branch=inner("Sigmoid"))
+    weights = [weight("n", np.array(3)), weight("table", np.zeros((9, 4), np.float32))]
+    inputs = [value("v", 5), value("q", dtype=TensorProto.BOOL)]
+    layers = layers_of(own_inference(model([node], inputs, ["y"], weights)), branch="if=0.25")
+    assert layers.names == tuple(
+        f"if/{side}/{name}" for side in ("then", "else") for name in ("most", "best", "row")
+    )
+    assert layers.nesting is not None and layers.nesting.trips == ()
+    pairs = [ends.tolist() for ends in layers.tensors.pairs]
+    assert pairs == [[0, 1, 3, 4], [1, 2, 4, 5]]
+    assert layers.nesting.passes.tolist() == [0.25, 0.25, 0.75, 0.75]

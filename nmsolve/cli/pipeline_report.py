@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
 
-#: Names of ``If`` operators that a sentence lists.
+#: Most names of control flow that a sentence lists.
 NAMED = 4
 #: Stages of a baseline that one would draw by hand.
 BY_HAND = 16
@@ -68,6 +68,13 @@ class BranchPart(msgspec.Struct, frozen=True):
     assumed: bool
 
 
+class LoopPart(msgspec.Struct, frozen=True):
+    """A loop with all that is in it, which shares a stage: its path, and the most ``trips`` of any body in one run of it."""
+
+    name: str
+    trips: int
+
+
 class BatchPart(msgspec.Struct, frozen=True):
     """So many micro-batches through the pipeline (docs/pipeline.md)."""
 
@@ -81,8 +88,8 @@ class BatchPart(msgspec.Struct, frozen=True):
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
-    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``: of
-    control flow in an ONNX model; ``unit``: of all
+    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
+    ``loops``: of control flow in an ONNX model; ``unit``: of all
     times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
     where no stage takes a micro-batch in one piece; ``not_checked``: what was
     left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
@@ -102,6 +109,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
     offchip: float | None
     branches: list[BranchPart]
+    loops: list[LoopPart]
     overlap: bool
     objective: float | None
     bound: float | None
@@ -140,6 +148,7 @@ def build_pipeline_report(
         live=problem.buffers is not None,
         offchip=given.offchip if problem.streams else None,
         branches=_branch_parts(given),
+        loops=_loop_parts(given),
         overlap=problem.overlap,
         objective=result.objective,
         bound=result.bound,
@@ -160,6 +169,12 @@ def _branch_parts(given: Given) -> list[BranchPart]:
     nesting = None if given.layers is None else given.layers.nesting
     found = [] if nesting is None else nesting.branches
     return [BranchPart(b.name, None if b.both else b.probability, b.assumed) for b in found]
+
+
+def _loop_parts(given: Given) -> list[LoopPart]:
+    nesting = None if given.layers is None else given.layers.nesting
+    flat = None if nesting is None else nesting.unfolded
+    return [] if flat is None else [LoopPart(*x) for x in zip(flat.loops, flat.trips, strict=True)]
 
 
 def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
@@ -261,9 +276,14 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     moved = sum(s.streamed for s in report.stages)
     if moved:
         words.append(
-            f"{size_words(moved)} do not fit on the cores and are moved from and to off-chip memory in every run, by "
+            f"{size_words(moved)} do not fit on the cores and are moved from and to off-chip memory in every run"
+            f"{' and in every trip of the loops of their stage' if report.loops else ''}, by "
             f"{sum(s.streamed > 0 for s in report.stages)} of {len(report.stages)} stages."
         )
+    if report.loops:
+        named = [f"{x.name} ({x.trips:,} trip{'s' if x.trips != 1 else ''})" for x in report.loops]
+        more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
+        words.append(f"Each loop stays in one stage: {', '.join(named[:NAMED])}{more}.")
     guessed = [b.name for b in report.branches if b.assumed]
     if guessed:
         more = f" and {len(guessed) - NAMED:,} more" if len(guessed) > NAMED else ""

@@ -60,7 +60,7 @@ class Unfolded:
     merges : results of ``If``, never layers: by operator, the decision that each input belongs to, None for the condition
     kept : by end of a loop, the tensors from outside, and stacks, that it needs until then
     aliases : tensors that are in the place of another one
-    trips : by number of the outermost loop, the most runs of anything in it
+    loops, trips : by number of the outermost loop, its path, and the most runs of anything in it
     branches : every ``If`` that data decide
     """
 
@@ -71,6 +71,7 @@ class Unfolded:
     merges: dict[int, tuple[Decision | None, ...]] = field(default_factory=dict)
     kept: dict[int, tuple[int, ...]] = field(default_factory=dict)
     aliases: dict[int, int] = field(default_factory=dict)
+    loops: list[str] = field(default_factory=list)
     trips: list[int] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
 
@@ -213,6 +214,7 @@ class _Unfolding:
         )  # fmt: skip
         if place.loop < 0:
             place = replace(place, loop=len(self.out.trips))
+            self.out.loops.append(name)
             self.out.trips.append(0)
         scanned = int(operator.attributes.get("num_scan_inputs", 0)) if operator.kind == "Scan" else 0
         steering = 0 if operator.kind == "Scan" else 2  # the most turns, the condition
