@@ -218,3 +218,21 @@ def test_scalar_control_flow_in_a_branch_stays_whole() -> None:
     pairs = [ends.tolist() for ends in layers.tensors.pairs]
     assert pairs == [[0, 1, 3, 4], [1, 2, 4, 5]]
     assert layers.nesting.passes.tolist() == [0.25, 0.25, 0.75, 0.75]
+
+
+def test_weights_that_a_condition_chooses_are_stored() -> None:
+    """By the layer that reads the result, both of them; a branch may make its own instead."""
+    inner = [weight("v", np.zeros((4, 4), np.float32))]
+    one = helper.make_graph([], "one", [], [value("v", 4, 4)], inner)
+    other = helper.make_graph(
+        [helper.make_node("Relu", ["u"], ["z"], "relu")], "other", [], [value("z", 4, 4)]
+    )
+    nodes = [
+        helper.make_node("If", ["q"], ["m"], "if", then_branch=one, else_branch=other),
+        helper.make_node("MatMul", ["x", "m"], ["y"], "product"),
+    ]
+    inputs = [value("x", 1, 4), value("q", dtype=TensorProto.BOOL)]
+    layers = layers_of(
+        own_inference(model(nodes, inputs, ["y"], [weight("u", np.zeros((4, 4), np.float32))]))
+    )
+    assert layers.names == ("if/else/relu", "product") and layers.weight_bytes.tolist() == [64, 64]

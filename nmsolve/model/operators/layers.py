@@ -20,7 +20,7 @@ from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.unfold import Unfolded, unfold
 from nmsolve.model.operators.weights import Weights, captured_names, weights_of
-from nmsolve.model.operators.widths import FOLDED, kept_bits
+from nmsolve.model.operators.widths import FOLDED, kept_bits, weight_bytes
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import FloatArray, IntArray
@@ -160,13 +160,30 @@ def layers_of(
         operators=np.array(kept, np.int64),
         macs=figures("macs"),
         elements=figures("elements"),
-        weight_bytes=figures("weight_bytes"),
+        weight_bytes=figures("weight_bytes") + _chosen(flat, users, weights, len(kept)),
         channels=np.array([s[0] for s in split], np.int64),
         rows=np.array([s[1] for s in split], np.int64),
         tensors=tensors,
         buffers=buffers_of(graph, kept, users, weights, bindings, flat.aliases),
         nesting=_nesting(flat, kept, users, passes, bindings),
     )
+
+
+def _chosen(flat: Unfolded, users: Mapping[int, set[int]], weights: Weights, layers: int) -> IntArray:
+    """(L,) bytes of weights that come to a layer as the result of an ``If``, each once."""
+    out, graph = np.zeros(layers, np.int64), flat.graph
+    kept = weight_bytes(graph, weights) if flat.merges else {}
+    seen: set[tuple[int, int]] = set()
+    for number in flat.merges:
+        operator = graph.operators[number]
+        if operator.kind != "If":
+            continue
+        for k in operator.inputs[1:]:
+            for layer in users.get(operator.outputs[0], set()) - {layers} if k in kept else ():
+                if (layer, k) not in seen:
+                    seen.add((layer, k))
+                    out[layer] += bind(kept[k], {}, _WORDS["weight_bytes"], _place(graph, number))
+    return out
 
 
 _WORDS = {"macs": "the work", "elements": "the work", "weight_bytes": "the weights"}
