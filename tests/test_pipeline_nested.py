@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +20,8 @@ from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.hw.pipeline.tiles import layer_times, pipeline_problem
 from nmsolve.hw.pipeline.walk import walked_loads
+from nmsolve.model.errors import InputError
+from nmsolve.model.operators.branches import Branch, outcomes
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.check import live_needs
@@ -236,3 +240,45 @@ def test_weights_that_a_condition_chooses_are_stored() -> None:
         own_inference(model(nodes, inputs, ["y"], [weight("u", np.zeros((4, 4), np.float32))]))
     )
     assert layers.names == ("if/else/relu", "product") and layers.weight_bytes.tolist() == [64, 64]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_sets_of_users_against_all_outcomes(data: st.DataObject) -> None:
+    """Any users with any contexts: the chance that one of a group runs is the sum of the sets that it meets."""
+    count = data.draw(st.integers(1, 4))
+    told = st.sampled_from([0.0, 0.25, 0.5, 1.0])
+    branches = [Branch(f"if{k}", data.draw(told), data.draw(st.booleans()), False) for k in range(count)]
+    both = [k for k, b in enumerate(branches) if b.both]
+    decisions = st.dictionaries(
+        st.sampled_from([k for k in range(count) if k not in both] or [count]), st.integers(0, 1), max_size=3
+    )
+    uses = {
+        (
+            data.draw(st.integers(0, 4)),
+            frozenset((k, s) for k, s in data.draw(decisions).items() if k < count),
+        )
+        for _ in range(data.draw(st.integers(1, 6)))
+    }
+    found = outcomes(uses, branches, "test")
+    assert {user for users, _ in found for user in users} == {user for user, _ in uses}
+    group = data.draw(st.sets(st.integers(0, 4)))
+    expected = 0.0
+    for sides in itertools.product((0, 1), repeat=count):
+        chance = math.prod(
+            (b.probability, 1 - b.probability)[s] if not b.both else 0.5
+            for b, s in zip(branches, sides, strict=True)
+        )
+        runs = {user for user, context in uses if all(sides[k] == s for k, s in context)}
+        expected += chance if runs & group else 0.0
+    assert sum(share for users, share in found if set(users) & group) == pytest.approx(expected)
+
+
+def test_too_many_outcomes_are_one_clear_line() -> None:
+    """Nine conditions in a row over one tensor make 512 sets; fewer with some decided or counted in full."""
+    branches = [Branch(f"if{k}", 0.5, False, False) for k in range(9)]
+    uses = [(k, frozenset({(k, 0)})) for k in range(9)]
+    with pytest.raises(InputError, match=r"at most 256 sets of users: --branch"):
+        outcomes(uses, branches, "test")
+    branches[0] = Branch("if0", 1.0, False, False)
+    assert len(outcomes(uses, branches, "test")) == 256
