@@ -282,3 +282,42 @@ def test_too_many_outcomes_are_one_clear_line() -> None:
         outcomes(uses, branches, "test")
     branches[0] = Branch("if0", 1.0, False, False)
     assert len(outcomes(uses, branches, "test")) == 256
+
+
+@given(st.integers(1, 6), st.integers(0, 5), st.integers(1, 2))
+@settings(max_examples=20, deadline=None)
+def test_a_cache_that_grows_in_a_loop(trips: int, first: int, step: int) -> None:
+    """Work is that of all trips, each with the length it has; memory that of the last one. Nothing is to be bound."""
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["t", "w"], ["k"], "key"),
+            helper.make_node("Concat", ["past", *["k"] * step], ["now"], "grow", axis=0),
+            helper.make_node("Transpose", ["now"], ["turned"], "turn", perm=[1, 0]),
+            helper.make_node("MatMul", ["t", "turned"], ["s"], "scores"),
+            helper.make_node("MatMul", ["s", "now"], ["u"], "mix"),
+            helper.make_node("Identity", ["on"], ["go"], "id"),
+        ],
+        "body",
+        [
+            value("i", dtype=TensorProto.INT64),
+            value("on", dtype=TensorProto.BOOL),
+            value("past", None, 8),
+            value("t", 1, 8),
+        ],
+        [value("go", dtype=TensorProto.BOOL), value("now", None, 8), value("u", 1, 8)],
+    )
+    loop = helper.make_node("Loop", ["n", "", "p0", "x"], ["cache", "y"], "loop", body=body)
+    weights = [weight("w", np.zeros((8, 8), np.float32)), weight("n", np.array(trips))]
+    layers = layers_of(
+        own_inference(model([loop], [value("x", 1, 8), value("p0", first, 8)], ["y", "cache"], weights))
+    )
+    assert layers.nesting is not None
+    work = dict(zip(layers.names, (layers.macs * layers.nesting.runs).tolist(), strict=True))
+    done = sum(8 * (first + step * (t + 1)) for t in range(trips))
+    assert work["loop/key"] == 64 * trips
+    assert done <= work["loop/scores"] == work["loop/mix"] < done + trips
+    last = first + step * (trips - 1)
+    assert [size for size, at in lives(layers) if at == ["loop/start", "loop/grow"]] == [32 * last] * (
+        last > 0
+    )
+    assert [size for size, at in lives(layers) if at[:1] == ["loop/grow"]] == [32 * (last + step)]

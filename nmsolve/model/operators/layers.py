@@ -15,6 +15,7 @@ from nmsolve.model.operators.branches import Branch, Choices, Context, outcomes,
 from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph
+from nmsolve.model.operators.growth import mean_count, with_longest
 from nmsolve.model.operators.live import buffers_of
 from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.sizes import bytes_of
@@ -124,9 +125,9 @@ def layers_of(
     ------
     InputError : a symbol without a value (``--bind``), an operator of unknown cost, a wrong ``branch``, or no operators
     """
-    bindings = dict(bindings or {})
-    require_symbols(graph, bindings)
-    flat = unfold(bound_graph(graph, bindings), bindings, Choices(branch), scalars)
+    stated = dict(bindings or {})
+    require_symbols(graph, stated)
+    flat = unfold(bound_graph(graph, stated), stated, Choices(branch), scalars)
     graph = flat.graph
     weights = weights_of(graph)
     kept = [
@@ -143,16 +144,17 @@ def layers_of(
         return np.array(
             [
                 0 if k in flat.joints and field != "weight_bytes"
-                else bind(getattr(costs[k], field), bindings, _WORDS[field], _place(graph, k))
+                else mean_count(getattr(costs[k], field), stated, flat.growing, _WORDS[field], _place(graph, k))
                 for k in kept
             ],
             np.int64,
         )  # fmt: skip
 
+    longest = with_longest(stated, flat.growing)
     uses = _uses(flat, {number: k for k, number in enumerate(kept)}, weights)
     users = {k: {layer for layer, _ in found} for k, found in uses.items()}
-    split = [_split(graph, graph.operators[k], costs[k], bindings) for k in kept]
-    tensors, passes = _tensors(flat, kept, uses, bindings)
+    split = [_split(graph, graph.operators[k], costs[k], longest) for k in kept]
+    tensors, passes = _tensors(flat, kept, uses, longest)
     return Layers(
         name=graph.name,
         names=tuple(graph.operators[k].name for k in kept),
@@ -164,8 +166,8 @@ def layers_of(
         channels=np.array([s[0] for s in split], np.int64),
         rows=np.array([s[1] for s in split], np.int64),
         tensors=tensors,
-        buffers=buffers_of(graph, kept, users, weights, bindings, flat.aliases),
-        nesting=_nesting(flat, kept, users, passes, bindings),
+        buffers=buffers_of(graph, kept, users, weights, longest, flat.aliases),
+        nesting=_nesting(flat, kept, users, passes, longest),
     )
 
 

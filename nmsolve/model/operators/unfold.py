@@ -15,6 +15,7 @@ from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.branches import Branch, Choices, Context, Decision
 from nmsolve.model.operators.classes import CONTROL, holds_tensor_work
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
+from nmsolve.model.operators.growth import Growth, growths
 from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.trips import trips_of
 from nmsolve.model.operators.weights import captured_names
@@ -62,6 +63,7 @@ class Unfolded:
     aliases : tensors that are in the place of another one
     loops, trips : by number of the outermost loop, its path, and the most runs of anything in it
     branches : every ``If`` that data decide
+    growing : symbols of lengths that every trip of a loop makes longer
     """
 
     graph: OperatorGraph
@@ -74,6 +76,7 @@ class Unfolded:
     loops: list[str] = field(default_factory=list)
     trips: list[int] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
+    growing: dict[str, Growth] = field(default_factory=dict)
 
 
 def unfold(
@@ -227,6 +230,11 @@ class _Unfolding:
         for k in range(steering, steering + states):
             if _gives_its_place(graph, operator, k):
                 self.out.aliases[inputs[k]] = taken[k]
+        before = [graph.tensors[k] for k in operator.inputs[steering : steering + states]]
+        inner = [body.tensors[k] for k in body.inputs[steering : steering + states]]
+        after = [body.tensors[k] for k in body.outputs[1 if steering else 0 :]]
+        for told in zip(before, inner, after, strict=False):
+            self.out.growing |= growths(*told, len(self.operators), trips)
         inside = replace(place, path=f"{name}/", runs=place.runs * trips, turns=place.turns * trips)
         self.out.trips[place.loop] = max(self.out.trips[place.loop], inside.turns)
         made = self._inside(graph, operator, 0, number, inside, inputs)
