@@ -12,6 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_support import model, saved, value, weight
 
+import nmsolve
+
 Called = Any
 LOOP = Path(__file__).parent / "data" / "onnx" / "loop_if_decoder.onnx"
 SIZES = "batch=1,width=64"
@@ -203,3 +205,19 @@ def test_what_a_loop_streams_moves_in_every_trip(call: Called, tmp_path: Path) -
         code, text, _ = call("verify", out, "--bound")
         assert code == 0 and "recomputed: at most" in text
     assert times[1] / times[0] == pytest.approx(17 / 9)
+
+
+def test_the_function_and_going_on_from_a_run(call: Called, tmp_path: Path) -> None:
+    """``nmsolve.pipeline`` takes a mapping; its files say what the command's do; `gap` states the same problem."""
+    source, out = exits(tmp_path), tmp_path / "out"
+    answer = nmsolve.pipeline(source, 8, branch={"exit_1": 0.25, "exit_2": "both"}, time_limit=5)
+    assert answer.given.layers is not None and answer.given.layers.nesting is not None
+    assert [(b.probability, b.both) for b in answer.given.layers.nesting.branches] == [
+        (0.25, False),
+        (0.5, True),
+    ]
+    answer.save(out)
+    assert report_of(out)["inputs"]["branch"] == "exit_1=0.25,exit_2=both"
+    assert nmsolve.verify(out).ok
+    assert call("gap", out, "-o", tmp_path / "gap")[0] == 0
+    assert report_of(tmp_path / "gap")["problem"] == report_of(out)["problem"]

@@ -19,7 +19,7 @@ def buffers_of(
     users: Mapping[int, set[int]],
     weights: Weights,
     bindings: Mapping[str, int],
-    aliases: Mapping[int, int] = {},
+    aliases: Mapping[int, int],
 ) -> Buffers:
     """Return the buffers of inputs and results that a layer or the model's end needs.
 
