@@ -97,23 +97,31 @@ def test_what_a_left_out_operator_reads_goes_to_those_who_use_its_result() -> No
     assert flows(layers) == [(0, [1], 8.0)]
 
 
-def test_a_loop_is_one_layer_that_takes_what_its_body_captures() -> None:
-    """Control flow stays whole; its trips are bound like any symbol."""
+def test_a_loop_has_a_start_its_body_and_an_end() -> None:
+    """The end keeps what the body captures and makes the final state; trips are bound like any symbol."""
     body = Sketch("body")
     body.input(dtype="int64")
-    body.input(dtype="bool")
+    on = body.input(dtype="bool")
     state = body.input(1, 8)
-    body.op("MatMul", [state, body.capture("memory", 8, 8)], (1, 8))
+    made = body.op("MatMul", [state, body.capture("memory", 8, 8)], (1, 8))
     s = Sketch()
     x = s.input(8, 8)
     limit = s.input(dtype="int64", name="steps")
     memory = s.op("Relu", [x], (8, 8))
     start = s.op("ReduceSum", [x], (1, 8))
     s.tensors[memory] = type(s.tensors[memory])("memory", "float32", (8, 8), producer=0)
-    s.op("Loop", [limit, -1, start], (1, 8), bodies=(body.graph(),))
+    out = s.op("Loop", [limit, -1, start], (1, 8), bodies=(body.graph(on, made),), name="again")
+    s.op("Relu", [out], (1, 8))
     layers = layers_of(s.graph(), {"steps": 5})
-    assert layers.macs.tolist() == [0, 0, 5 * 64]
-    assert flows(layers) == [(0, [2], 256.0), (1, [2], 32.0)]
+    assert layers.names == ("relu0", "reducesum1", "again/start", "again/matmul0", "again/end", "relu3")
+    assert layers.macs.tolist() == [0, 0, 0, 64, 0, 0]
+    assert layers.nesting is not None
+    assert layers.nesting.runs.tolist() == [1, 1, 1, 5, 1, 1]
+    assert layers.nesting.loop.tolist() == [-1, -1, 0, 0, 0, -1] and layers.nesting.trips == (5,)
+    assert flows(layers) == [
+        (0, [3, 4], 256), (1, [2], 32), (2, [4], 1), (2, [3], 32), (3, [4], 32), (4, [5], 32),
+    ]  # fmt: skip
+    assert layers.nesting.passes.tolist() == [1] * 6
     with pytest.raises(InputError, match="--bind steps=NUMBER"):
         layers_of(s.graph())
 

@@ -10,8 +10,14 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_support import loaded, model, own_inference, saved, value, weight
 
+from nmsolve.hw.pipeline.figures import ASSUMED
+from nmsolve.hw.pipeline.stages import live_of
+from nmsolve.hw.pipeline.tiles import pipeline_problem
+from nmsolve.model.errors import InputError
 from nmsolve.model.operators.costs import operator_costs
 from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.model.operators.layers import layers_of
+from nmsolve.model.pipeline.plan import PipelinePlan
 
 I8, U8, F32 = np.int8, np.uint8, np.float32
 
@@ -26,6 +32,11 @@ def zero(name: str, kind: Any = U8) -> Any:
 
 def full(name: str, *shape: int, kind: Any = F32) -> Any:
     return weight(name, np.ones(shape, kind))
+
+
+def lengths(total: int, batch: int = 2) -> list[Any]:
+    """What GroupQueryAttention is told of its cache."""
+    return [weight("n", np.full(batch, total - 1, np.int32)), weight("t", np.int32(total))]
 
 
 X = ("x", (2, 4, 6, 6), U8)
@@ -69,6 +80,24 @@ CASES: list[tuple[str, tuple[str, tuple[int, ...], Any], str, list[Any], dict[st
     (
         "MultiHeadAttention", ("x", (2, 5, 8), F32), "x k v", [full("k", 2, 7, 8), full("v", 2, 7, 8)], {"num_heads": 2}, 1,
         2 * (2 * 5 * 8 * 7),
+    ),
+    (
+        "GroupQueryAttention", ("x", (2, 5, 32), F32), "x k v   n t", [full("k", 2, 5, 16), full("v", 2, 5, 16), *lengths(5)],
+        {"num_heads": 4, "kv_num_heads": 2}, 3, 2 * (2 * 5 * 32 * 5),
+    ),
+    (  # side by side
+        "GroupQueryAttention", ("x", (2, 5, 64), F32), "x     n t", lengths(5), {"num_heads": 4, "kv_num_heads": 2}, 3,
+        2 * (2 * 5 * 32 * 5),
+    ),
+    (  # one more token, with three in the cache
+        "GroupQueryAttention", ("x", (2, 1, 32), F32), "x k v p q n t",
+        [full("k", 2, 1, 16), full("v", 2, 1, 16), full("p", 2, 2, 3, 8), full("q", 2, 2, 3, 8), *lengths(4)],
+        {"num_heads": 4, "kv_num_heads": 2}, 3, 2 * (2 * 1 * 32 * 4),
+    ),
+    (  # a cache with room for nine, of which four are in use after this step
+        "GroupQueryAttention", ("x", (2, 1, 32), F32), "x k v p q n t",
+        [full("k", 2, 1, 16), full("v", 2, 1, 16), full("p", 2, 2, 9, 8), full("q", 2, 2, 9, 8), *lengths(4)],
+        {"num_heads": 4, "kv_num_heads": 2}, 3, 2 * (2 * 1 * 32 * 9),
     ),
 ]  # fmt: skip
 
@@ -132,3 +161,41 @@ def test_attention_with_another_layout_is_not_guessed(tmp_path: Path) -> None:
     given = [value(n, 1, 5, 2, 3, 4) for n in ("q", "k", "v")]
     graph = loaded(model([node], given, ["y"], domains=["com.microsoft"]), tmp_path)
     assert graph.tensors[graph.outputs[0]].shape is None and graph.warnings
+
+
+def cached_step() -> OperatorGraph:
+    """One token with a KV cache of ``room`` places, ``total`` of them in use after it; the cache is given and goes out."""
+    names = ["x", "k", "v", "p", "q", "n", "total"]
+    node = helper.make_node(
+        "GroupQueryAttention",
+        names,
+        ["y", "p2", "q2"],
+        "gqa",
+        domain="com.microsoft",
+        num_heads=4,
+        kv_num_heads=2,
+    )
+    given = [
+        value("x", 1, 1, 32), value("k", 1, 1, 16), value("v", 1, 1, 16), value("p", 1, 2, "room", 8),
+        value("q", 1, 2, "room", 8), value("n", 1, dtype=TensorProto.INT32), value("total", dtype=TensorProto.INT32),
+    ]  # fmt: skip
+    return own_inference(model([node], given, ["y", "p2", "q2"], domains=["com.microsoft"]))
+
+
+@pytest.mark.parametrize(("room", "total", "caches"), [(9, 4, 2), (3, 4, 4)])
+def test_a_kv_cache_by_symbols(room: int, total: int, caches: int) -> None:
+    """A cache with room stays where it is; one that is full is copied to a longer one, and both are live."""
+    layers = layers_of(cached_step(), {"room": room, "total": total})
+    places = max(room, total)
+    assert layers.macs.tolist() == [2 * 32 * places]
+    problem = pipeline_problem(layers, ASSUMED, 1)
+    live = int(live_of(problem, PipelinePlan(np.zeros(1, np.int64), np.ones(1, np.int64)))[0])
+    cache = 4 * 2 * 8
+    kept = caches * cache * room if room == places else 2 * cache * (room + places)
+    assert live == kept + 4 * (32 + 16 + 16 + 32) + 2 * 4
+
+
+def test_a_kv_cache_without_its_length_is_one_clear_line() -> None:
+    """The symbol is named, and how to bind it."""
+    with pytest.raises(InputError, match=r"'room'.*--bind room=NUMBER"):
+        layers_of(cached_step(), {"total": 4})

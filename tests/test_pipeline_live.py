@@ -71,7 +71,22 @@ def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
         split="chain",
         buffers=draw(buffered(count)),
         offchip=draw(st.sampled_from([0.0, 0.0, 0.25, 1 / 3, 7.0])),
+        **draw(loops(count)),
     )
+
+
+@st.composite
+def loops(draw: st.DrawFn, layers: int) -> dict[str, object]:
+    """In half of the cases, runs of layers that share a stage, with the trips of each at its begin."""
+    if draw(st.booleans()):
+        return {}
+    together, turns, at = np.full(layers, -1), np.zeros(layers, np.int64), 0
+    while at < layers:
+        size = draw(st.integers(1, layers - at))
+        if draw(st.booleans()):
+            together[at : at + size], turns[at] = at, draw(st.sampled_from([0, 2, 7]))
+        at += size
+    return {"together": together.astype(np.int64), "turns": turns}
 
 
 def live_at(problem: PipelineProblem, members: list[int], x: int) -> int:
@@ -145,7 +160,8 @@ def test_streamed_bytes_and_loads_by_the_definition(problem: PipelineProblem) ->
             weights = int(loads.storage[k] - loads.live[k])
             over = max(0, int(loads.storage[k]) - c * int(problem.memory or 0)) if problem.streams else 0
             assert loads.streamed[k] == min(over, weights) + 2 * max(0, over - weights)
-            time = Fraction(int(loads.streamed[k])) * Fraction(problem.offchip) / c
+            turns = 0 if problem.turns is None else sum(problem.turns[plan.stage == k].tolist())
+            time = Fraction(int(loads.streamed[k])) * (1 + turns) * Fraction(problem.offchip) / c
             assert loads.offchip[k] == pytest.approx(float(time), rel=1e-12, abs=1e-9)
             if c < problem.largest_group:
                 more = plan.cores.copy()
@@ -162,7 +178,7 @@ def pair(**changes: object) -> PipelineProblem:
     return PipelineProblem(
         "pair", ("a", "b"), np.array([[8.0, 4.0, 3.0, 2.0]] * 2), np.array([100.0, 100.0]),
         Tensors(np.array([0]), np.array([0, 1]), np.array([1]), np.array([1.0]), np.array([50.0])),
-        4, 2, split="chain", **(given | changes),
+        4, 2, **({"split": "chain"} | given | changes),
     )  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -188,7 +204,8 @@ def test_by_hand() -> None:
         ({"offchip": -1.0}, "off chip"),
         ({"offchip": math.nan}, "off chip"),
         ({"buffers": None, "offchip": 1.0}, "without live ranges"),
-        ({"together": np.zeros(2, np.int64)}, "shared stages"),
+        ({"backward": np.zeros(2, bool)}, "backward pass"),
+        ({"turns": np.zeros(3, np.int64)}, "turns of shape"),
         ({"buffers": buffers_from([(1, {3: False})])}, "name no layer"),
         ({"buffers": buffers_from([(-1, {0: True})])}, "negative"),
         ({"buffers": buffers_from([(1, {2: True})])}, "after the last"),
@@ -213,5 +230,6 @@ def test_engines_that_add_up_storage_refuse() -> None:
 
 def test_the_hash_knows_buffers_and_bandwidth() -> None:
     """Two problems that differ in one of them are not the same."""
-    hashes = {p.content_hash for p in (pair(), pair(offchip=0.5), pair(buffers=buffers_from([])))}
-    assert len(hashes) == 3
+    turns = pair(offchip=0.5, turns=np.array([3, 0]))
+    hashes = {p.content_hash for p in (pair(), pair(offchip=0.5), pair(buffers=buffers_from([])), turns)}
+    assert len(hashes) == 4

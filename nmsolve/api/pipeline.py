@@ -38,12 +38,14 @@ if TYPE_CHECKING:
 class PipelineHow(How, total=False):
     """``chips``: of the machine, (rows, columns) or "3x4"; ``strict``: refuse unknown operators of ONNX models.
 
-    ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
+    ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given. ``branch``:
+    how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or text; 0.5 if not given.
     """
 
     chips: str | tuple[int, int] | None
     strict: bool
     offchip_bandwidth: float | str | None
+    branch: Mapping[str, float | str] | str | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -128,7 +130,8 @@ class PipelineAnswer(Answer[PipelinePlan]):
         if out.resolve() == self.options.model.resolve():
             raise InputError("the copy would overwrite the model", str(out), "another file")
         prepare_file(out)
-        write_onnx_plan(self.options.model, out, graph, layers.operators, self.solution)
+        unfolded = None if layers.nesting is None else layers.nesting.unfolded
+        write_onnx_plan(self.options.model, out, graph, layers.operators, self.solution, unfolded)
         return out
 
     def to_dataframe(self) -> Any:
@@ -219,12 +222,13 @@ def pipeline(
 
     given: Any = dict(options)
     chips, strict = given.pop("chips", None), given.pop("strict", False)
-    offchip = given.pop("offchip_bandwidth", None)
+    offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
     how = run_options(given)
     with explained("pipeline"):
         o, stated = stated_plan(
             model, cores, machine, stages=stages, exact_stages=exact_stages, use_all=use_all, core_memory=core_memory,
             overlap=overlap, split=split, bind=bind, chips=chips, strict=strict, offchip_bandwidth=offchip,
+            branch=branch,
         )  # fmt: skip
         o = replace(
             o, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
@@ -239,7 +243,8 @@ def pipeline(
 def stated_plan(
     model: str | Path, cores: int | None, machine: MachineLike | None, *,
     core_memory: int | str | None = None, bind: Mapping[str, int] | str | None = None,
-    chips: str | tuple[int, int] | None = None, offchip_bandwidth: float | str | None = None, **rules: Any,
+    chips: str | tuple[int, int] | None = None, offchip_bandwidth: float | str | None = None,
+    branch: Mapping[str, float | str] | str | None = None, **rules: Any,
 ) -> tuple[PipelineOptions, Given]:  # fmt: skip
     """Return the options that state a problem, and the problem. ``rules`` : the other ones of :func:`pipeline`.
 
@@ -251,13 +256,13 @@ def stated_plan(
     o = PipelineOptions(
         model=Path(model).resolve(), cores=cores, machine=machine_text(machine),
         chips=grid_text(chips), core_memory=None if core_memory is None else str(core_memory), bind=_bound(bind),
-        offchip_bandwidth=None if offchip_bandwidth is None else str(offchip_bandwidth), **rules,
+        offchip_bandwidth=None if offchip_bandwidth is None else str(offchip_bandwidth), branch=_bound(branch), **rules,
     )  # fmt: skip
     return o, state_problem(stated_inputs(o), board)
 
 
-def _bound(bind: Mapping[str, int] | str | None) -> str | None:
-    """Return bindings as options have them: ``batch=8,seq=128``."""
+def _bound(bind: Mapping[str, Any] | str | None) -> str | None:
+    """Return values of names as options have them: ``batch=8,seq=128``."""
     return ",".join(f"{k}={v}" for k, v in bind.items()) if isinstance(bind, Mapping) else bind
 
 

@@ -87,7 +87,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
 
 def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
     """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it."""
-    from nmsolve.hw.pipeline.walk import walked_loads, walked_stream
+    from nmsolve.hw.pipeline.walk import walked_loads, walked_offchip, walked_stream
     from nmsolve.model.pipeline.check import live_needs, plan_complaint
 
     if problem.buffers is None or plan_complaint(problem, plan) is not None:
@@ -97,7 +97,7 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
     for layer, s in enumerate(stage):
         weights[s] += float(problem.storage[layer])
     moved = walked_stream(problem, plan)
-    time = [n * problem.offchip / c if n else 0.0 for n, c in zip(moved, plan.cores.tolist(), strict=True)]
+    time = walked_offchip(problem, plan)
     live = live_needs(problem, stage, count)
     found: dict[str, Sequence[float]] = {
         "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": walked_loads(problem, plan),

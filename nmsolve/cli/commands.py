@@ -240,6 +240,8 @@ class PipelineProblemOptions:
     split: A[str | None, Option(help="chain: stages follow the model's order; contiguous: data only flow forwards; any: no rule. "
                                 "[default: chain for .onnx, contiguous for .json]")] = None
     bind: Bind = None
+    branch: A[str | None, Option(help="How often the condition of an If holds, e.g. exit_1=0.3,exit_2=both; both: both branches "
+                                 "count in full; *: all others. [default: 0.5]")] = None
     strict: Strict = False
 
 

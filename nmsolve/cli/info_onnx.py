@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -37,9 +37,10 @@ def run_info_onnx(o: InfoOptions) -> int:
     from nmsolve.model.operators.table import table_of
 
     bindings = parse_bindings(o.bind)
-    table = table_of(load_onnx(o.graph, strict=o.strict), bindings)
+    graph = load_onnx(o.graph, strict=o.strict)
+    table = table_of(graph, bindings)
     left, passes = optimised(traced(table.graph))
-    memory = _memory(table)
+    memory = _memory(graph, bindings, table)
     sums = (*_sums(table), *_memory_words(memory), *_arithmetic(left, passes))
     lines = (*_introduction(table), "", *_columns(table.rows), "", *sums)
     done = tell(o.json, _records(table, left, passes, memory) if o.json else (), lines)
@@ -105,14 +106,14 @@ def _sums(table: Table) -> list[str]:
     return lines
 
 
-def _memory(table: Table) -> ModelMemory | str:
+def _memory(graph: OperatorGraph, bindings: Mapping[str, int], table: Table) -> ModelMemory | str:
     """Return the memory of the whole model, or why it is not known."""
     from nmsolve.model.errors import InputError
     from nmsolve.model.operators.layers import layers_of
     from nmsolve.model.operators.memory import memory_of
 
     try:
-        return memory_of(table.graph, layers_of(table.graph))
+        return memory_of(table.graph, layers_of(graph, bindings))
     except InputError as error:
         return f"{error.what}; {error.expected}" if error.expected else error.what
 

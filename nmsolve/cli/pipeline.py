@@ -158,7 +158,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
-        overlap=o.overlap, split=o.split, bind=o.bind, strict=o.strict,
+        overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
     )  # fmt: skip
 
@@ -209,7 +209,9 @@ def write_pipeline(
     if result.solution is not None and o.write_onnx is not None and given.graph and given.layers:
         from nmsolve.model.formats.onnx_plan import write_onnx_plan
 
-        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.solution)
+        nesting = given.layers.nesting
+        unfolded = None if nesting is None else nesting.unfolded
+        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.solution, unfolded)
     with answer.added() as files:
         with patience.optional(CHECKS):
             if result.solution is not None:

@@ -60,11 +60,13 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
     )
     memory = None if problem.memory is None else problem.memory / scale
     most = float(loads.load.max(initial=0.0)) or 1.0
-    work, label = (
-        (problem.time[:, 0], "time on one core") if given.layers is None else (given.layers.macs, "MACs")
-    )
+    work, label = problem.time[:, 0], "time on one core"
+    if given.layers is not None:
+        work, label = given.layers.macs.astype(np.float64), "MACs"
+        if given.layers.nesting is not None:
+            work = work * given.layers.nesting.runs
     stages = (parts, loads.cores, each / scale, memory, problem.overlap, report.bound, report.unit, store)
-    layers = (work.astype(float), plan.stage, loads.cores, label)
+    layers = (work, plan.stage, loads.cores, label)
     drawn: dict[str, Drawing] = {
         "stages": (pictures_pipeline.stage_bars, stages),
         "layers": (pictures_pipeline.layers_picture, layers),

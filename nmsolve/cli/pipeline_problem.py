@@ -36,6 +36,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     bind: str | None = None
     strict: bool = False
     offchip_bandwidth: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
+    branch: str | None = None
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
@@ -106,8 +107,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     """State a cost graph: it has its own devices, times and memory; options replace what they name."""
     from nmsolve.model.formats.cost_graph import load_cost_graph
 
-    if inputs.bind is not None or inputs.strict:
-        raise InputError("--bind and --strict are for ONNX models", inputs.model, "a .onnx file")
+    if inputs.bind is not None or inputs.branch is not None or inputs.strict:
+        raise InputError("--bind, --branch and --strict are for ONNX models", inputs.model, "a .onnx file")
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
     problem = load_cost_graph(inputs.model)
@@ -143,7 +144,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     if cores is None:
         raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
     graph = load_onnx(inputs.model, strict=inputs.strict)
-    layers = layers_of(graph, parse_bindings(inputs.bind))
+    layers = layers_of(graph, parse_bindings(inputs.bind), branch=inputs.branch)
     figures = machine_figures(machine)
     problem = pipeline_problem(
         layers,

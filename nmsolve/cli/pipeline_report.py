@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
 
+#: Most names of control flow that a sentence lists.
+NAMED = 4
 #: Stages of a baseline that one would draw by hand.
 BY_HAND = 16
 
@@ -55,6 +57,24 @@ class BaselinePart(msgspec.Struct, frozen=True):
     trouble: str
 
 
+class BranchPart(msgspec.Struct, frozen=True):
+    """An ``If`` that data decide: its path, and how often its condition holds; null: both branches count in full.
+
+    ``assumed``: nobody stated it (``--branch``).
+    """
+
+    name: str
+    probability: float | None
+    assumed: bool
+
+
+class LoopPart(msgspec.Struct, frozen=True):
+    """A loop with all that is in it, which shares a stage: its path, and the most ``trips`` of any body in one run of it."""
+
+    name: str
+    trips: int
+
+
 class BatchPart(msgspec.Struct, frozen=True):
     """So many micro-batches through the pipeline (docs/pipeline.md)."""
 
@@ -68,7 +88,8 @@ class BatchPart(msgspec.Struct, frozen=True):
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
-    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``unit``: of all
+    ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
+    ``loops``: of control flow in an ONNX model; ``unit``: of all
     times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
     where no stage takes a micro-batch in one piece; ``not_checked``: what was
     left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
@@ -87,6 +108,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     memory: float | None
     live: bool
     offchip: float | None
+    branches: list[BranchPart]
+    loops: list[LoopPart]
     overlap: bool
     objective: float | None
     bound: float | None
@@ -124,6 +147,8 @@ def build_pipeline_report(
         memory=problem.memory,
         live=problem.buffers is not None,
         offchip=given.offchip if problem.streams else None,
+        branches=_branch_parts(given),
+        loops=_loop_parts(given),
         overlap=problem.overlap,
         objective=result.objective,
         bound=result.bound,
@@ -138,6 +163,18 @@ def build_pipeline_report(
         memory_peak=result.memory_peak,
         inputs=inputs,
     )
+
+
+def _branch_parts(given: Given) -> list[BranchPart]:
+    nesting = None if given.layers is None else given.layers.nesting
+    found = [] if nesting is None else nesting.branches
+    return [BranchPart(b.name, None if b.both else b.probability, b.assumed) for b in found]
+
+
+def _loop_parts(given: Given) -> list[LoopPart]:
+    nesting = None if given.layers is None else given.layers.nesting
+    flat = None if nesting is None else nesting.unfolded
+    return [] if flat is None else [LoopPart(*x) for x in zip(flat.loops, flat.trips, strict=True)]
 
 
 def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
@@ -239,8 +276,20 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     moved = sum(s.streamed for s in report.stages)
     if moved:
         words.append(
-            f"{size_words(moved)} do not fit on the cores and are moved from and to off-chip memory in every run, by "
+            f"{size_words(moved)} do not fit on the cores and are moved from and to off-chip memory in every run"
+            f"{' and in every trip of the loops of their stage' if report.loops else ''}, by "
             f"{sum(s.streamed > 0 for s in report.stages)} of {len(report.stages)} stages."
+        )
+    if report.loops:
+        named = [f"{x.name} ({x.trips:,} trip{'s' if x.trips != 1 else ''})" for x in report.loops]
+        more = f" and {len(named) - NAMED:,} more" if len(named) > NAMED else ""
+        words.append(f"Each loop stays in one stage: {', '.join(named[:NAMED])}{more}.")
+    guessed = [b.name for b in report.branches if b.assumed]
+    if guessed:
+        more = f" and {len(guessed) - NAMED:,} more" if len(guessed) > NAMED else ""
+        words.append(
+            f"Assumed: each branch of {', '.join(guessed[:NAMED])}{more} is taken in half of the runs (--branch states "
+            "how often)."
         )
     if report.assumed:
         words.append(

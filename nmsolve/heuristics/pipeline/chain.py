@@ -40,6 +40,7 @@ class ChainPartition:
             ticks = problem.ticks
             self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
         self._storage, self._memory = storage_in_ticks(problem.storage, problem.memory)
+        self._turns = np.zeros(count, np.int64) if problem.turns is None else problem.turns
         self._move = np.empty((count, count + 1), np.int64)
         self._live, self._counted = np.empty((0, 0), np.int64), -1  # runs up to this ceiling are counted
         if problem.buffers is not None and problem.memory is not None:
@@ -56,7 +57,7 @@ class ChainPartition:
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         chain = Chain(
             order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._memory,
-            ticks.offchip if problem.streams else 0.0,
+            ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
             problem.overlap,
         )  # fmt: skip

@@ -69,6 +69,7 @@ class Chain(NamedTuple):
     live : (L, L + 1) most bytes live at once, what :func:`live_bytes` fills; of shape (0, 0) if none are counted
     memory : of a core, 0 if it holds nothing
     offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
+    turns : (L + 1,) sums over prefixes of the trips of loops that begin there
     cut : (L + 1,) where a stage may begin
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
@@ -81,6 +82,7 @@ class Chain(NamedTuple):
     live: IntArray
     memory: int
     offchip: float
+    turns: IntArray
     host: IntArray
     stuck: IntArray
     cut: BoolArray
@@ -235,7 +237,8 @@ def least_cores(
 def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
-    offchip: int = stream_ticks(moved, chain.offchip, cores)
+    turns = 1 + chain.turns[j] - chain.turns[i]
+    offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
     compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
     move: int = chain.move[i, j]
     return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip

@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, live_bytes
 from nmsolve.model.compiled import kernel
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 
 class Room:
@@ -21,11 +21,15 @@ class Room:
         weights = np.concatenate([[0], np.cumsum(problem.storage.astype(np.int64))])
         self.needs += weights - weights[:-1, None]
         self.stages = min(problem.stages, count)
+        self.cut = np.ones(count + 1, bool)  # where a stage may begin
+        for number in [] if problem.together is None else set(problem.together.tolist()) - {-1}:
+            members = np.flatnonzero(problem.together == number)
+            self.cut[members[0] + 1 : members[-1] + 1] = False
 
     def cores(self, memory: int) -> int:
         """Return the fewest cores of so much memory (> 0) on which some plan fits, in groups of any size."""
         counted = self.stages if self.stages < len(self.needs) else 0
-        return int(_fewest(self.needs, memory, counted))
+        return int(_fewest(self.needs, self.cut, memory, counted))
 
     def memory(self, cores: int) -> int:
         """Return the least memory per core with which some plan fits on ``cores`` cores."""
@@ -37,7 +41,7 @@ class Room:
 
 
 @kernel
-def _fewest(needs: IntArray, memory: int, stages: int) -> int:
+def _fewest(needs: IntArray, cut: BoolArray, memory: int, stages: int) -> int:
     """Return the fewest cores, at least one and ``ceil(need / memory)`` per run, of at most ``stages`` runs (0: any number)."""
     count = needs.shape[0]
     now, before = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
@@ -48,6 +52,8 @@ def _fewest(needs: IntArray, memory: int, stages: int) -> int:
         now[0] = 0 if stages == 0 else -1
         for j in range(1, count + 1):
             now[j] = -1
+            if not cut[j]:
+                continue
             for i in range(j - 1, -1, -1):
                 start = now[i] if stages == 0 else before[i]
                 if start >= 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import Ticks, storage_in_ticks
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
 def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
@@ -54,7 +54,9 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         room = np.where(between <= ceiling, ceiling, -1) if problem.overlap else ceiling - between
         held = np.cumsum(storage[:end][::-1])[::-1][begins]
         if live is not None and problem.streams:
-            off = _Stream(held, live[begins, end], memory, ticks.offchip, problem.overlap)
+            trips = np.zeros(count, np.int64) if problem.turns is None else problem.turns
+            moves: FloatArray = 1.0 + np.cumsum(trips[:end][::-1])[::-1][begins].astype(np.float64)
+            off = _Stream(held, live[begins, end], memory, ticks.offchip * moves, problem.overlap)
             cores = _least_cores(work, begins, end, room, off)
         else:
             held = held if live is None else held + live[begins, end]
@@ -73,12 +75,13 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
 
 
 class _Stream(NamedTuple):
-    """Of the runs with one end: weights and most live bytes (B,), memory of a core, its ticks per byte, and how loads add up."""
+    """Of the runs with one end: weights and most live bytes (B,), memory of a core, (B,) its ticks per byte that does not fit,
+    trips included, and how loads add up."""
 
     weights: IntArray
     live: IntArray
     memory: int
-    offchip: float
+    offchip: FloatArray
     overlap: bool
 
     def within(self, work: IntArray, cores: IntArray, room: IntArray) -> BoolArray:

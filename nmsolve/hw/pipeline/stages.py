@@ -67,9 +67,10 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
     streamed = np.zeros(count, np.int64)
     offchip = np.zeros(count, np.int64)
     if problem.streams:
+        turns = moves_of(problem, plan)
         for s, c in enumerate(plan.cores.tolist()):
             streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
-            offchip[s] = stream_ticks(streamed[s], ticks.offchip, c)
+            offchip[s] = stream_ticks(streamed[s], ticks.offchip * float(turns[s]), c)
     load = np.maximum(np.maximum(compute, move), offchip) if problem.overlap else compute + move + offchip
     scale, room = -ticks.exponent, plan.cores * (problem.memory or 0.0)
     return StageLoads(
@@ -95,6 +96,14 @@ def live_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
         return np.zeros(count, np.int64)
     most: IntArray = live_peaks(plan.stage, count, *problem.buffers.arrays)
     return most
+
+
+def moves_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
+    """(K,) how often every stage moves in one run what it moves off chip: once, and once in every trip of its loops."""
+    out = np.ones(len(plan.cores), np.int64)
+    if problem.turns is not None:
+        np.add.at(out, plan.stage, problem.turns)
+    return out
 
 
 @embedded

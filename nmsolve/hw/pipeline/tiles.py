@@ -26,10 +26,10 @@ import numpy as np
 from nmsolve.hw.pipeline.figures import CoreFigures
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import FloatArray
+from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.operators.layers import Layers, Nesting
 
 #: Unit of the times that this module makes.
 UNIT = "us"
@@ -38,7 +38,7 @@ LARGEST_TABLE = 2**27
 
 
 def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> FloatArray:
-    """Return (L, C) microseconds of every layer on 1 to C cores. InputError for a table that is too large."""
+    """Return (L, C) microseconds of every layer on 1 to C cores, expected in one run. InputError: the table is too large."""
     if layers.count * largest_group > LARGEST_TABLE:
         raise InputError(
             f"{layers.count} layers on up to {largest_group} cores each",
@@ -52,6 +52,8 @@ def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> Flo
     tiles = -(-layers.channels // wide) * -(-layers.rows // high)
     whole = layers.macs / figures.mac_rate + layers.elements / figures.element_rate
     piece = 1e6 * whole * (wide * high) / (layers.channels.astype(float) * layers.rows)
+    if layers.nesting is not None:
+        piece = piece * layers.nesting.runs
     times: FloatArray = -(-tiles[:, None] // np.arange(1, largest_group + 1)) * piece[:, None]
     return times
 
@@ -86,10 +88,16 @@ def pipeline_problem(
     if offchip is None and live and memory is not None:
         offchip = figures.offchip
     offchip = _offchip(layers.name, offchip, live, memory)
-    tensors = layers.tensors
-    computes = (layers.macs > 0) | (layers.elements > 0)
-    made = np.zeros(layers.count)
-    np.add.at(made, tensors.source, np.where(computes[tensors.source], tensors.volume, 0.0))
+    tensors, nesting = layers.tensors, layers.nesting
+    made, together, turns = np.zeros(layers.count), None, None
+    if nesting is None:
+        computes = (layers.macs > 0) | (layers.elements > 0)
+        np.add.at(made, tensors.source, np.where(computes[tensors.source], tensors.volume, 0.0))
+    else:
+        made += nesting.made
+        tensors = replace(tensors, volume=tensors.volume * nesting.passes)
+        if nesting.trips:
+            together, turns = nesting.loop, _turns(nesting)
     return PipelineProblem(
         name=layers.name,
         labels=layers.names,
@@ -105,7 +113,17 @@ def pipeline_problem(
         split=split,
         buffers=layers.buffers if live else None,
         offchip=1e6 * cores / offchip if offchip else 0.0,
+        together=together,
+        turns=turns if live and offchip else None,
     )
+
+
+def _turns(nesting: Nesting) -> IntArray:
+    """Return (L,) trips of a loop at its first layer, else 0; one trip is no more than the run itself."""
+    out = np.zeros(len(nesting.loop), np.int64)
+    for number, trips in enumerate(nesting.trips):
+        out[np.flatnonzero(nesting.loop == number)[0]] = trips if trips > 1 else 0
+    return out
 
 
 def _offchip(name: str, bandwidth: float | None, live: bool, memory: float | None) -> float:

@@ -27,9 +27,18 @@ def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
         for s in away | ({home} if away else set()):
             if cores[s]:
                 move[s].append(float(tensors.time[t]))
-    off = [n * problem.offchip / max(1, c) for n, c in zip(walked_stream(problem, plan), cores, strict=True)]
+    off = walked_offchip(problem, plan)
     sums = [(math.fsum(a), math.fsum(b), c) for a, b, c in zip(compute, move, off, strict=True)]
     return [max(parts) if problem.overlap else sum(parts) for parts in sums]
+
+
+def walked_offchip(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
+    """Return the time of off-chip memory of every stage: what does not fit moves once, and again in every trip of its loops."""
+    moves = [1] * len(plan.cores)
+    for layer, trips in enumerate([] if problem.turns is None else problem.turns.tolist()):
+        moves[int(plan.stage[layer])] += trips
+    moved = zip(walked_stream(problem, plan), moves, plan.cores.tolist(), strict=True)
+    return [n * turns * problem.offchip / max(1, c) for n, turns, c in moved]
 
 
 def walked_stream(problem: PipelineProblem, plan: PipelinePlan) -> list[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from nmsolve.model.types import IntArray
 
 if TYPE_CHECKING:
     from nmsolve.model.contained import Reply
+    from nmsolve.model.operators.unfold import Unfolded
+
+#: The bodies around a node, as :class:`nmsolve.model.operators.unfold.Place` has them.
+Bodies: TypeAlias = "tuple[tuple[str, int], ...]"
+#: Stages by bodies and name of a result.
+Makers: TypeAlias = "dict[tuple[Bodies, str], int]"
+#: Bodies in the order of ``Operator.bodies``.
+BODIES = {"then_branch": 0, "else_branch": 1}
 
 #: Name of the configuration in the model, and of the key in the metadata of nodes.
 CONFIGURATION, KEY = "nmsolve", "pipeline_stage"
@@ -30,18 +38,20 @@ IR_WITH_DEVICES = 11
 
 
 def write_onnx_plan(
-    source: str | Path, target: str | Path, graph: OperatorGraph, operators: Sequence[int] | IntArray, plan: PipelinePlan
+    source: str | Path, target: str | Path, graph: OperatorGraph, operators: Sequence[int] | IntArray, plan: PipelinePlan,
+    unfolded: Unfolded | None = None,
 ) -> int:  # fmt: skip
     """Write the copy; returns the number of operators that were given a stage.
 
     Operators that are no layers (shapes, constants) go to the stage that makes what they use, else to the first that uses
-    what they make. One device stands for one stage, with its cores in its name. Weights are neither read nor changed; weights
-    in files apart keep their paths, which are relative to the model.
+    what they make; nodes in bodies that have none of their own, to the stage of the control flow around them. One device stands
+    for one stage, with its cores in its name. Weights are neither read nor changed; weights in files apart keep their paths,
+    which are relative to the model.
 
     Parameters
     ----------
     graph : as read from ``source``
-    operators : (L,) number of every layer's operator in ``graph``
+    operators : (L,) number of every layer's operator in ``graph``, or in ``unfolded``: the model with its bodies written out
 
     Raises
     ------
@@ -53,14 +63,19 @@ def write_onnx_plan(
     if Path(source).resolve() == Path(target).resolve():
         raise InputError("the copy would overwrite the model", str(target), "another file")
     require_package(source)
-    stages = operator_stages(graph, operators, plan.stage)
-    makers = {t.name: stages[t.producer] for t in graph.tensors if t.producer >= 0}
+    stages = operator_stages(graph if unfolded is None else unfolded.graph, operators, plan.stage)
+    makers: Makers = {
+        ((), t.name): stages[t.producer] for t in graph.tensors if t.producer >= 0 and unfolded is None
+    }
+    if unfolded is not None:
+        for place, names, stage in zip(unfolded.places, unfolded.results, stages, strict=True):
+            makers.update(((place.bodies, name), stage) for name in names)
     marked, copy = one_reply(partial(_copy, source, makers, plan), source)
     write_atomic(target, copy["model"].tobytes())
     return int(marked)
 
 
-def _copy(source: str | Path, makers: dict[str, int], plan: PipelinePlan) -> Reply:
+def _copy(source: str | Path, makers: Makers, plan: PipelinePlan) -> Reply:
     """Return the model with stages, and how many operators have one."""
     from nmsolve.model.contained import Reply
     from nmsolve.model.formats.onnx.parse import read_model
@@ -97,8 +112,8 @@ def operator_stages(
     return out
 
 
-def _mark(model: Any, makers: dict[str, int], plan: PipelinePlan) -> int:
-    """Put the stages into the model; nodes are found by the name of a tensor they make."""
+def _mark(model: Any, makers: Makers, plan: PipelinePlan) -> int:
+    """Put the stages into the model; nodes are found by the bodies around them and the name of a tensor they make."""
     from onnx import NodeProto
 
     native = "device_configurations" in NodeProto.DESCRIPTOR.fields_by_name
@@ -110,9 +125,14 @@ def _mark(model: Any, makers: dict[str, int], plan: PipelinePlan) -> int:
         model.configuration.extend(kept)
         names = [f"stage_{k}_" + (f"cores_{c}" if c else "host") for k, c in enumerate(cores)]
         model.configuration.add(name=CONFIGURATION, num_devices=len(cores), device=names)
+    return _mark_nodes(model.graph, makers, native, (), None)
+
+
+def _mark_nodes(graph: Any, makers: Makers, native: bool, bodies: Bodies, around: int | None) -> int:
+    """Mark the nodes of a graph and of the bodies in it; ``around``: the stage of the control flow whose body this is."""
     marked = 0
-    for node in model.graph.node:
-        stage = next((makers[name] for name in node.output if name in makers), None)
+    for node in graph.node:
+        stage = next((makers[bodies, name] for name in node.output if (bodies, name) in makers), around)
         if stage is None:
             continue
         marked += 1
@@ -126,4 +146,9 @@ def _mark(model: Any, makers: dict[str, int], plan: PipelinePlan) -> int:
             del node.metadata_props[:]
             node.metadata_props.extend(kept)
             node.metadata_props.add(key=KEY, value=str(stage))
+        first = next((name for name in node.output if name), "")
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                inside = (*bodies, (first, BODIES.get(attribute.name, 0)))
+                marked += _mark_nodes(attribute.g, makers, native, inside, stage)
     return marked

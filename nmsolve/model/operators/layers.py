@@ -5,21 +5,54 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind, bound_graph, partly_bound, require_symbols
+from nmsolve.model.operators.branches import Branch, Choices, Context, outcomes, probability
 from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph
+from nmsolve.model.operators.growth import mean_count, with_longest
 from nmsolve.model.operators.live import buffers_of
+from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.sizes import bytes_of
+from nmsolve.model.operators.unfold import Unfolded, unfold
 from nmsolve.model.operators.weights import Weights, captured_names, weights_of
-from nmsolve.model.operators.widths import FOLDED, kept_bits
+from nmsolve.model.operators.widths import FOLDED, kept_bits, weight_bytes
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.problem import Tensors
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Nesting:
+    """What control flow means for L layers and T tensors.
+
+    Attributes
+    ----------
+    unfolded : the model with its bodies written out; ``Layers.operators`` are numbers in it
+    runs : (L,) expected runs of a layer in one run of the model
+    loop : (L,) number of the outermost loop around a layer, -1: none; layers of one loop share a stage
+    trips : by number of that loop, the most runs of anything in it
+    passes : (T,) how often a tensor is needed in one run, expected; a tensor that branches read is in several rows, one per
+        set of layers that need it together
+    made : (L,) bytes of all that a layer makes and others use, that it does not only show in another shape
+    """
+
+    unfolded: Unfolded
+    runs: FloatArray
+    loop: IntArray
+    trips: tuple[int, ...]
+    passes: FloatArray
+    made: IntArray
+
+    @property
+    def branches(self) -> list[Branch]:
+        """Every ``If`` that data decide."""
+        return self.unfolded.branches
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +71,7 @@ class Layers:
         last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
+    nesting : of a model with work in bodies of control flow, else None; other figures are those of one run of a layer
     """
 
     name: str
@@ -51,12 +85,16 @@ class Layers:
     rows: IntArray
     tensors: Tensors
     buffers: Buffers | None = None
+    nesting: Nesting | None = None
 
     @property
     def count(self) -> int:
         """L."""
         return len(self.names)
 
+
+#: A layer that needs a tensor, and the branches that must be taken for that.
+Use: TypeAlias = "tuple[int, Context]"
 
 #: Operators whose results keep channels on axis 1.
 CHANNELS_FIRST = frozenset({
@@ -67,27 +105,36 @@ CHANNELS_FIRST = frozenset({
 
 
 def layers_of(
-    graph: OperatorGraph, bindings: Mapping[str, int] | None = None, scalars: bool = False
+    graph: OperatorGraph,
+    bindings: Mapping[str, int] | None = None,
+    scalars: bool = False,
+    branch: str | None = None,
 ) -> Layers:
-    """Return every operator as a layer.
+    """Return every operator as a layer, also those in the bodies of control flow (:mod:`.unfold`).
 
     Left out are QuantizeLinear and DequantizeLinear, which are folded into their neighbours (:mod:`.widths`), and without
     ``scalars`` operators of class scalar (shapes, indices, conditions; see ``classes``), constants, and those that only rearrange
     weights. What a left-out operator reads is taken as read by those who use its results, so that no
     dependence between layers is lost.
 
+    Parameters
+    ----------
+    branch : probabilities of branches, as ``--branch`` has them
+
     Raises
     ------
-    InputError : a symbol without a value (``--bind``), an operator of unknown cost, or no operators
+    InputError : a symbol without a value (``--bind``), an operator of unknown cost, a wrong ``branch``, or no operators
     """
-    bindings = dict(bindings or {})
-    require_symbols(graph, bindings)
-    graph = bound_graph(graph, bindings)
+    stated = dict(bindings or {})
+    require_symbols(graph, stated)
+    flat = unfold(bound_graph(graph, stated), stated, Choices(branch), scalars)
+    graph = flat.graph
     weights = weights_of(graph)
     kept = [
         k
         for k, op in enumerate(graph.operators)
-        if op.kind not in FOLDED and (scalars or _is_layer(graph, op, k, weights))
+        if k in flat.joints
+        or (op.kind not in FOLDED and k not in flat.merges and (scalars or _is_layer(graph, op, k, weights)))
     ]
     if not kept:
         raise InputError("the model has no operators that compute anything", graph.name, "at least one layer")
@@ -95,12 +142,19 @@ def layers_of(
 
     def figures(field: str) -> IntArray:
         return np.array(
-            [bind(getattr(costs[k], field), bindings, _WORDS[field], _place(graph, k)) for k in kept],
+            [
+                0 if k in flat.joints and field != "weight_bytes"
+                else mean_count(getattr(costs[k], field), stated, flat.growing, _WORDS[field], _place(graph, k))
+                for k in kept
+            ],
             np.int64,
-        )
+        )  # fmt: skip
 
-    users = _users(graph, {number: k for k, number in enumerate(kept)}, weights)
-    split = [_split(graph, graph.operators[k], costs[k], bindings) for k in kept]
+    longest = with_longest(stated, flat.growing)
+    uses = _uses(flat, {number: k for k, number in enumerate(kept)}, weights)
+    users = {k: {layer for layer, _ in found} for k, found in uses.items()}
+    split = [_split(graph, graph.operators[k], costs[k], longest) for k in kept]
+    tensors, passes = _tensors(flat, kept, uses, longest)
     return Layers(
         name=graph.name,
         names=tuple(graph.operators[k].name for k in kept),
@@ -108,12 +162,30 @@ def layers_of(
         operators=np.array(kept, np.int64),
         macs=figures("macs"),
         elements=figures("elements"),
-        weight_bytes=figures("weight_bytes"),
+        weight_bytes=figures("weight_bytes") + _chosen(flat, users, weights, len(kept)),
         channels=np.array([s[0] for s in split], np.int64),
         rows=np.array([s[1] for s in split], np.int64),
-        tensors=_tensors(graph, kept, users, bindings),
-        buffers=buffers_of(graph, kept, users, weights, bindings),
+        tensors=tensors,
+        buffers=buffers_of(graph, kept, users, weights, longest, flat.aliases),
+        nesting=_nesting(flat, kept, users, passes, longest),
     )
+
+
+def _chosen(flat: Unfolded, users: Mapping[int, set[int]], weights: Weights, layers: int) -> IntArray:
+    """(L,) bytes of weights that come to a layer as the result of an ``If``, each once."""
+    out, graph = np.zeros(layers, np.int64), flat.graph
+    kept = weight_bytes(graph, weights) if flat.merges else {}
+    seen: set[tuple[int, int]] = set()
+    for number in flat.merges:
+        operator = graph.operators[number]
+        if operator.kind != "If":
+            continue
+        for k in operator.inputs[1:]:
+            for layer in users.get(operator.outputs[0], set()) - {layers} if k in kept else ():
+                if (layer, k) not in seen:
+                    seen.add((layer, k))
+                    out[layer] += bind(kept[k], {}, _WORDS["weight_bytes"], _place(graph, number))
+    return out
 
 
 _WORDS = {"macs": "the work", "elements": "the work", "weight_bytes": "the weights"}
@@ -150,24 +222,68 @@ def _split(
 
 
 def _tensors(
-    graph: OperatorGraph, kept: Sequence[int], users: Mapping[int, set[int]], bindings: Mapping[str, int]
-) -> Tensors:
-    """Return tensors between layers in order of their makers; each user once."""
+    flat: Unfolded, kept: Sequence[int], uses: Mapping[int, set[Use]], bindings: Mapping[str, int]
+) -> tuple[Tensors, FloatArray]:
+    """Return tensors between layers in order of their makers, each user once, and how often each is needed in one run."""
+    graph = flat.graph
     layer, bits = {number: k for k, number in enumerate(kept)}, kept_bits(graph)
-    source, targets, volume, indptr = [], [], [], [0]
+    source: list[int] = []
+    targets: list[int] = []
+    volume: list[int] = []
+    passes: list[float] = []
+    indptr = [0]
     for number in kept:
+        context = flat.places[number].context
+        runs = probability(context, flat.branches)
         for k in graph.operators[number].outputs:
-            if k >= 0 and (inside := sorted(users.get(k, set()) - {len(kept)})):
+            inside = {(u, c - context) for u, c in uses.get(k, ()) if u < len(kept)} if k >= 0 else ()
+            if not inside:
+                continue
+            size = _volume(graph, k, bits[k], number, bindings)
+            where = f"{graph.name}: tensor {graph.tensors[k].name!r}"
+            for users, share in outcomes(inside, flat.branches, where):
                 source.append(layer[number])
-                targets.extend(inside)
+                targets.extend(users)
                 indptr.append(len(targets))
-                volume.append(_volume(graph, k, bits[k], number, bindings))
-    return Tensors(
+                volume.append(size)
+                passes.append(runs * share)
+    tensors = Tensors(
         source=np.array(source, np.int64),
         indptr=np.array(indptr, np.int64),
         targets=np.array(targets, np.int64),
         time=np.zeros(len(source)),
         volume=np.array(volume, np.float64),
+    )
+    return tensors, np.array(passes, np.float64)
+
+
+def _nesting(
+    flat: Unfolded,
+    kept: Sequence[int],
+    users: Mapping[int, set[int]],
+    passes: FloatArray,
+    bindings: Mapping[str, int],
+) -> Nesting | None:
+    """Return what control flow means, None if no layer is in a body or in a place of its own."""
+    if not flat.joints and not flat.merges:
+        return None
+    graph, bits = flat.graph, kept_bits(flat.graph)
+    made = [
+        sum(
+            _volume(graph, k, bits[k], number, bindings)
+            for k in graph.operators[number].outputs
+            if k >= 0 and k not in flat.aliases and users.get(k, set()) - {len(kept)}
+        )
+        * (graph.operators[number].kind not in FREE)
+        for number in kept
+    ]
+    return Nesting(
+        unfolded=flat,
+        runs=np.array([flat.places[k].runs for k in kept], np.float64),
+        loop=np.array([flat.places[k].loop for k in kept], np.int64),
+        trips=tuple(flat.trips),
+        passes=passes,
+        made=np.array(made, np.int64),
     )
 
 
@@ -178,23 +294,32 @@ def _volume(graph: OperatorGraph, k: int, bits: int | None, number: int, binding
     )
 
 
-def _users(graph: OperatorGraph, layer: Mapping[int, int], weights: Weights) -> dict[int, set[int]]:
+def _uses(flat: Unfolded, layer: Mapping[int, int], weights: Weights) -> dict[int, set[Use]]:
     """Layers that need a tensor, by tensor number, through operators that are not layers: from the last operator to the first.
 
-    L, one more than the last layer, stands for the end of the model.
+    Each with the branches that must be taken for that. L, one more than the last layer, stands for the end of the model.
     """
+    graph = flat.graph
     names = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
-    users: dict[int, set[int]] = {k: {len(layer)} for k in graph.outputs}
+    uses: dict[int, set[Use]] = {k: {(len(layer), frozenset())} for k in graph.outputs}
     for number in range(len(graph.operators) - 1, -1, -1):
-        operator = graph.operators[number]
+        operator, place = graph.operators[number], flat.places[number]
         if number in layer:
-            needing = {layer[number]}
+            needing: set[Use] = {(layer[number], place.context)}
+            for k, context in place.conditions:
+                if k not in weights.behind:
+                    uses.setdefault(k, set()).add((layer[number], context))
         else:
-            needing = set().union(*(users.get(k, set()) for k in operator.outputs if k >= 0))
+            found = set().union(*(uses.get(k, set()) for k in operator.outputs if k >= 0))
+            needing = {(user, context | place.context) for user, context in found} if place.context else found
         if operator.kind in SHAPE_ONLY or not needing:
             continue  # a shape is known before the model runs: no data pass
         inside = [names[name] for name in captured_names(operator) if name in names]
-        for k in (*operator.inputs, *inside):
-            if k >= 0 and k not in weights.behind:
-                users.setdefault(k, set()).update(needing)
-    return users
+        sides = flat.merges.get(number, ())
+        for j, k in enumerate((*operator.inputs, *inside, *flat.kept.get(number, ()))):
+            if k < 0 or k in weights.behind:
+                continue
+            side = sides[j] if j < len(sides) else None
+            told = needing if side is None else {(user, context | {side}) for user, context in needing}
+            uses.setdefault(k, set()).update(told)
+    return uses

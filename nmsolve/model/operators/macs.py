@@ -136,6 +136,18 @@ def _multi_head(
     return product((*q, keys)) + product((*outputs[0], keys))
 
 
+def _grouped(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> Count | None:
+    """Return scores and weighted values: every element of Q and of the result meets all keys of the cache after this step."""
+    made = outputs[0]
+    if len(outputs) > 1 and len(outputs[1]) == 4:
+        keys = outputs[1][2]
+    else:
+        keys = made[1] + (inputs[3][2] if len(inputs) > 3 and len(inputs[3]) == 4 else 0)
+    return product((2, *made, keys)) if len(made) == 3 else None
+
+
 RULES: dict[str, Rule] = {
     "Conv": Rule(_conv(1), (1,)),
     "FusedConv": Rule(_conv(1), (1,)),
@@ -155,6 +167,7 @@ RULES: dict[str, Rule] = {
     "com.microsoft.Attention": Rule(_packed_attention, (0, 1)),
     "QAttention": Rule(_packed_attention, (0, 1)),
     "MultiHeadAttention": Rule(_multi_head, (0, 1)),
+    "GroupQueryAttention": Rule(_grouped, (0,)),
     "MatMulNBits": Rule(_matmul_bits, (0,), result=False),
     "Einsum": Rule(_einsum, None, result=False),
     "RNN": Rule(_recurrent, (0, 1, 2), result=False),

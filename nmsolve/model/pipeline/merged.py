@@ -18,7 +18,8 @@ class Merged:
 
     Attributes
     ----------
-    problem : the smaller problem, without ``together`` and ``backward``; its tensors may go from later layers to earlier ones
+    problem : the smaller problem, without ``together`` and ``backward``; its tensors may go from later layers to earlier ones. If
+        layers were joined it has no live ranges and no off-chip memory: it asks for less
     group : (L,) which of its layers a layer has become
     before, after : (E,) the stage of layer ``before`` may not come after that of layer ``after``; no cycles, each pair once, and
         ``before < after``; empty where the split asks for no order
@@ -110,6 +111,7 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
     count = int(group.max()) + 1
     first = np.full(count, problem.count, np.int64)
     np.minimum.at(first, group, np.arange(problem.count))
+    whole = count == problem.count
 
     def summed(values: FloatArray) -> FloatArray:
         out = np.zeros((count, *values.shape[1:]))
@@ -126,6 +128,10 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         split="any" if problem.split == "any" else "contiguous",
         together=None,
         backward=None,
+        buffers=problem.buffers if whole else None,
+        memory=problem.memory if whole or not problem.streams else None,
+        offchip=problem.offchip if whole else 0.0,
+        turns=problem.turns if whole else None,
     )
 
 

@@ -99,6 +99,8 @@ class PipelineProblem:
     buffers : what a stage needs besides ``storage`` (then whole bytes of weights): the most that is live at once; None: nothing
     offchip : time in which a core on its share of the off-chip bandwidth moves a byte. What a stage needs beyond the memory of
         its cores is then moved in every run, in place of a rule: weights once, live bytes beyond those twice. 0: no such memory
+    turns : (L,) trips of the loop that begins with a layer, else 0: bytes moved off chip are moved once more in every trip of
+        every loop of the stage; None: no loops
     """
 
     name: str
@@ -119,6 +121,7 @@ class PipelineProblem:
     backward: BoolArray | None = None
     buffers: Buffers | None = None
     offchip: float = 0.0
+    turns: IntArray | None = None
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -164,6 +167,7 @@ class PipelineProblem:
             ("host_time", self.host_time),
             ("together", self.together),
             ("backward", self.backward),
+            ("turns", self.turns),
         ):
             if array is not None and array.shape != (count,):
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
@@ -183,8 +187,8 @@ class PipelineProblem:
                 raise InputError("off-chip memory without live ranges", self.name, "buffers")
             return
         self.buffers.require(self.count, self.name)
-        if self.together is not None or self.hosts or self.backward is not None:
-            raise InputError("live ranges with hosts or shared stages", self.name, "neither")
+        if self.hosts or self.backward is not None:
+            raise InputError("live ranges with hosts or a backward pass", self.name, "neither")
         parts = (self.storage, np.array([self.memory or 0.0]))
         if (
             any((np.floor(x) != x).any() for x in parts)
@@ -218,6 +222,7 @@ class PipelineProblem:
         most = 0.0
         if self.streams and self.buffers is not None:
             most = self.offchip * (math.fsum(self.storage) + 2.0 * float(self.buffers.size.sum()))
+            most *= 1.0 if self.turns is None else 1.0 + float(self.turns.sum())
         return ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
 
     @cached_property
@@ -235,6 +240,8 @@ class PipelineProblem:
         if self.buffers is not None:
             h.update(repr(self.offchip).encode())
             arrays += self.buffers.arrays
+        if self.turns is not None:
+            arrays.append(self.turns)
         for array in (*arrays, *self.tensors.arrays):
             h.update(
                 b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()

@@ -13,7 +13,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.features import takes
-from nmsolve.model.pipeline.merged import merge
+from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -32,6 +32,10 @@ class Chain:
         if plan_complaint(problem, single) is None:
             context.offer(single.packed(problem), "one group")
         merged = merge(problem if exact else replace(problem, split="contiguous"))
+        if (
+            problem.buffers is not None and problem.together is not None
+        ):  # live ranges are those of single layers
+            merged = Merged(problem, np.arange(problem.count), merged.before[:0], merged.after[:0])
         order = np.arange(merged.problem.count)
         plan, value = ChainPartition(merged.problem).in_order(order, fewest_stages=exact)
         if plan is not None:

@@ -35,7 +35,7 @@ CONTRIBUTED = frozenset({
     "DequantizeLinear", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
     "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
     "QLinearGlobalAveragePool", "QLinearConcat", "QGemm", "QAttention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
-    "EmbedLayerNormalization", "Attention", "MultiHeadAttention",
+    "EmbedLayerNormalization", "Attention", "MultiHeadAttention", "GroupQueryAttention",
 })  # fmt: skip
 
 #: Of these, the ones with the name of another standard operator, and their kinds here.

@@ -85,6 +85,9 @@ _RESULT_OF: dict[str, tuple[int | str, ...]] = {
 
 def _contributed(kind: str, inputs: Sequence[str], outputs: int) -> list[str] | None:
     """Return types of the outputs of ONNX Runtime's operators; None: they are those of the first input."""
+    if kind == "GroupQueryAttention":  # the cache keeps its type
+        cache = next((inputs[k] for k in (3, 0) if k < len(inputs) and inputs[k]), "")
+        return [inputs[0], cache, cache][:outputs]
     if kind not in _RESULT_OF:
         return None
     choices = (k if isinstance(k, str) else inputs[k] if k < len(inputs) else "" for k in _RESULT_OF[kind])

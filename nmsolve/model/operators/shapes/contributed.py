@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nmsolve.model.operators.shapes.facts import Call, Fact, Lengths, UnknownShape, axis_of, rule
+from nmsolve.model.operators.shapes.facts import Call, Fact, Lengths, UnknownShape, axis_of, listed, rule
 from nmsolve.model.operators.shapes.products import gemm_shape, matmul_shape
 from nmsolve.model.operators.shapes.windows import window
-from nmsolve.model.operators.symbols import broadcast, exact_div, plain
+from nmsolve.model.operators.symbols import broadcast, exact_div, maximum, plain
 
 #: The kind of the operator that shares its name with one of the standard.
 ATTENTION = "com.microsoft.Attention"
@@ -106,3 +106,22 @@ def multi_head(call: Call) -> Sequence[Fact]:
         return (q[0], heads, total, exact_div(size, heads))
 
     return [Fact((*q[:2], width)), Fact(present(q[2])), Fact(present(width))][: len(call.outputs)]
+
+
+@rule("GroupQueryAttention")
+def grouped(call: Call) -> Sequence[Fact]:
+    """Queries (batch, length, width) with fewer heads of keys and values, or all side by side; past and present are the KV cache.
+
+    The present cache holds ``total_sequence_length`` places, or as many as the past one if that is longer (then both share a
+    buffer); if the total is not known, the past ones and the new ones.
+    """
+    q, heads, cached = call.shape(0), call.attributes["num_heads"], call.attributes["kv_num_heads"]
+    if len(q) != 3:
+        raise UnknownShape
+    size = exact_div(q[2], heads if call.has(1) else heads + 2 * cached)
+    made = Fact((*q[:2], plain(heads * size)))
+    past = call.shape(3)[2] if call.has(3) else 0
+    total = None if call.value(6) is None else listed(call.value(6))[0]
+    length = plain(past + q[1]) if total is None else maximum(past, total) if call.has(3) else total
+    present = Fact((q[0], cached, length, size))
+    return [made, present, present][: len(call.outputs)]
