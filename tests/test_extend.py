@@ -28,6 +28,7 @@ from nmsolve.hw.verify import verify
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Figure
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
@@ -113,7 +114,9 @@ def test_no_more_files_than_promised(section: str) -> None:
 def problem(objective: str = "hops", nodes: int = 12) -> MappingProblem:
     rng = np.random.default_rng(3)
     graph = LogicGraph.from_edges(nodes, rng.integers(0, nodes, 40), rng.integers(0, nodes, 40))
-    machine = replace(load_machine("mesh:3x3"), figures=hw_reference.times(True))
+    energy = {"message": Figure(2.0, "pJ")}
+    figures = hw_reference.times(True) | hw_reference.draws()
+    machine = replace(load_machine("mesh:3x3"), figures=figures, energy=energy)
     return make_problem(graph, machine, balance=0.3, objective=objective)
 
 

@@ -16,7 +16,9 @@ from diff_reference import DRAWN, Board, Reference
 from diff_unlike import make_unlike
 
 Case = dict[str, Any]
-OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "step-time", "reward")
+OBJECTIVES = (
+    "hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "step-time", "step-energy", "energy-delay", "reward",
+)  # fmt: skip
 #: Those that look at the time of a step.
 STEPS = ("step-time", "step-time", "step-energy", "energy-delay")
 #: Energy figures of presets (docs/machines.md): Loihi, SpiNNaker 1; and one with every key.
@@ -76,7 +78,7 @@ def _kinds(rng: random.Random, case: Case) -> None:
 def _draw(rng: random.Random, timed: str) -> Case | None:
     """A case, its objective ``timed`` if that is one; None if it does not hold together."""
     classes: list[str] = []
-    objective = rng.choice([o for o in OBJECTIVES if o != "step-time"])
+    objective = rng.choice([o for o in OBJECTIVES if o not in STEPS])
     objective = timed or objective
     machine = _machine(rng, objective, classes)
     board = Board(machine, "hops")
@@ -261,7 +263,7 @@ def _rectangle(rng: random.Random, machine: Case) -> list[int]:
 
 def _ceilings(rng: random.Random, case: Case, usable: list[int]) -> None:
     """A ceiling between what some mapping has and a little more, so that it binds often and rounding does not decide."""
-    others = [o for o in OBJECTIVES if o not in (case["objective"], "step-time", "reward")]
+    others = [o for o in OBJECTIVES if o not in (case["objective"], *STEPS, "reward")]
     if case["machine"]["distances"] is not None:
         others.remove("max-link") if "max-link" in others else None
     if "no energy" in case["classes"]:
