@@ -44,7 +44,7 @@ map snn.npz --machine mesh:8x8 --balance 0.1 --objective connectivity -t {{t}} -
 map snn.npz --machine mesh:8x8 --balance 0.1 --objective cut -t {{t}} -o cut
 map snn.npz --machine mesh:8x8 --balance 0.1 --objective max-link -t {{t}} -o links
 map snn.npz --machine mesh:8x8 --balance 0.1 --objective reward -t {{t}} -o reward
-map micro.json --machine loihi1 -t {{t}} -o loihi
+map micro.json --machine loihi1 --objective hops -t {{t}} -o loihi
 map micro.nmz --machine mesh:8x8 --balance 0.1 -t {{t}} -o stored
 map {EXAMPLES}/first.json --objective hops,max-link -t {{t}} -o both
 map {EXAMPLES}/first.json --objective multicast-hops --route joint -t {{t}} -o joint

@@ -266,7 +266,7 @@ def pareto(
         return _of_plans(graph, both or "period,cores", points, how)
     source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
     o = map_options(
-        how, objective="hops", balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
+        how, objective=None, balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
         pareto=both or "hops,max-link", points=points, **own,
     )  # fmt: skip
     names = objectives_of(o)[1]

@@ -23,7 +23,7 @@ from nmsolve.api.inputs import (
 from nmsolve.cli.clock import Clock
 from nmsolve.cli.commands import MapOptions
 from nmsolve.cli.console import Quiet
-from nmsolve.cli.map_problem import objectives_of, state_map
+from nmsolve.cli.map_problem import objectives_of, state_map, with_objective
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.patience import Patience
 from nmsolve.model.clock import now
@@ -146,7 +146,7 @@ def map(
     graph: GraphLike,
     machine: MachineLike | None = None,
     *,
-    objective: str | Sequence[str] = "hops",
+    objective: str | Sequence[str] | None = None,
     constraints: ConstraintsLike = (),
     balance: float | None = None,
     warm_start: MappingLike | None = None,
@@ -164,7 +164,8 @@ def map(
     graph : a LogicGraph, a file, a NetworkX graph (edge attribute ``weight``, node attributes for resources), a SciPy sparse
         matrix or a NumPy array (n, n) whose entry [i, j] is what node i sends to node j
     machine : a preset, ``mesh:RxC``, a machine.toml or a Machine; the one that the graph states if not given
-    objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md), or several in order of priority
+    objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md), or several in order of priority;
+        if not given, ``step-time`` where the machine has its figures (of the presets loihi1), else ``hops``
     constraints : pin, region, together, apart, forbid: a file, or objects, or entries as in that file
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
         states a capacity, 0.03 (0 where there is a core for every node)
@@ -211,6 +212,7 @@ def map(
         how, objective=objective, balance=balance, migration_budget=migration_budget, route=route,
         prohibit_turns=prohibit_turns, **own,
     )  # fmt: skip
+    o = with_objective(o, source.named.graph, source.board, source.constraints)
     names, _ = objectives_of(o)
     core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
@@ -221,12 +223,12 @@ def map(
     return MappingAnswer(**values_of(found.result), found=found, source=source, options=o)
 
 
-def map_options(how: RunOptions, objective: str | Sequence[str], **more: Any) -> MapOptions:
+def map_options(how: RunOptions, objective: str | Sequence[str] | None, **more: Any) -> MapOptions:
     """Return the options that the command would have, but for files."""
     scratch = how.get("scratch") or ScratchPlace()
     engines = how.get("engines")
     return MapOptions(
-        Path(), objective=objective if isinstance(objective, str) else ",".join(objective), **more,
+        Path(), objective=objective if objective is None or isinstance(objective, str) else ",".join(objective), **more,
         time_limit=repr(float(how.get("time_limit", TIME_LIMIT))), gap=repr(how["gap"]) if how.get("gap") else None,
         seed=how.get("seed", 0), workers=how.get("workers", 1), scratch=scratch.folder, resume=scratch.resume,
         engines=None if engines is None else ",".join(names_of(engines)),

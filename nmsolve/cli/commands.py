@@ -72,7 +72,8 @@ class MapOptions:
     gap: Gap = None
     seed: Seed = 0
     workers: Workers = 1
-    objective: A[str, Option(help=f"One of {', '.join(OBJECTIVES)}; or several in order of priority: hops,max-link.")] = "hops"
+    objective: A[str | None, Option(help=f"One of {', '.join(OBJECTIVES)}; or several in order of priority: hops,max-link. "
+                                    "[default: step-time where the machine has its figures, else hops]")] = None
     limit: A[list[str] | None, Option(help="Most of another objective, e.g. step-time=200us or hops=1e6 (repeatable).")] = None
     engines: Engines = None
     balance: Balance = None

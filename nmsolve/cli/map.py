@@ -12,7 +12,7 @@ from nmsolve.cli.console import Terminal
 from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import instance
 from nmsolve.cli.map_answer import say, write_answer
-from nmsolve.cli.map_problem import limits_of, objectives_of, state_map
+from nmsolve.cli.map_problem import PLAIN, chosen_words, limits_of, objectives_of, state_map, with_objective
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.map_turns import resolved
 from nmsolve.cli.pareto import run_front
@@ -38,11 +38,13 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     InputError : anything wrong with the input, before any search and with nothing written
     """
     limit, how = opt.seconds(o.time_limit), opt.search(o)
-    names, front = objectives_of(o)
+    _, front = objectives_of(o)
     if o.route == "joint" and begin is not None:
         wanted = "`nmsolve map --warm-start` with another --out, which keeps the mapping and finds new routes"
         raise InputError("a run with free routes", str(begin.answer.parent), wanted)
-    problem, start = _load(o)
+    problem, start, chosen = _load(o)
+    words = chosen_words(o, chosen, problem.machine)
+    o = chosen
     known: list[Bound] = []
     if begin is not None:
         start = read_mapping(begin.answer, problem.graph, problem.machine)
@@ -60,11 +62,11 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
         if front is not None:
             objectives = MappingObjectives(problem, run.stage)
             return run_front(o, MapFront(problem), objectives, front, limit, patience, map_inputs(o, problem))
-        return _leave(run, search_map(run, names))
+        return _leave(run, search_map(run, objective_names(o.objective or PLAIN)), words)
 
 
-def _leave(run: Run, found: Found) -> int:
-    """Write and print what was found; return the exit code.
+def _leave(run: Run, found: Found, words: list[str]) -> int:
+    """Write and print what was found, and the ``words``; return the exit code.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def _leave(run: Run, found: Found) -> int:
     say(o.out, report, o.json)
     if found.trouble is not None:
         raise found.trouble
-    for text in (*found.words, *waiting_words(found.problem, result.core)):
+    for text in (*words, *found.words, *waiting_words(found.problem, result.core)):
         print(text, file=sys.stderr if o.json else sys.stdout)
     if found.ordinary and not found.problem.limits_moves:
         say_infeasible("mapping exists", result)
@@ -84,8 +86,8 @@ def _leave(run: Run, found: Found) -> int:
     return code if found.whole or code not in (OK, FEASIBLE) else UNKNOWN
 
 
-def _load(o: MapOptions) -> tuple[MappingProblem, IntArray | None]:
-    """Read the files that the options name; return the problem and the mapping to start from."""
+def _load(o: MapOptions) -> tuple[MappingProblem, IntArray | None, MapOptions]:
+    """Read the files that the options name; return the problem, the mapping to start from, and the options with an objective."""
     from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.model.mapping.constraints_file import load_constraints
 
@@ -97,7 +99,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, IntArray | None]:
     start = None
     if o.warm_start is not None:
         start = read_any_mapping(o.warm_start, graph, machine, other_faults=True)
-    return state_map(o, graph, machine, constraints, start, opt.names(o.engines)), start
+    o = with_objective(o, graph, machine, constraints)
+    return state_map(o, graph, machine, constraints, start, opt.names(o.engines)), start, o
 
 
 def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
@@ -123,5 +126,5 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "prohibit_turns": resolved(o.prohibit_turns),
         "route": o.route,
         "limits": limits_of(o),
-        "objectives": list(objective_names(o.objective if o.pareto is None else o.pareto)),
+        "objectives": list(objective_names(o.pareto or o.objective or PLAIN)),
     }

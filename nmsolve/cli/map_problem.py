@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: A placeholder for a ceiling that is not known yet.
 _ANY_VALUE = 1e30
+#: The objective where neither the options nor the machine say more.
+PLAIN, TIMED = "hops", "step-time"
 
 
 def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | None]:
@@ -37,7 +39,7 @@ def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | Non
     """
     require_route(o)
     _require_allocation(o)
-    names = objective_names(o.objective)
+    names = objective_names(o.objective or PLAIN)
     front = None if o.pareto is None else require_front(o, objective_names(o.pareto, "--pareto"))
     many = front is not None or len(names) > 1
     if o.route == "joint" and many:
@@ -49,6 +51,33 @@ def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | Non
             "one objective, given routes",
         )
     return names, front
+
+
+def with_objective(
+    o: MapOptions, graph: LogicGraph, machine: Machine, constraints: Sequence[SideConstraint]
+) -> MapOptions:  # fmt: skip
+    """Return the options with an objective: without ``--objective`` how long a step takes, where the machine has the figures.
+
+    Fewest hops where it has not, where the step time takes no part of the problem (an undirected graph or one on disk, nodes kept
+    together, a migration budget, routes of another choice, a limit of it), and for what a front is not about.
+    """
+    from nmsolve.hw.step_time import has_step_time
+
+    if o.objective is not None:
+        return o
+    plain = (
+        o.pareto is not None or o.route != "given" or o.migration_budget is not None or TIMED in limits_of(o)
+    )
+    plain = plain or graph.on_disk or any(c.kind == "together" for c in constraints)
+    return replace(o, objective=PLAIN if plain or not has_step_time(graph, machine) else TIMED)
+
+
+def chosen_words(asked: MapOptions, o: MapOptions, machine: Machine) -> list[str]:
+    """Return what is said where the machine chose the objective."""
+    if asked.objective is not None or o.objective == PLAIN:
+        return []
+    why = f"{machine.name} has the figures of how long a step takes"
+    return [f"Objective {o.objective}: {why}; --objective hops, energy or step-energy for another."]
 
 
 def state_map(
@@ -80,13 +109,13 @@ def state_map(
     migration = _migration(o, start)
     try:
         problem = make_problem(
-            graph, machine, objective=objective_names(o.objective)[0], constraints=constraints, balance=o.balance,
+            graph, machine, objective=objective_names(o.objective or PLAIN)[0], constraints=constraints, balance=o.balance,
             migration=migration,
         )  # fmt: skip
     except DoesNotFitError as error:
         more = "" if "migration budget" in error.what else hint()
         raise DoesNotFitError(error.what + more, error.where) from None
-    names = objective_names(o.objective if o.pareto is None else o.pareto)
+    names = objective_names(o.pareto or o.objective or PLAIN)
     problem = _limited(o, problem, names)
     for name in (
         *names,

@@ -301,11 +301,12 @@ def in_words(report: Report) -> list[str]:
 
 
 def waiting_words(problem: MappingProblem, core: IntArray | None) -> list[str]:
-    """Say by how much a step waits for its slowest core while others have nothing to do; nothing if it waits for none, or where
-    the machine's times are not known.
+    """Say by how much a step waits for its slowest core while others have nothing to do; nothing if it waits for none, where the
+    machine's times are not known, or where the objective weighs them.
     """
     graph, machine = problem.graph, problem.machine
-    if core is None or graph.on_disk or not has_step_time(graph, machine):
+    weighed = problem.aim.charges in ("time", "power")
+    if weighed or core is None or graph.on_disk or not has_step_time(graph, machine):
         return []
     aside, loads = step_costs(machine).aside, step_loads(graph, machine, core)
     busy = np.maximum(loads.sending, loads.receiving) if aside else loads.sending + loads.receiving

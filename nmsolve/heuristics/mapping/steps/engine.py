@@ -20,6 +20,8 @@ from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
+#: Longest schedule: seconds, and seconds per node. What is left goes to bounds and to further runs.
+LEAST, PER_NODE = 0.5, 0.2
 #: First and last temperature of the time, as parts of the value; part of the time at the end that takes improvements only.
 HOT, COLD, GREEDY = 0.0002, 0.00001, 0.15
 #: The first temperature of a sum times the number of nodes; that of the time of few nodes, times its square.
@@ -90,10 +92,12 @@ class Steps:
         hot = WARM / problem.n if state.paid[2] > 0.0 else max(HOT, WARM / problem.n**2)
         if len(state.draw) > 0:
             hot = WARM_DRAW / problem.n
-        seconds, tries, power, low = max(1e-3, context.time_left()), FIRST, 0.0, np.inf
+        seconds = _longest(problem, context)
+        end, tries, power, low = context.time_left() - seconds, FIRST, 0.0, np.inf
         while not context.should_stop():
-            left = context.time_left()
-            share = 1.0 - left / seconds
+            share = 1.0 - (context.time_left() - end) / seconds
+            if share >= 1.0:
+                return
             wanted = next(power for begins, power in reversed(POWERS) if share >= begins)
             if wanted != power:
                 power, state.room.core[:] = wanted, best if low < np.inf else state.room.core
@@ -119,6 +123,11 @@ class Steps:
                 context.offer(best.copy(), "annealing" if heat > 0 else "descent")
             spent = begun - context.time_left()
             tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+
+
+def _longest(problem: MappingProblem, context: Context) -> float:
+    """Return the seconds of a schedule that begins now."""
+    return max(1e-3, min(context.time_left(), LEAST + PER_NODE * problem.n))
 
 
 def _price(state: StepState) -> None:
@@ -184,7 +193,7 @@ def _found(problem: MappingProblem, context: Context) -> list[tuple[float, float
     """
     one = sum_of(problem)
     out: list[tuple[float, float, IntArray]] = []
-    end = context.time_left() * (1.0 - (BEGIN if one is None else BEGIN_SUM))
+    end = context.time_left() - _longest(problem, context) * (BEGIN if one is None else BEGIN_SUM)
     few = _even(problem)
     if one is not None and problem.aim.charges == "power":
         for k, most in enumerate(np.unique(np.geomspace(few, problem.n, TRIED).round().astype(int))):
