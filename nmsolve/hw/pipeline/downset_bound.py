@@ -34,7 +34,7 @@ class TooLarge(Exception):
 class _Downsets(NamedTuple):
     """R downsets, subsets first: ``bits`` (R, W) their parts, ``inside`` (R, M) how many parts of every net they hold.
 
-    ``time`` (R, C), ``host``, ``stuck``, ``storage`` (R,): sums over their parts; ``size``, ``weight`` (M,): parts, ticks of nets.
+    ``time`` (R, C), ``host``, ``stuck``, ``storage`` (R,): sums over their parts; ``size``, ``weight`` (M,): of nets, in ticks.
     """
 
     bits: AnyArray

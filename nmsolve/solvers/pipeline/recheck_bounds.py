@@ -1,8 +1,9 @@
 """Bounds of pipelines recomputed from their certificates, by other code than that which found them, in fractions.
 
 ``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.recheck_cover`,
-``downsets`` is :mod:`nmsolve.hw.pipeline.downset_bound`; a bound on what plans use is one on the period of those that use less. Certificates are strangers' files: every field is looked at before it is
-used, and the value is the last float below the exact number.
+``downsets`` is :mod:`nmsolve.hw.pipeline.downset_bound`; a bound on what plans use is one on the period of those that use
+less. Certificates are strangers' files: every field is looked at before it is used, and the value is the last float below
+the exact number.
 """
 
 from __future__ import annotations
