@@ -188,7 +188,7 @@ FORGED: dict[str, Change] = {
     "slower with fewer cores": lambda f, s: with_fewer(s)["certificate"].update(period=1e6),
     "as fast with fewer cores": lambda f, s: with_fewer(s)["certificate"].update(period=1.0),
     "fewer cores that are no number": lambda f, s: with_fewer(s)["certificate"].update(most="3"),
-    "a word for a proof": lambda f, s: with_fewer(s).update(method="downsets"),
+    "a word for a proof": lambda f, s: with_fewer(s).update(method="pipeline-cpsat"),
     "nobody's word": lambda f, s: with_fewer(s).update(method="my-blog"),
 }  # fmt: skip
 

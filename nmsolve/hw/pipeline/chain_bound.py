@@ -20,11 +20,11 @@ def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
 
     True proves the bound for the split ``chain``. Takes O(L^2 log C) steps, times the number of stages where that is limited.
     """
-    ceiling = _last_below(problem.ticks, value)
+    ceiling = last_below(problem.ticks, value)
     return ceiling < 0 or not _possible(problem, ceiling)
 
 
-def _last_below(ticks: Ticks, value: float) -> int:
+def last_below(ticks: Ticks, value: float) -> int:
     """Return the most ticks whose time, as a float, is below ``value``; -1 if none."""
     low, high = -1, 2**62
     while low < high:  # low is below value (or -1), high + 1 is not
@@ -71,7 +71,7 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         free = np.where(on_host, before, never).min(axis=2)
         reached[:, 1:] = np.minimum(reached[:, 1:], free[:, :-1])
         need[1 if counted else 0 :, :, end] = reached[:-1] if counted else reached
-    return bool((need[:, :, count][_enough(problem, need.shape[0], hosts)] <= problem.cores).any())
+    return bool((need[:, :, count][enough(problem, need.shape[0], hosts)] <= problem.cores).any())
 
 
 class _Stream(NamedTuple):
@@ -145,7 +145,7 @@ def _live(problem: PipelineProblem) -> IntArray:
     return np.maximum.accumulate(table, axis=1)
 
 
-def _enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
+def enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
     """(rows, hosts + 1) bool: numbers of stages and of hosts that a complete plan may have; all if stages are not counted."""
     if rows == 1:
         return np.ones((rows, hosts + 1), bool)

@@ -1,8 +1,9 @@
 """Bounds of pipelines recomputed from their certificates, by other code than that which found them, in fractions.
 
-``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.recheck_cover`; a bound on what
-plans use is one on the period of those that use less. Certificates are strangers' files: every field is looked at before it is
-used, and the value is the last float below the exact number.
+``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.recheck_cover`,
+``downsets`` is :mod:`nmsolve.hw.pipeline.downset_bound`; a bound on what plans use is one on the period of those that use
+less. Certificates are strangers' files: every field is looked at before it is used, and the value is the last float below
+the exact number.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
+from nmsolve.hw.pipeline.downset_bound import TooLarge, contiguous_bound_holds
 from nmsolve.model.bound import Bound, BoundCheck, Stage, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import PERIOD, limited
@@ -22,7 +24,8 @@ from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.hw.pipeline.chain_bound`.
 CERTIFIED = ("work", "layer", "layer-cut", "cover")
-#: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left.
+#: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left (of ``downsets`` where
+#: there are too many to list again).
 CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
 #: What storage alone says of the cores and the memory that plans use.
 COUNTING = "counting"
@@ -64,6 +67,8 @@ def check_plan_bound(
         return there or BoundCheck(False, math.nan, nobody(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
+    if bound.method == "downsets" and problem.split != "any":
+        return _check_downsets(problem, bound, value, seconds)
     if bound.method in WORDS:
         text = f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
         return BoundCheck(True, bound.value, text, bound.method)
@@ -82,6 +87,17 @@ def check_plan_bound(
     if found.word:
         text += f"; that no value is lower rests on the word of {found.word}"
     return BoundCheck(bound.value <= found.value, found.value, text, found.word)
+
+
+def _check_downsets(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:
+    """List all downsets again; where there are too many, the bound rests on the word of its engine."""
+    try:
+        holds = contiguous_bound_holds(problem, companions(problem), bound.value, seconds)
+    except TooLarge as why:
+        text = f"{value} rests on the word of downsets; listing them again: {why}"
+        return BoundCheck(True, bound.value, text, bound.method)
+    text = f"recomputed: {'no' if holds else 'some'} sequence of downsets is below {value}"
+    return BoundCheck(holds, bound.value if holds else math.nan, text)
 
 
 def check_stage_bound(
