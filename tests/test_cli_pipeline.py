@@ -49,6 +49,16 @@ def network(path: Path, layers: int = 6, width: int = 64) -> Path:
     return path
 
 
+def test_a_solvers_word_is_marked_and_no_proof(call: Called, tmp_path: Path) -> None:
+    source, out = cost_graph(tmp_path / "diamond.json"), tmp_path / "out"
+    code, _, _ = call("pipeline", source, "-t", "600s", "-o", out, "--engines", "pipeline-cpsat")
+    page = (out / "pipeline.html").read_text()
+    assert code == 0 and "? bound pipeline-cpsat" in page and "A question mark" in page
+    code, text, _ = call("verify", out, "--bound")
+    assert code == 6 and "full bound: not proved here; rests on the word of pipeline-cpsat" in text
+    assert call("verify", out, "--bound", "--trust-solver")[0] == 0
+
+
 def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Called, tmp_path: Path) -> None:
     source, out = cost_graph(tmp_path / "diamond.json"), tmp_path / "out"
     code, text, _ = call("pipeline", source, "-t", "600s", "--json", "-o", out, "--batches", 5)
@@ -65,8 +75,7 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     )
     page = (out / "pipeline.html").read_text()
     assert page.count("<svg") >= 4 and "<script" not in page and "src=" not in page
-
-    assert '<td class="soft">? bound downsets</td>' in page and "A question mark" in page
+    assert "bound downsets" in page and "? bound downsets" not in page
     code, text, _ = call("info", source)
     assert code == 0 and "cost graph of 4 layers" in text and "nmsolve pipeline" in text
     assert json.loads(call("info", source, "--json")[1])["layers"] == 4
@@ -76,8 +85,7 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     moved.rename(source)
     proofs = (out / "certificates.json").read_text()
     code, text, _ = call("verify", out, "--bound")
-    assert code == 6 and "full bound: not proved here; rests on the word of downsets" in text
-    assert call("verify", out, "--bound", "--trust-solver")[0] == 0
+    assert code == 0 and "no sequence of downsets is below 8" in text
     for forged in (
         {"status": "splendid"}, {"status": "unknown"}, {"bound": 9.0}, {"bound": "8"}, {"bound": -1.0}, {"gap": None},
         {"bound": None}, {"bound": None, "gap": None}, {"bound": 7.5, "gap": 0.0625}, {"problem": "0" * 64}, {"objective": None},

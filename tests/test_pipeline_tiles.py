@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
+from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, equal_stages, one_group, proportional
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.hw.pipeline.stages import objective
@@ -97,6 +97,30 @@ def test_baselines_are_plans() -> None:
     assert objective(problem, whole) == float(problem.time[:, 7].sum())
     still = pipeline_problem(layers([0, 0], [1, 1], [1, 1]), SLOW, 8)
     assert equal_stages(still, 5).stage.tolist() == [0, 0]
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_cuts_by_hand_are_plans_and_the_best_of_all_numbers_of_stages(
+    macs: list[int], cores: int, most: int
+) -> None:
+    """Every layer in order, every core in use, cores by work; no number of stages is better than the one that is named."""
+    n = len(macs)
+    problem = replace(pipeline_problem(layers(macs, [3] * n, [5] * n), SLOW, cores), stages=most)
+    for rule, cut in RULES.items():
+        values = []
+        for stages in range(2, min(n, cores, most) + 1):
+            stage = cut(problem.time[:, 0], stages)
+            assert stage[0] == 0 and set(np.diff(stage).tolist()) <= {0, 1} and stage[-1] < stages
+            plan = proportional(problem, stage)
+            work = np.bincount(stage, problem.time[:, 0])
+            assert plan.cores.sum() == cores and plan.cores.min() >= 1
+            order = np.argsort(work, kind="stable")
+            assert (np.diff(plan.cores[order]) >= -1).all()
+            values.append(objective(problem, plan))
+        best, wrong = best_by_hand(problem, rule)
+        assert wrong is None
+        assert objective(problem, best) == min(values, default=objective(problem, one_group(problem)))
 
 
 def test_figures_of_machines() -> None:

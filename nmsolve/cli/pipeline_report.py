@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Most names of control flow that a sentence lists.
 NAMED = 4
-#: Stages of a baseline that one would draw by hand.
-BY_HAND = 16
 
 
 class StagePart(msgspec.Struct, frozen=True):
@@ -155,7 +153,7 @@ def build_pipeline_report(
         gap=result.gap,
         work=float(problem.time[:, 0].sum()) / problem.cores,
         stages=_stages(given, result),
-        baselines=_baselines(given, result),
+        baselines=_baselines(given),
         batch=_batch(given, result, batches),
         **parts_of(result),
         checks=checks,
@@ -213,27 +211,22 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
     return out
 
 
-def _baselines(given: Given, result: Result[PipelinePlan]) -> list[BaselinePart]:
-    """Return one group of all cores; stages of equal work, as many as the plan has and :data:`BY_HAND`."""
-    from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
+def _baselines(given: Given) -> list[BaselinePart]:
+    """Return one group of all cores; the best cut of every rule of thumb over all numbers of stages."""
+    from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, one_group
     from nmsolve.hw.pipeline.stages import objective
     from nmsolve.model.pipeline.check import plan_complaint
-    from nmsolve.model.pipeline.merged import merge
 
-    problem = given.problem
-    merged = merge(problem)  # layers that must share a stage are one there
-    plans = {"one group of all cores": one_group(problem)}
-    own, by_hand = 0 if result.solution is None else len(result.solution.cores), min(BY_HAND, problem.stages)
-    for wanted in dict.fromkeys([own or by_hand, by_hand]):
-        plan = merged.lift(equal_stages(merged.problem, wanted))
+    problem, whole = given.problem, one_group(given.problem)
+    plans = {"one group of all cores": (whole, plan_complaint(problem, whole))}
+    for rule in RULES:
+        plan, wrong = best_by_hand(problem, rule)
         if len(plan.cores) > 1:
-            plans[f"{len(plan.cores)} stages of equal work"] = plan
-    out = []
-    for name, plan in plans.items():
-        wrong = plan_complaint(problem, plan)
-        value = None if wrong is not None else objective(problem, plan)
-        out.append(BaselinePart(name, value, len(plan.cores), wrong or ""))
-    return out
+            plans[f"{len(plan.cores)} stages, {rule}"] = plan, wrong
+    return [
+        BaselinePart(name, None if wrong else objective(problem, plan), len(plan.cores), wrong or "")
+        for name, (plan, wrong) in plans.items()
+    ]
 
 
 def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPart | None:
