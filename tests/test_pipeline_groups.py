@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,6 +44,10 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
     weights = Reward(a=2.0, compute=0.5, storage=0.25, routing=0.125, penalty=100.0)
     env = GroupsEnv(problem, reward=weights, inside=inside, steps=50)
     env.reset(seed=seed)
+    first = stage_loads(problem, env.plan())
+    parts = [first.load.max(), first.compute.max(), (first.storage / first.cores).max()]
+    parts.append((first.transfer_in + first.transfer_out).max())
+    load0, compute0, storage0, transfer0 = (part or 1.0 for part in parts)
     rng = np.random.default_rng(seed)
     for _ in range(40 if cores > 1 else 0):
         before = env.arranged_core
@@ -56,13 +62,30 @@ def test_every_state_is_a_plan_and_its_reward_is_what_the_evaluator_says(
         assert (complaint is None) == (per_core <= 9.0) == info["fits"]
         assert info["objective"] == objective(problem, plan)
         transfer = (loads.transfer_in + loads.transfer_out).max()
-        expected = -(2 * loads.load.max() + loads.compute.max() / 2 + per_core / 4 + transfer / 8)
+        expected = -(2 * loads.load.max() / load0 + loads.compute.max() / compute0 / 2)
+        expected -= per_core / storage0 / 4 + transfer / transfer0 / 8
         assert reward == pytest.approx(expected - (100 if per_core > 9 else 0))
         assert observation.shape == env.observation_space.shape
         np.testing.assert_array_equal(observation[0], state)
         sums = np.add.reduceat(problem.time[:, 0], np.cumsum(state[state > 0]) - state[state > 0])
         np.testing.assert_allclose(observation[1][state > 0], sums)
         assert not observation[1][state == 0].any()
+
+
+def test_macs_are_what_the_state_shows_and_weights_decide_between_equal_times() -> None:
+    """Two plans of one time: the one that moves less is better by default, and equal with the weights at 0."""
+    problem = random_problem(5, 6, 3, 3)
+    macs = np.arange(1, 7) * 1e6
+    env = GroupsEnv(problem, macs=macs)
+    observation, _ = env.reset()
+    assert observation[1].sum() == macs.sum() and not observation[1][observation[0] == 0].any()
+    still = replace(problem, time=np.ones_like(problem.time))
+    whole = PipelinePlan(np.zeros(6, np.int64), np.array([3]))
+    plain, weighed = (GroupsEnv(still, reward=r) for r in (Reward(compute=0, storage=0, routing=0), None))
+    for env, alike in ((plain, True), (weighed, False)):
+        _, info = env.reset(options={"plan": whole})
+        only_time = -info["objective"] / objective(still, GroupsEnv(still).plan())
+        assert (info["reward"] == pytest.approx(only_time)) == alike
 
 
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 7))

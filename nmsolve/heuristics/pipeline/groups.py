@@ -18,22 +18,24 @@ from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class Reward:
     """``-a * max(t) - compute * max(compute) - storage * max(storage) - routing * max(transfer) + b``.
 
-    ``max(t)`` is the objective. The method names the three worst amounts and their weights but no numbers: with the weights at 0
-    the reward ranks states as the objective does. ``b`` is ``-penalty`` where the storage of a core exceeds the memory, else 0.
+    Each amount is a part of that of the even cut, with which an episode begins, so weights mean the same for every network.
+    ``max(t)`` is the objective. The method names the three worst amounts and their weights but no numbers: here they decide
+    between states of about the same time. With 0 for all three the reward ranks states as the objective does. ``b`` is
+    ``-penalty`` where the storage of a core exceeds the memory, else 0: as bad as twice the even cut.
     """
 
     a: float = 1.0
-    compute: float = 0.0
-    storage: float = 0.0
-    routing: float = 0.0
-    penalty: float = 1.0
+    compute: float = 0.05
+    storage: float = 0.05
+    routing: float = 0.05
+    penalty: float = 2.0
 
     def __post_init__(self) -> None:
         for name in ("a", "compute", "storage", "routing", "penalty"):
@@ -64,14 +66,15 @@ class GroupsEnv:
     """One pipeline, cut and given cores action by action.
 
     Observations are (2, N): row 0 ``arranged_core`` (how many layers each core ends with; zeros before a number are cores of
-    its group), row 1 ``arranged_macs``, the amount of work of those layers. Every state is a plan that keeps all rules but the
+    its group), row 1 ``arranged_macs``, the MACs of those layers. Every state is a plan that keeps all rules but the
     memory limit, which the reward looks after.
 
     Parameters
     ----------
     problem : layers with equal ``together`` move as one; hosts stay unused
     order : (L,) topological order of the layers to cut; that of :func:`merge` if not given
-    amounts : (L,) work of every layer, for the observation; its time on one core if not given
+    macs : (L,) MACs of every layer (:class:`~nmsolve.model.operators.layers.Layers` has them), for the observation; cost graphs
+        have none: if not given, times on one core stand for them
     reward : weights
     target : an episode ends when the reward reaches this
     steps : most steps of an episode
@@ -83,7 +86,7 @@ class GroupsEnv:
         problem: PipelineProblem,
         *,
         order: IntArray | None = None,
-        amounts: FloatArray | None = None,
+        macs: AnyArray | None = None,
         reward: Reward | None = None,
         target: float = float("inf"),
         steps: int = 1000,
@@ -97,8 +100,8 @@ class GroupsEnv:
         small = self.merged.problem
         self.order = self._order(order)
         self.runs = intervals_of(small, self.order)
-        amounts = problem.time[:, 0] if amounts is None else amounts
-        work = np.bincount(self.merged.group, amounts, small.count)[self.order]
+        macs = problem.time[:, 0] if macs is None else macs
+        work = np.bincount(self.merged.group, macs, small.count)[self.order]
         self._work = np.concatenate([[0.0], np.cumsum(work)])
         self.reward, self.target, self.steps, self.inside = reward or Reward(), target, steps, inside
         self.action_space = ActionSpace(4 * (problem.cores - 1))
@@ -106,6 +109,8 @@ class GroupsEnv:
         self._state = even(small.count, problem.cores, small.stages)
         self._stages = int(np.count_nonzero(self._state))
         self._taken = 0
+        amounts = worst(self.runs, self._state)[:4]
+        self._even: FloatArray = np.where(amounts > 0, amounts, 1.0)
 
     def _order(self, order: IntArray | None) -> IntArray:
         """Return the order as one of merged layers."""
@@ -174,13 +179,10 @@ class GroupsEnv:
     def _info(self) -> dict[str, Any]:
         load, compute, storage, transfer, _ = worst(self.runs, self._state).tolist()
         weights = self.reward
+        parts = (np.array([load, compute, storage, transfer]) / self._even).tolist()
         over = self.problem.memory is not None and storage > self.problem.memory
-        reward = -(
-            weights.a * load
-            + weights.compute * compute
-            + weights.storage * storage
-            + weights.routing * transfer
-        )
+        each = (weights.a, weights.compute, weights.storage, weights.routing)
+        reward = -sum(weight * part for weight, part in zip(each, parts, strict=True))
         reward -= weights.penalty if over else 0.0
         return {"reward": reward, "objective": load, "compute": compute, "storage": storage, "routing": transfer,
                 "fits": not over}  # fmt: skip

@@ -149,7 +149,8 @@ class Trainer:
         """Return the steps of all episodes, and the best load on the way."""
         how, torch = self.settings, require_torch()
         weights = Reward(**asdict(how.weights))
-        target = -optimum * (1 + how.tolerance)
+        even = float(GroupsEnv(problem).reset()[1]["objective"])  # rewards are parts of it
+        target = -optimum * (1 + how.tolerance) / even
         envs = [
             GroupsEnv(problem, reward=weights, target=target, steps=steps_of(problem))
             for _ in range(how.episodes)
@@ -158,7 +159,7 @@ class Trainer:
         running, best = np.ones(how.episodes, bool), float("inf")
         features, actions, rewards, alive = [], [], [], []
         arrays = {name: plain(w) for name, w in self.weights.items()}
-        scale = problem.time[:, 0].sum() / problem.cores
+        scale = problem.time[:, 0].sum() / problem.cores / even
         while running.any():
             features.append(core_features(seen))
             with torch.no_grad():
