@@ -200,6 +200,7 @@ class PlanLimits(TypedDict, total=False):
     chips: str | tuple[int, int] | None
     strict: bool
     offchip_bandwidth: float | str | None
+    group_sync: float | str | None
     branch: Mapping[str, float | str] | str | None
 
 

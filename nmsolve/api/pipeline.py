@@ -38,13 +38,16 @@ if TYPE_CHECKING:
 class PipelineHow(How, total=False):
     """``chips``: of the machine, (rows, columns) or "3x4"; ``strict``: refuse unknown operators of ONNX models.
 
-    ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given. ``branch``:
-    how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or text; 0.5 if not given.
+    ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
+    ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
+    machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or
+    text; 0.5 if not given.
     """
 
     chips: str | tuple[int, int] | None
     strict: bool
     offchip_bandwidth: float | str | None
+    group_sync: float | str | None
     branch: Mapping[str, float | str] | str | None
 
 
@@ -143,6 +146,7 @@ class PipelineAnswer(Answer[PipelinePlan]):
             "first",
             "last",
             "compute",
+            "exchange",
             "transfer_in",
             "transfer_out",
             "offchip",
@@ -223,12 +227,13 @@ def pipeline(
     given: Any = dict(options)
     chips, strict = given.pop("chips", None), given.pop("strict", False)
     offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
+    sync = given.pop("group_sync", None)
     how = run_options(given)
     with explained("pipeline"):
         o, stated = stated_plan(
             model, cores, machine, stages=stages, exact_stages=exact_stages, use_all=use_all, core_memory=core_memory,
             overlap=overlap, split=split, bind=bind, chips=chips, strict=strict, offchip_bandwidth=offchip,
-            branch=branch,
+            group_sync=sync, branch=branch,
         )  # fmt: skip
         o = replace(
             o, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
@@ -244,7 +249,7 @@ def stated_plan(
     model: str | Path, cores: int | None, machine: MachineLike | None, *,
     core_memory: int | str | None = None, bind: Mapping[str, int] | str | None = None,
     chips: str | tuple[int, int] | None = None, offchip_bandwidth: float | str | None = None,
-    branch: Mapping[str, float | str] | str | None = None, **rules: Any,
+    group_sync: float | str | None = None, branch: Mapping[str, float | str] | str | None = None, **rules: Any,
 ) -> tuple[PipelineOptions, Given]:  # fmt: skip
     """Return the options that state a problem, and the problem. ``rules`` : the other ones of :func:`pipeline`.
 
@@ -256,7 +261,8 @@ def stated_plan(
     o = PipelineOptions(
         model=Path(model).resolve(), cores=cores, machine=machine_text(machine),
         chips=grid_text(chips), core_memory=None if core_memory is None else str(core_memory), bind=_bound(bind),
-        offchip_bandwidth=None if offchip_bandwidth is None else str(offchip_bandwidth), branch=_bound(branch), **rules,
+        offchip_bandwidth=None if offchip_bandwidth is None else str(offchip_bandwidth),
+        group_sync=None if group_sync is None else str(group_sync), branch=_bound(branch), **rules,
     )  # fmt: skip
     return o, state_problem(stated_inputs(o), board)
 

@@ -20,6 +20,7 @@ from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import VerifyOptions
+    from nmsolve.cli.pipeline_problem import Given
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -68,7 +69,8 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
         raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, model=str(o.graph))
-    problem = state_problem(inputs).problem
+    given = state_problem(inputs)
+    problem = given.problem
     bounds: Sequence[Bound] = ()
     about = ""
     if (path.parent / CERTIFICATES).exists():
@@ -82,7 +84,51 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
-    return [*checks, *claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
+    checks += [*claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
+    return [*checks, *_exchange_check(given, plan, report)]
+
+
+def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
+    """Compare the times of layers with those of a second program, and what the report says of exchange with the plan."""
+    import numpy as np
+
+    from nmsolve.cli.pipeline_report import exchanged
+    from nmsolve.hw.pipeline.walk_exchange import walked_times
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    sync = None if given.figures is None else given.figures.sync
+    if report.get("sync") != sync:
+        return [
+            CheckPart(
+                "exchange", False, f"cores meet in {sync} ns, the report says {str(report.get('sync'))[:40]}"
+            )
+        ]
+    if given.layers is None or given.figures is None or sync is None:
+        return []
+    time = given.problem.time
+    again = walked_times(given.layers, given.figures, time.shape[1])
+    if not np.allclose(again, time, TOLERANCE, 0.0):
+        layer = int(np.abs(again - time).max(axis=1).argmax())
+        return [
+            CheckPart(
+                "exchange", False, f"a mistake in nmsolve: layer {given.layers.names[layer]} has two times"
+            )
+        ]
+    if plan_complaint(given.problem, plan) is None:
+        said = [part.get("exchange") for part in report.get("stages", ()) if isinstance(part, dict)]
+        found = exchanged(given, plan)[0].tolist()
+        right = len(said) == len(found) and all(
+            isinstance(claim, int | float) and _same(float(claim), value)
+            for claim, value in zip(said, found, strict=True)
+        )
+        if not right:
+            return [
+                CheckPart(
+                    "exchange", False, f"stages exchange in {found[:4]}, the report says {str(said)[:80]}"
+                )
+            ]
+    text = f"times of {len(time)} layers on up to {time.shape[1]} cores, with what these exchange"
+    return [CheckPart("exchange", True, f"recomputed: {text}")]
 
 
 def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:

@@ -237,6 +237,8 @@ class PipelineProblemOptions:
     offchip_bandwidth: A[str | None, Option(help="Bandwidth of off-chip memory for all cores together, e.g. 25.6GB/s; what a "
                                             "stage needs beyond its cores' memory is moved in every run. 0: none. [default: "
                                             "the machine's]")] = None
+    group_sync: A[str | None, Option(help="Time in which the cores of a group meet before a layer, e.g. 500ns; what they "
+                                     "exchange for it counts then, too. [default: the machine's, else neither counts]")] = None
     overlap: A[bool, Option("--overlap", help="Let cores compute and transfer at the same time.")] = False
     split: A[str | None, Option(help="chain: stages follow the model's order; contiguous: data only flow forwards; any: no rule. "
                                 "[default: chain for .onnx, contiguous for .json]")] = None

@@ -166,7 +166,7 @@ def stated_options(kind: Kind, inputs: object, given: dict[str, Any], where: Pat
 def _renamed(kind: Kind, stated: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return options that a report holds by another name, in another form, or that say where the earlier run began."""
     if kind is PIPELINE:
-        names = ("core_memory", "offchip_bandwidth")
+        names = ("core_memory", "offchip_bandwidth", "group_sync")
         return {name: None if stated.get(name) is None else str(stated[name]) for name in names}
     if kind is ROUTE:
         return {"warm_start": None}

@@ -54,6 +54,17 @@ _UNITS = {
 }
 
 
+def nanoseconds(text: str | None, option: str) -> float | None:
+    """Parse ``500ns``, ``2us`` or ``0`` -> ns; None stays None. InputError for anything else."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*", text, re.ASCII)
+    found = float(match[1]) * _UNITS["ns"].get(match[2], math.nan) if match else math.nan
+    if not found < 2.0**62:
+        raise InputError(f"time {shortened(text)!r}", option, "a time, such as 500ns or 2us")
+    return found
+
+
 def limits(texts: Sequence[str] | None, objectives: Mapping[str, str]) -> dict[str, float]:
     """Parse ``["step-time=200us", "hops=1e6"]`` -> values by name; ``objectives``: their units by name.
 

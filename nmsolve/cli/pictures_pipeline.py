@@ -17,7 +17,7 @@ NAMED = 24
 #: Most micro-batches and stages of a timetable.
 ROUNDS, ROWS = 6, 32
 #: Colours of compute, taking in, giving out, off-chip memory.
-PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5])
+PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[3])
 
 
 @Picture
@@ -29,7 +29,8 @@ def stage_bars(
 
     Parameters
     ----------
-    parts : (4, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory
+    parts : (5, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory, and of what
+        the cores of a stage exchange
     cores : (K,) 0 for a host
     storage : (K,) per core
     memory : its limit, or None
@@ -40,6 +41,7 @@ def stage_bars(
     figure, (time, group, room) = new_panels(7.2, 5.2, 3, 1)
     x = np.arange(parts.shape[1])
     names = ("compute", "take in", "give out", "off chip")[: 4 if parts[3].any() else 3]
+    inside = parts[4] if parts[4].any() else None
     if overlap:
         wide = 0.8 / (len(names) - 1)
         left = (wide - 0.8) / 2
@@ -48,9 +50,13 @@ def stage_bars(
         time.bar(x + left + wide, parts[2], wide, bottom=parts[1], color=PARTS[2], label=names[2])
         for name in names[3:]:
             time.bar(x + left + 2 * wide, parts[3], wide, color=PARTS[3], label=name)
+        if inside is not None:
+            time.bar(x + left, inside, wide, bottom=parts[0], color=PARTS[4], label="exchange")
     else:
         for k, name in enumerate(names):
             time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)
+        if inside is not None:
+            time.bar(x, inside, 0.8, bottom=parts[:4].sum(axis=0), color=PARTS[4], label="exchange")
     if bound is not None and bound > 0:
         time.axhline(bound, color=INK, lw=1, ls="--", label="bound")
     time.set_ylabel(f"time ({unit})" if unit else "time")

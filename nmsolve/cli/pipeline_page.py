@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
 from nmsolve.cli.page import fill
-from nmsolve.cli.pipeline_report import pipeline_words, size_words
+from nmsolve.cli.pipeline_report import exchanged, pipeline_words, size_words
 
 if TYPE_CHECKING:
     from nmsolve.cli.drawing import Picture
@@ -52,7 +52,10 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
 
     problem = given.problem
     loads = stage_loads(problem, plan)
-    parts = np.stack([loads.compute, loads.transfer_in, loads.transfer_out, loads.offchip])
+    exchange, _ = exchanged(given, plan)
+    parts = np.stack(
+        [loads.compute - exchange, loads.transfer_in, loads.transfer_out, loads.offchip, exchange]
+    )
     each = loads.resident / np.maximum(1, loads.cores)
     each[loads.cores == 0] = 0.0
     scale, store = (

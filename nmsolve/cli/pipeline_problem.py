@@ -11,6 +11,7 @@ import msgspec
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.hw.pipeline.figures import CoreFigures
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
@@ -36,6 +37,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     bind: str | None = None
     strict: bool = False
     offchip_bandwidth: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
+    group_sync: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
     branch: str | None = None
 
 
@@ -59,6 +61,7 @@ class Given:
     whole : (T,) tensors that every core of a stage needs whole, or None: none
     assumed : the figures of the cores are of no machine
     offchip : bytes per second of off-chip memory; None: there is none
+    figures : of a core, for an ONNX model
     """
 
     problem: PipelineProblem
@@ -69,6 +72,7 @@ class Given:
     whole: BoolArray | None = None
     assumed: bool = False
     offchip: float | None = None
+    figures: CoreFigures | None = None
 
 
 def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:
@@ -111,6 +115,10 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         raise InputError("--bind, --branch and --strict are for ONNX models", inputs.model, "a .onnx file")
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
+    if inputs.group_sync is not None:
+        raise InputError(
+            "--group-sync is for ONNX models", inputs.model, "a .onnx file, or times that hold it"
+        )
     problem = load_cost_graph(inputs.model)
     cores = problem.cores if cores is None else cores
     problem = replace(
@@ -146,6 +154,8 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     graph = load_onnx(inputs.model, strict=inputs.strict)
     layers = layers_of(graph, parse_bindings(inputs.bind), branch=inputs.branch)
     figures = machine_figures(machine)
+    if inputs.group_sync is not None:
+        figures = replace(figures, sync=inputs.group_sync)
     problem = pipeline_problem(
         layers,
         figures,
@@ -161,4 +171,4 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     problem = replace(problem, name=Path(inputs.model).stem)  # exporters call every graph the same
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
-    return Given(problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None)
+    return Given(problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures)

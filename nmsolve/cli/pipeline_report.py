@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.types import FloatArray
 
 #: Most names of control flow that a sentence lists.
 NAMED = 4
@@ -23,6 +24,8 @@ NAMED = 4
 class StagePart(msgspec.Struct, frozen=True):
     """One stage; ``storage`` and the limit are per core, 0 cores mean a host.
 
+    ``compute`` holds ``exchange``, the time in which its cores meet and send each other what its layers need, and ``splits`` says
+    how many of these share a layer how (``nmsolve.hw.pipeline.exchange``); 0 and none where that does not count.
     ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest. Of the whole stage:
     ``weights`` and ``live``, the most bytes live at once, of which ``storage`` is the sum per core where live ranges count, as
     far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``.
@@ -33,6 +36,8 @@ class StagePart(msgspec.Struct, frozen=True):
     first: str
     last: str
     compute: float
+    exchange: float
+    splits: dict[str, int]
     transfer_in: float
     transfer_out: float
     volume_in: float
@@ -86,6 +91,7 @@ class BatchPart(msgspec.Struct, frozen=True):
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
+    ``sync``: ns in which the cores of a group meet before a layer, null: that and what they exchange does not count;
     ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
     ``loops``: of control flow in an ONNX model; ``unit``: of all
     times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
@@ -106,6 +112,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     memory: float | None
     live: bool
     offchip: float | None
+    sync: float | None
     branches: list[BranchPart]
     loops: list[LoopPart]
     overlap: bool
@@ -145,6 +152,7 @@ def build_pipeline_report(
         memory=problem.memory,
         live=problem.buffers is not None,
         offchip=given.offchip if problem.streams else None,
+        sync=_sync(given),
         branches=_branch_parts(given),
         loops=_loop_parts(given),
         overlap=problem.overlap,
@@ -161,6 +169,28 @@ def build_pipeline_report(
         memory_peak=result.memory_peak,
         inputs=inputs,
     )
+
+
+def _sync(given: Given) -> float | None:
+    return None if given.figures is None else given.figures.sync
+
+
+def exchanged(given: Given, plan: PipelinePlan) -> tuple[FloatArray, list[dict[str, int]]]:
+    """Return (K,) time of exchange of every stage, 0 where it does not count, and how many layers are shared how."""
+    import numpy as np
+
+    out, ways = np.zeros(len(plan.cores)), [dict[str, int]() for _ in plan.cores]
+    if given.layers is None or given.figures is None or given.figures.sync is None:
+        return out, ways
+    from nmsolve.hw.pipeline.exchange import SPLITS, best_splits
+
+    found = best_splits(given.layers, given.figures, int(plan.cores.max(initial=1)))
+    at = np.arange(len(plan.stage)), plan.cores[plan.stage] - 1
+    np.add.at(out, plan.stage, found.exchange[at])
+    for k in range(len(plan.cores)):
+        kinds, count = np.unique(found.split[at][plan.stage == k], return_counts=True)
+        ways[k] = {SPLITS[kind]: number for kind, number in zip(kinds.tolist(), count.tolist(), strict=True)}
+    return out, ways
 
 
 def _branch_parts(given: Given) -> list[BranchPart]:
@@ -185,6 +215,7 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
         return []
     loads = stage_loads(problem, plan)
     most = float(loads.load.max(initial=0.0)) or 1.0
+    exchange, splits = exchanged(given, plan)
     out = []
     for k, cores in enumerate(plan.cores.tolist()):
         own = np.flatnonzero(plan.stage == k)
@@ -195,6 +226,8 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
                 first=problem.labels[int(own[0])],
                 last=problem.labels[int(own[-1])],
                 compute=float(loads.compute[k]),
+                exchange=float(exchange[k]),
+                splits=splits[k],
                 transfer_in=float(loads.transfer_in[k]),
                 transfer_out=float(loads.transfer_out[k]),
                 volume_in=float(loads.volume_in[k]),

@@ -21,6 +21,7 @@ class CoreFigures:
     tile_channels, tile_rows : the part of a layer's result that a core computes in one piece; cores share layers by such tiles
     memory : bytes of a core, None: no limit
     offchip : bytes per second of off-chip memory, for all cores together; None: there is none
+    sync : ns in which the cores of a group meet before a layer; then what they exchange for it counts, too. None: neither does
     assumed : they are of no machine
     """
 
@@ -31,6 +32,7 @@ class CoreFigures:
     tile_rows: int
     memory: float | None = None
     offchip: float | None = None
+    sync: float | None = None
     assumed: bool = False
 
     def __post_init__(self) -> None:
@@ -38,6 +40,8 @@ class CoreFigures:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise InputError(f"{name} is {value}", "figures of a core", "a finite number > 0")
+        if self.sync is not None and not (math.isfinite(self.sync) and self.sync >= 0):
+            raise InputError(f"sync is {self.sync}", "figures of a core", "a finite number of ns >= 0")
         if self.tile_channels < 1 or self.tile_rows < 1:
             raise InputError(
                 f"tiles of {self.tile_channels} channels, {self.tile_rows} rows",
@@ -58,8 +62,8 @@ KEYS = {
     "tile_channels": "channels",
     "tile_rows": "rows",
 }
-#: The same for a figure that a machine may leave out.
-OFFCHIP, OFFCHIP_UNIT = "offchip_bandwidth", "bytes/s"
+#: The same for figures that a machine may leave out.
+OPTIONAL = {"offchip_bandwidth": "bytes/s", "group_sync": "ns"}
 
 
 def machine_figures(machine: Machine | None) -> CoreFigures:
@@ -81,17 +85,16 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
             "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
         )
     for key, unit in KEYS.items():
-        given = machine.figures[key].unit
-        if given and not given.startswith(unit):
-            raise InputError(f"the unit of {key} is {given!r}", machine.name, f"{unit} (of one core)")
-    offchip = machine.figures.get(OFFCHIP)
-    if offchip is not None:
-        if offchip.unit and not offchip.unit.startswith(OFFCHIP_UNIT):
-            raise InputError(
-                f"the unit of {OFFCHIP} is {offchip.unit!r}", machine.name, f"{OFFCHIP_UNIT} (of all cores)"
-            )
-        if not (math.isfinite(offchip.value) and offchip.value >= 0):
-            raise InputError(f"{OFFCHIP} is {offchip.value:g}", machine.name, "a finite number >= 0")
+        stated = machine.figures[key].unit
+        if stated and not stated.startswith(unit):
+            raise InputError(f"the unit of {key} is {stated!r}", machine.name, f"{unit} (of one core)")
+    for key, unit in OPTIONAL.items():
+        given = machine.figures.get(key)
+        if given is not None and given.unit and not given.unit.startswith(unit):
+            raise InputError(f"the unit of {key} is {given.unit!r}", machine.name, unit)
+        if given is not None and not (math.isfinite(given.value) and given.value >= 0):
+            raise InputError(f"{key} is {given.value:g}", machine.name, "a finite number >= 0")
+    offchip, sync = (machine.figures.get(key) for key in OPTIONAL)
     value = {key: machine.figures[key].value for key in KEYS}
     if "bytes" in machine.core_capacity or "bytes" in machine.held:
         raise InputError(
@@ -103,4 +106,5 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
     return CoreFigures(
         value["mac_rate"], value["element_rate"], value["bandwidth"], int(value["tile_channels"]), int(value["tile_rows"]),
         None if memory is None else float(memory), None if offchip is None else offchip.value,
+        None if sync is None else sync.value,
     )  # fmt: skip

@@ -7,7 +7,8 @@ layer's result at a time, ``tile_channels`` channels by ``tile_rows`` rows, or w
     piece   = (MACs / MAC rate + elements / element rate) * (tile channels * tile rows) / (channels * rows)
 
 a layer takes ``ceil(tiles / c) * piece`` on c cores: the core with most tiles sets the pace, and a tile at the edge takes as long
-as a full one. A tensor takes ``bytes / bandwidth`` to send and as long to receive. All times are in microseconds.
+as a full one. Where the figures say how long cores need to meet, they share a layer by its best split, and what they exchange for
+it counts (:mod:`.exchange`). A tensor takes ``bytes / bandwidth`` to send and as long to receive. All times are in microseconds.
 
 A chain needs room for its stages' weights and for the most bytes that are live at once. In other splits, whose engines add up
 what layers need, a layer needs room for its weights and for all that it makes, unless it only shows what it was given in another
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmsolve.hw.pipeline.exchange import best_splits
 from nmsolve.hw.pipeline.figures import CoreFigures
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -45,6 +47,8 @@ def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> Flo
             layers.name,
             f"at most {LARGEST_TABLE // layers.count} cores",
         )
+    if figures.sync is not None:
+        return best_splits(layers, figures, largest_group).time
     wide, high = (
         np.minimum(layers.channels, figures.tile_channels),
         np.minimum(layers.rows, figures.tile_rows),

@@ -71,6 +71,8 @@ class Layers:
         last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
+    batches : (L,) leading axes of a result, all but the last two: independent products, where it is one; None: 1 each
+    window : (L,) rows of the window of a convolution or pooling, else 1; None: 1 each
     nesting : of a model with work in bodies of control flow, else None; other figures are those of one run of a layer
     """
 
@@ -86,6 +88,8 @@ class Layers:
     tensors: Tensors
     buffers: Buffers | None = None
     nesting: Nesting | None = None
+    batches: IntArray | None = None
+    window: IntArray | None = None
 
     @property
     def count(self) -> int:
@@ -168,7 +172,15 @@ def layers_of(
         tensors=tensors,
         buffers=buffers_of(graph, kept, users, weights, longest, flat.aliases),
         nesting=_nesting(flat, kept, users, passes, longest),
+        batches=np.array([s[2] for s in split], np.int64),
+        window=np.array([_window(graph.operators[k]) for k in kept], np.int64),
     )
+
+
+def _window(operator: Operator) -> int:
+    """Return the rows of a convolution's or pooling's window, 1 for anything else."""
+    shape = operator.attributes.get("kernel_shape", ())
+    return int(shape[0]) if isinstance(shape, tuple | list) and len(shape) > 0 else 1
 
 
 def _chosen(flat: Unfolded, users: Mapping[int, set[int]], weights: Weights, layers: int) -> IntArray:
@@ -206,19 +218,20 @@ def _place(graph: OperatorGraph, number: int) -> str:
 
 def _split(
     graph: OperatorGraph, operator: Operator, cost: OperatorCost, bindings: Mapping[str, int]
-) -> tuple[int, int]:
-    """Return (channels, rows) of the first result; (1, 1) if it has none or its shape stays unknown, as after control flow."""
+) -> tuple[int, int, int]:
+    """Return channels, rows and leading axes of the first result; 1 each if it has none or its shape stays unknown."""
     outputs = [k for k in operator.outputs if k >= 0]
     shape = graph.tensors[outputs[0]].shape if outputs else None
     if not shape:
-        return 1, 1
+        return 1, 1, 1
     dims = [partly_bound(d, bindings) for d in shape]
     if not all(isinstance(d, int) for d in dims):
-        return 1, 1
+        return 1, 1, 1
     axis = 1 if operator.kind in CHANNELS_FIRST and len(dims) > 1 else len(dims) - 1
     channels = max(1, int(dims[axis]))
     rows = math.prod(int(d) for k, d in enumerate(dims) if k != axis)
-    return channels, max(1, bind(rows * channels, {}, "the number of results", operator.name) // channels)
+    rows = max(1, bind(rows * channels, {}, "the number of results", operator.name) // channels)
+    return channels, rows, max(1, math.prod(int(d) for d in dims[:-2]))
 
 
 def _tensors(

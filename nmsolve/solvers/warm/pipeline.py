@@ -8,6 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.hw.pipeline.exchange import best_splits
+from nmsolve.hw.pipeline.figures import ASSUMED
+from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
@@ -23,15 +26,25 @@ NATIVE = ("pipeline-cpsat", "pipeline-mip")
 
 def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Plan small pipelines of every kind with every engine; returns what was done."""
-    work = {
+    work: dict[str, Callable[[], object]] = {
         f"{name}, {label}": partial(plan, problem, time_limit=SECONDS, engines=[name])
         for name, entry in REGISTRY.items()
         for label, problem in _problems().items()
         if name not in NATIVE and entry.make().refuses(problem) is None
     }
+    work["splits of layers"] = partial(best_splits, _layers(), replace(ASSUMED, sync=0.0), 4)
     for run in work.values():
         until_compiled(run)
     return list(work)
+
+
+def _layers() -> Layers:
+    """Return a product and a sum, for the splits of layers."""
+    two = np.array([2, 2])
+    tensors = Tensors(np.zeros(1, np.int64), np.arange(2), np.ones(1, np.int64), np.ones(1), np.ones(1))
+    return Layers(
+        "warm", ("a", "b"), ("Gemm", "Add"), np.arange(2), np.array([8, 0]), two, two, two, two, tensors
+    )
 
 
 def _problems() -> dict[str, PipelineProblem]:

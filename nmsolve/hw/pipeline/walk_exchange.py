@@ -1,0 +1,101 @@
+"""What layers take on groups of cores, recomputed for verification: in NumPy over all layers, split by split.
+
+Shares no code with :mod:`nmsolve.hw.pipeline.exchange`; formulas from docs/pipeline.md, *Inside a group*.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmsolve.model.types import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from nmsolve.hw.pipeline.figures import CoreFigures
+    from nmsolve.model.operators.layers import Layers
+
+CONVOLVES = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv")
+#: Operators that take elements to other places.
+CARRIES = (
+    "QLinearConcat", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "Resize",
+    "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Tile", "Transpose",
+    "Upsample",
+)  # fmt: skip
+#: Operators that add up rows.
+SUMS_ROWS = (
+    "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "QLinearGlobalAveragePool", "ReduceMean", "ReduceSum",
+)  # fmt: skip
+
+
+def walked_times(layers: Layers, figures: CoreFigures, largest: int) -> FloatArray:
+    """Return (L, C) us of every layer on groups of 1 to ``largest`` cores, with what they exchange."""
+    tall, broad = (
+        np.minimum(layers.rows, figures.tile_rows),
+        np.minimum(layers.channels, figures.tile_channels),
+    )
+    us = 1e6 * (layers.macs / figures.mac_rate + layers.elements / figures.element_rate)
+    one = us * (tall * broad) / (layers.rows.astype(float) * layers.channels)
+    down, across = np.ceil(layers.rows / tall), np.ceil(layers.channels / broad)
+    inputs, result = _tensors(layers)
+    bytes_of = _Bytes(layers, inputs, result)
+    product = layers.macs > 0
+    best, out = down * across * one, np.empty((layers.count, largest))
+    for c in range(1, largest + 1):
+        if c > 1:
+            ways = [(np.ceil(down * across / c) * one, bytes_of.in_pieces(c), ~product)]
+            ways.append((down * across * one / c, bytes_of.by_terms(c), product))
+            for a in range(1, c + 1):
+                if c % a == 0:
+                    grid = np.ceil(down / a) * np.ceil(across / (c // a)) * one
+                    ways.append((grid, bytes_of.in_grid(a, c // a), product))
+            for computed, received, possible in ways:
+                took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000
+                best = np.where(possible, np.minimum(best, took), best)
+        out[:, c - 1] = best
+    return out if layers.nesting is None else out * layers.nesting.runs[:, None]
+
+
+def _tensors(layers: Layers) -> tuple[list[list[float]], FloatArray]:
+    """Return the bytes of every input of every layer, and (L,) of its results."""
+    tensors = layers.tensors
+    inputs: list[list[float]] = [[] for _ in layers.kinds]
+    result = np.zeros(layers.count)
+    for t in range(tensors.count):
+        result[tensors.source[t]] += tensors.volume[t]
+        for layer in tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist():
+            inputs[layer].append(float(tensors.volume[t]))
+    return inputs, result
+
+
+class _Bytes:
+    """(L,) bytes that a core receives, by the way in which a layer is shared."""
+
+    def __init__(self, layers: Layers, inputs: list[list[float]], result: FloatArray) -> None:
+        def among(names: tuple[str, ...]) -> AnyArray:
+            return np.array([kind in names for kind in layers.kinds])
+
+        self.result, self.weights = result, layers.weight_bytes.astype(float)
+        products = (layers.macs > 0) & ~among(CONVOLVES) & (layers.weight_bytes == 0)
+        self.factor = np.array([sum(x) - max(x, default=0.0) for x in inputs]) * products
+        self.others = np.array([sum(x) for x in inputs]) - self.factor
+        window = np.ones(layers.count) if layers.window is None else layers.window
+        self.both_sides = self.others * (window - 1) / np.maximum(1.0, np.sqrt(layers.rows))
+        self.batches = np.ones(layers.count) if layers.batches is None else layers.batches
+        self.carried, self.summed = among(CARRIES) * result, among(SUMS_ROWS) * result
+
+    def in_pieces(self, c: int) -> FloatArray:
+        rest = 1 - 1 / c
+        beside: FloatArray = np.minimum(self.both_sides, self.others * rest)
+        return beside + self.carried / c * rest + self.summed * rest
+
+    def by_terms(self, c: int) -> FloatArray:
+        got: FloatArray = (self.others / c + self.result) * (1 - 1 / c)
+        return got
+
+    def in_grid(self, a: int, b: int) -> FloatArray:
+        c = a * b
+        got: FloatArray = (self.others / a + self.result / c) * (1 - 1 / b) + self.weights / b * (1 - 1 / a)
+        share = np.ceil(self.batches / a) / self.batches
+        got = got + np.maximum(0.0, self.factor * share / b - self.factor / c)
+        return got if a == 1 else got + np.minimum(self.both_sides, self.others * (1 - 1 / a))
