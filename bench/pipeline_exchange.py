@@ -1,8 +1,8 @@
 """What exchange inside groups of cores does to the best chain: with and without it, on Wormhole's figures and on assumed cores.
 
-``python bench/pipeline_exchange.py MODEL.onnx ... [--cores 64] [--bind batch=1,seq=128]`` prints a Markdown table: period, number of
-stages, part of all layers' time that is exchange, CPU seconds of the table of times. There is no limit on memory. Ends with 1 if a
-plan is not proved, or the second program finds other times.
+``python bench/pipeline_exchange.py MODEL.onnx ... [--cores 64] [--bind batch=1,seq=128]`` prints a Markdown table: period, number
+of stages, part of all layers' time that is exchange, CPU seconds of the table of times. There is no limit on memory. Ends with 1
+if a plan is not proved, or the second program finds other times.
 """
 
 from __future__ import annotations
