@@ -17,7 +17,7 @@ NAMED = 24
 #: Most micro-batches and stages of a timetable.
 ROUNDS, ROWS = 6, 32
 #: Colours of compute, taking in, giving out, off-chip memory.
-PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[3])
+PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[6])
 
 
 @Picture
