@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hw_reference import times
+from hw_reference import ENERGY, draws, times
 
 from nmsolve.hw.routes import LinkLoads, hottest_links, route, working_links
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.summed import summed
 from nmsolve.hw.verify import recompute
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.axons import axon_usage
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 
+PRICES = {key: Figure(value, "pJ") for key, value in ENERGY.items()}
 BOARDS = [
-    Machine(name="mesh", chips=(1, 1), cores=(5, 5), figures=times(True)),
-    Machine(name="torus", chips=(1, 2), cores=(4, 3), torus=True, crossing_weight=3.0, figures=times(False)),
+    Machine(name="mesh", chips=(1, 1), cores=(5, 5), energy=PRICES, figures=times(True) | draws()),
     Machine(
-        name="dead", chips=(1, 1), cores=(3, 3), faulty_links=((0, 1), (1, 0), (4, 5)), figures=times(True)
+        name="torus",
+        chips=(1, 2),
+        cores=(4, 3),
+        torus=True,
+        crossing_weight=3.0,
+        energy=PRICES,
+        figures=times(False) | draws(),
+    ),
+    Machine(
+        name="dead",
+        chips=(1, 1),
+        cores=(3, 3),
+        faulty_links=((0, 1), (1, 0), (4, 5)),
+        energy=PRICES,
+        figures=times(True) | draws(),
     ),
 ]
 

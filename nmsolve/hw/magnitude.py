@@ -63,7 +63,7 @@ def uncomputable(machine: Machine) -> dict[str, str]:
     With dead links, routes of least energy (latency) go round them, and are arbitrary where a link costs nothing.
     """
     out = {}
-    by_energy = tuple(name for name, o in OBJECTIVES.items() if o.distance == "energy")
+    by_energy = tuple(name for name, o in OBJECTIVES.items() if o.distance == "energy" and not o.formula)
     for quantity, names in (("energy", by_energy), ("latency", ("latency-average", "latency-max"))):
         try:
             machine_distance(machine, quantity)

@@ -226,7 +226,7 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
             out["table-entries"] = float(router_entries(graph, machine, at).max(initial=0))
         out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
     for name, o in OBJECTIVES.items():
-        if not o.formula or name in out or (links is None and o.links):
+        if not o.formula or name in out or (links is None and o.links) or o.distance in without:
             continue
         figures = {"time": has_step_time, "power": has_power}.get(o.charges)
         if graph.m <= REWARD_EDGES if figures is None else figures(graph, machine):
