@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from test_pipeline_downsets import BERT, all_plans, plenty, problems
+from test_pipeline_downsets import BERT, all_plans, plenty, problems, tensors
 
 from nmsolve.heuristics.pipeline.downsets import best_contiguous
 from nmsolve.hw.pipeline.downset_bound import TooLarge, contiguous_bound_holds
@@ -47,3 +47,15 @@ def test_too_many_downsets_rest_on_the_word_of_the_engine() -> None:
         contiguous_bound_holds(problem, companions(problem), 17.0, 60.0, memory=1000)
     check = check_plan_bound(problem, Bound(17.0, "downsets"), seconds=-1.0)
     assert check.ok and check.word == "downsets" and "time was up" in check.text, check
+
+
+def test_decimal_storage_as_the_rule_adds_it() -> None:
+    """0.1 + 0.1 + 0.1 is more than 0.3: the optimum with two stages is confirmed, and no more."""
+    problem = PipelineProblem(
+        name="decimal", labels=("a", "b", "c"), time=np.ones((3, 1)), storage=np.full(3, 0.1),
+        tensors=tensors({0: {1}, 1: {2}}, [2.0, 2.0]), cores=2, stages=2, memory=0.3,
+    )  # fmt: skip
+    _, best, proved = best_contiguous(problem, plenty)
+    assert proved and best == 4.0
+    assert check_plan_bound(problem, Bound(best, "downsets")).ok
+    assert not check_plan_bound(problem, Bound(float(np.nextafter(best, np.inf)), "downsets")).ok

@@ -85,13 +85,36 @@ def contiguous_bound_holds(
 
 
 def _rooms(problem: PipelineProblem) -> IntArray:
-    """(C,) most storage of a group of c cores, in units and rounded generously: what is refused here breaks the rule."""
+    """(C,) most storage of a group of c cores, in units: what the rule lets pass, the sum rounded once to a float, passes here.
+
+    Where storage has digits below a unit, half a unit per layer is added: a plan may pass that breaks the rule by so much.
+    """
     most = problem.largest_group
     if problem.memory is None or problem.streams or not np.isfinite(problem.memory):
         return np.full(most, ENDLESS, np.int64)
-    unit = Fraction(2) ** exponent_for(float(problem.storage.sum()))
-    core = Fraction(problem.memory) * unit * (1 + Fraction(1, 2**40))
-    return np.array([min(ENDLESS, int(c * core) + problem.count) for c in range(1, most + 1)], np.int64)
+    exponent = exponent_for(float(problem.storage.sum()))
+    unit = Fraction(2) ** exponent
+    whole = all(
+        Fraction(s) * unit == w for s, w in zip(problem.storage.tolist(), _units(problem), strict=True)
+    )
+    rooms = []
+    for c in range(1, most + 1):
+        limit = float(c * problem.memory)
+        following = float(np.nextafter(limit, np.inf))
+        if not np.isfinite(following):
+            rooms.append(ENDLESS)
+            continue
+        # sums up to the middle are rounded to the limit or less
+        middle = (Fraction(limit) + Fraction(following)) / 2
+        room = int(middle * unit) - (float(middle) > limit and (middle * unit).denominator == 1)
+        rooms.append(min(ENDLESS, room + (0 if whole else problem.count // 2 + 1)))
+    return np.array(rooms, np.int64)
+
+
+def _units(problem: PipelineProblem) -> list[int]:
+    """Return the storage of every layer in whole units."""
+    units: list[int] = in_ticks(problem.storage, exponent_for(float(problem.storage.sum()))).tolist()
+    return units
 
 
 def _downsets(problem: PipelineProblem, group: IntArray, states: int, memory: int, until: float) -> _Downsets:
@@ -126,7 +149,7 @@ def _downsets(problem: PipelineProblem, group: IntArray, states: int, memory: in
     return _Downsets(
         bits, inside, summed(ticks.time[:, : problem.largest_group]), summed(ticks.host),
         summed(ticks.impossible.astype(np.int64)),
-        summed(in_ticks(problem.storage, exponent_for(float(problem.storage.sum())))),
+        summed(np.array(_units(problem), np.int64)),
         np.array([len(ends) for ends, _ in nets], np.int64), np.array([w for _, w in nets], np.int64),
     )  # fmt: skip
 

@@ -63,7 +63,7 @@ KEYS = {
     "tile_rows": "rows",
 }
 #: The same for figures that a machine may leave out.
-OPTIONAL = {"offchip_bandwidth": "bytes/s", "group_sync": "ns"}
+OPTIONAL = {"offchip_bandwidth": "bytes/s (of all cores)", "group_sync": "ns"}
 
 
 def machine_figures(machine: Machine | None) -> CoreFigures:
@@ -90,7 +90,7 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
             raise InputError(f"the unit of {key} is {stated!r}", machine.name, f"{unit} (of one core)")
     for key, unit in OPTIONAL.items():
         given = machine.figures.get(key)
-        if given is not None and given.unit and not given.unit.startswith(unit):
+        if given is not None and given.unit and not given.unit.startswith(unit.split()[0]):
             raise InputError(f"the unit of {key} is {given.unit!r}", machine.name, unit)
         if given is not None and not (math.isfinite(given.value) and given.value >= 0):
             raise InputError(f"{key} is {given.value:g}", machine.name, "a finite number >= 0")
