@@ -61,8 +61,8 @@ def some_layers(draw) -> Layers:
     )  # fmt: skip
 
 
-def by_definition(layers: Layers, figures: CoreFigures, k: int, c: int) -> float:
-    """Return us of layer ``k`` on up to ``c`` cores, docs/pipeline.md word by word."""
+def on_exactly(layers: Layers, figures: CoreFigures, k: int, c: int) -> tuple[float, float]:
+    """Return us of layer ``k`` on ``c`` cores, and the bytes that it takes and makes; docs/pipeline.md word by word."""
     tensors = layers.tensors
     takes = [
         float(tensors.volume[t])
@@ -79,29 +79,44 @@ def by_definition(layers: Layers, figures: CoreFigures, k: int, c: int) -> float
     work = 1e6 * (layers.macs[k] / figures.mac_rate + layers.elements[k] / figures.element_rate)
     tile = work * high * wide / (layers.rows[k] * layers.channels[k])
     beside = rows_in * (layers.window[k] - 1) / sqrt(layers.rows[k])
-    best = down * across * tile
-    for used in range(2, c + 1):
-        own = 1 / used
-        ways = []
-        if product:
-            ways.append((down * across * tile / used, (rows_in * own + made) * (1 - own)))
-            for a in range(1, used + 1):
-                b = used // a
-                if a * b != used:
-                    continue
-                got = (rows_in / a + made / used) * (1 - 1 / b) + weights / b * (1 - 1 / a)
-                touched = ceil(layers.batches[k] / a) / layers.batches[k]
-                got += max(0.0, factor * touched / b - factor / used)
-                got += min(beside, rows_in * (1 - 1 / a)) if a > 1 else 0.0
-                ways.append((ceil(down / a) * ceil(across / b) * tile, got))
-        else:
-            got = min(beside, rows_in * (1 - own))
-            got += made * own * (1 - own) if kind == "Transpose" else 0.0
-            got += made * (1 - own) if kind == "GlobalAveragePool" else 0.0
-            ways.append((ceil(down * across / used) * tile, got))
-        for computed, got in ways:
-            best = min(best, computed + 1e6 * got / figures.bandwidth + figures.sync / 1000)
-    return best * (1.0 if layers.nesting is None else layers.nesting.runs[k])
+    if c == 1:
+        return down * across * tile, sum(takes) + made
+    own, ways = 1 / c, []
+    if product:
+        terms = max(1, int(layers.macs[k]) // int(layers.rows[k] * layers.channels[k]))
+        ways.append((down * across * tile * ceil(terms / c) / terms, (rows_in * own + made) * (1 - own)))
+        for a in range(1, c + 1):
+            b = c // a
+            if a * b != c:
+                continue
+            got = (rows_in / a + made / c) * (1 - 1 / b) + weights / b * (1 - 1 / a)
+            touched = ceil(layers.batches[k] / a) / layers.batches[k]
+            got += max(0.0, factor * touched / b - factor / c)
+            got += min(beside, rows_in * (1 - 1 / a)) if a > 1 else 0.0
+            ways.append((ceil(down / a) * ceil(across / b) * tile, got))
+    else:
+        got = min(beside, rows_in * (1 - own))
+        got += made * own * (1 - own) if kind == "Transpose" else 0.0
+        got += made * (1 - own) if kind == "GlobalAveragePool" else 0.0
+        ways.append((ceil(down * across / c) * tile, got))
+    best = min(computed + 1e6 * got / figures.bandwidth + figures.sync / 1000 for computed, got in ways)
+    return best, sum(takes) + made
+
+
+def by_definition(
+    layers: Layers, figures: CoreFigures, k: int, cores: int
+) -> tuple[list[float], list[float]]:
+    """Return us of layer ``k`` that it can reach on 1 to ``cores`` cores, and what the table says."""
+    exact = [on_exactly(layers, figures, k, c) for c in range(1, cores + 1)]
+    runs = 1.0 if layers.nesting is None else float(layers.nesting.runs[k])
+    reached = []
+    for c in range(1, cores + 1):
+        fewer = [
+            exact[f - 1][0] + 1e6 * exact[f - 1][1] / f / figures.bandwidth + figures.sync / 1000
+            for f in range(1, c)
+        ]
+        reached.append(min([exact[c - 1][0], *fewer]) * runs)
+    return reached, [max(reached[c:]) for c in range(cores)]
 
 
 @given(some_layers(), st.integers(1, 12), st.sampled_from([0.0, 100.0, 5000.0]), st.sampled_from([1e6, 5e7]))
@@ -109,22 +124,17 @@ def by_definition(layers: Layers, figures: CoreFigures, k: int, c: int) -> float
 def test_times_are_those_of_the_definition_in_both_programs(
     layers: Layers, cores: int, sync: float, rate: float
 ) -> None:
-    """Never longer on more cores, never faster than an even share; exchange is a part of it, none on one core."""
+    """Never longer on more cores, never less than a layer can reach; exchange is a part of it."""
     figures = CoreFigures(1e6, 3e6, rate, 4, 2, sync=sync)
     found = best_splits(layers, figures, cores)
-    expected = [
-        [by_definition(layers, figures, k, c) for c in range(1, cores + 1)] for k in range(layers.count)
-    ]
+    pairs = [by_definition(layers, figures, k, cores) for k in range(layers.count)]
+    reached, expected = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
     np.testing.assert_allclose(found.time, expected, rtol=1e-9)
     np.testing.assert_allclose(walked_times(layers, figures, cores), expected, rtol=1e-9)
     np.testing.assert_array_equal(layer_times(layers, figures, cores), found.time)
     assert (np.diff(found.time, axis=1) <= 0).all()
-    assert (found.time * np.arange(1, cores + 1) >= found.time[:, :1] * (1 - 1e-9)).all()
-    assert (
-        (found.exchange >= 0).all()
-        and (found.exchange <= found.time).all()
-        and not found.exchange[:, 0].any()
-    )
+    assert (found.time >= reached * (1 - 1e-9)).all()
+    assert (found.exchange >= 0).all() and (found.exchange <= found.time * (1 + 1e-9)).all()
     assert set(np.unique(found.split)) <= set(range(len(SPLITS)))
 
 
@@ -133,7 +143,6 @@ def test_free_links_and_no_wait_leave_the_tiles() -> None:
     layers = layers_of(load_onnx(MODELS / "resnet50.onnx"))
     free = replace(ASSUMED, bandwidth=1e30, sync=0.0)
     tiles, found = layer_times(layers, ASSUMED, 16), layer_times(layers, free, 16)
-    assert (found <= tiles * (1 + 1e-12)).all()
     plain = layers.macs == 0
     np.testing.assert_allclose(found[plain], tiles[plain])
 

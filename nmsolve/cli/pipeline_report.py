@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import FloatArray
 
 #: Most names of control flow that a sentence lists.
@@ -159,7 +160,7 @@ def build_pipeline_report(
         objective=result.objective,
         bound=result.bound,
         gap=result.gap,
-        work=float(problem.time[:, 0].sum()) / problem.cores,
+        work=_shared_work(problem) / problem.cores,
         stages=_stages(given, result),
         baselines=_baselines(given),
         batch=_batch(given, result, batches),
@@ -169,6 +170,13 @@ def build_pipeline_report(
         memory_peak=result.memory_peak,
         inputs=inputs,
     )
+
+
+def _shared_work(problem: PipelineProblem) -> float:
+    """Return the least time of all layers times their cores."""
+    import numpy as np
+
+    return float((problem.time * np.arange(1, problem.time.shape[1] + 1)).min(axis=1).sum())
 
 
 def _sync(given: Given) -> float | None:

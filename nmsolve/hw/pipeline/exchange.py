@@ -14,8 +14,9 @@ layer the cores meet. Splits:
 
 Rows beside a block: images are taken as square, so one line of them is the input over the root of the result's rows.
 
-Each layer takes the split that is best for its number of cores. A group may leave cores idle, so a layer never takes longer on
-more of them: the least over up to c cores is a time on c.
+Each layer takes the split that is best for its number of cores, or fewer of them: then what it takes and makes moves there and
+back. Where a layer gets slower with more cores, its time on few of them is stated as that on more: a table must not grow with
+the cores, and no layer takes longer than it says.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Work(NamedTuple):
     ``high``, ``wide`` (L,) tiles of the result along rows and channels; ``piece`` (L,) us of a tile; ``weights``, ``shared``,
     ``given``, ``made`` (L,) bytes of weights, of the smaller factor of a product of two results, of all other inputs, of results;
     ``batches`` (L,) independent products; ``beside`` (L,) bytes of input rows on one side of a block; ``product``, ``moves``,
-    ``adds`` (L,) what kind of work it is; ``runs`` (L,) expected runs.
+    ``adds`` (L,) what kind of work it is; ``terms`` (L,) of each sum of products; ``runs`` (L,) expected runs.
     """
 
     high: IntArray
@@ -68,13 +69,14 @@ class Work(NamedTuple):
     batches: IntArray
     beside: FloatArray
     product: AnyArray
+    terms: IntArray
     moves: AnyArray
     adds: AnyArray
     runs: FloatArray
 
 
 class Splits(NamedTuple):
-    """(L, C) us of every layer on 1 to C cores, how much of it is exchange, and the split, of :data:`SPLITS`."""
+    """(L, C) us of every layer on 1 to C cores, how much of it is exchange or kept back, and the split, of :data:`SPLITS`."""
 
     time: FloatArray
     exchange: FloatArray
@@ -113,6 +115,7 @@ def _work(layers: Layers, figures: CoreFigures) -> Work:
         -(-layers.rows // down), -(-layers.channels // across), piece,
         layers.weight_bytes.astype(float), shared, given - shared, made,
         ones if layers.batches is None else layers.batches, beside, product,
+        np.maximum(1, layers.macs // (layers.channels * layers.rows)),
         np.isin(kinds, list(MOVEMENTS - STILL)), np.isin(kinds, list(OVER_ROWS)),
         np.ones(layers.count) if layers.nesting is None else layers.nesting.runs,
     )  # fmt: skip
@@ -131,7 +134,8 @@ def _fill(
             kept = (c - 1) / c
             if work.product[k]:
                 moved = work.given[k] / c * kept + work.made[k] * kept
-                computed, which = high * wide * piece / c, 4
+                terms = work.terms[k]
+                computed, which = high * wide * piece * (-(-terms // c) / terms), 4
             else:
                 moved = min(work.given[k], 2 * work.beside[k]) if work.beside[k] > 0 else 0.0
                 moved = min(moved, work.given[k] * kept)
@@ -159,9 +163,21 @@ def _fill(
                 if computed + took < time[k, c - 1]:
                     which = 3 if a > 1 and b > 1 else (1 if a > 1 else 2)
                     time[k, c - 1], exchange[k, c - 1], split[k, c - 1] = computed + took, took, which
-        for c in range(1, largest):
-            if time[k, c] >= time[k, c - 1]:
-                time[k, c], exchange[k, c], split[k, c] = time[k, c - 1], exchange[k, c - 1], split[k, c - 1]
+        # fewer cores than the group has: what the layer takes and makes moves to them and back
+        whole = work.given[k] + work.shared[k] + work.made[k]
+        low, spent, how = np.inf, 0.0, np.int8(0)
+        own, sent, way = time[k, 0], exchange[k, 0], split[k, 0]
+        for c in range(2, largest + 1):
+            there = per_byte * whole / (c - 1) + sync
+            if own + there < low:
+                low, spent, how = own + there, sent + there, way
+            own, sent, way = time[k, c - 1], exchange[k, c - 1], split[k, c - 1]
+            if low < own:
+                time[k, c - 1], exchange[k, c - 1], split[k, c - 1] = low, spent, how
+        for c in range(largest - 1, 0, -1):
+            if time[k, c] > time[k, c - 1]:
+                exchange[k, c - 1] += time[k, c] - time[k, c - 1]
+                time[k, c - 1] = time[k, c]
         for c in range(largest):
             time[k, c] *= runs
             exchange[k, c] *= runs

@@ -40,19 +40,28 @@ def walked_times(layers: Layers, figures: CoreFigures, largest: int) -> FloatArr
     inputs, result = _tensors(layers)
     bytes_of = _Bytes(layers, inputs, result)
     product = layers.macs > 0
-    best, out = down * across * one, np.empty((layers.count, largest))
+    alone = down * across * one
+    length = np.maximum(1, layers.macs // (layers.channels * layers.rows))
+    exact = np.full((layers.count, largest), np.inf)
+    exact[:, 0] = alone
     for c in range(1, largest + 1):
         if c > 1:
             ways = [(np.ceil(down * across / c) * one, bytes_of.in_pieces(c), ~product)]
-            ways.append((down * across * one / c, bytes_of.by_terms(c), product))
+            ways.append((alone * np.ceil(length / c) / length, bytes_of.by_terms(c), product))
             for a in range(1, c + 1):
                 if c % a == 0:
                     grid = np.ceil(down / a) * np.ceil(across / (c // a)) * one
                     ways.append((grid, bytes_of.in_grid(a, c // a), product))
             for computed, received, possible in ways:
                 took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000
-                best = np.where(possible, np.minimum(best, took), best)
-        out[:, c - 1] = best
+                exact[:, c - 1] = np.where(possible, np.minimum(exact[:, c - 1], took), exact[:, c - 1])
+    every = (bytes_of.others + bytes_of.factor + result)[:, None] / np.arange(1, largest + 1)
+    fewer = np.minimum.accumulate(
+        exact + 1e6 * every / figures.bandwidth + (figures.sync or 0.0) / 1000, axis=1
+    )
+    reached = exact.copy()
+    reached[:, 1:] = np.minimum(exact[:, 1:], fewer[:, :-1])
+    out: FloatArray = np.maximum.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
     return out if layers.nesting is None else out * layers.nesting.runs[:, None]
 
 
