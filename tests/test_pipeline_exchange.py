@@ -214,6 +214,7 @@ def test_the_command_counts_exchange_and_verify_finds_wrong_claims(tmp_path: Pat
     for forged in (
         {"sync": 10.0},
         {"sync": None},
+        {"stages": 5},
         {"stages": [{**s, "exchange": 0.0} for s in report["stages"]]},
     ):
         (out / "pipeline-report.json").write_text(json.dumps(report | forged))

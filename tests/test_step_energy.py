@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command_support import run_here
-from hw_reference import DRAW, ENERGY, draws, objective
-from test_step_time import board, network
+from hw_reference import DRAW, ENERGY, draws
+from test_step_time import board, network, optimum
 
 import nmsolve
 from nmsolve.heuristics.mapping.steps.moves import move, value
@@ -55,16 +54,6 @@ def small(seed: int) -> MappingProblem:
     )
     return MappingProblem(
         network(seed, n, seed % 5 > 0), machine, NAMES[seed % 2], (), 2 if seed % 4 == 3 else None
-    )
-
-
-def optimum(problem: MappingProblem) -> float:
-    """By trying every mapping."""
-    most = problem.node_limit or problem.n
-    return min(
-        objective(problem.graph, problem.machine, np.array(core), problem.objective)
-        for core in product(range(problem.cores), repeat=problem.n)
-        if max(map(core.count, core)) <= most
     )
 
 

@@ -69,7 +69,7 @@ def optimum(problem: MappingProblem) -> float:
     """By trying every mapping."""
     most = problem.node_limit or problem.n
     return min(
-        objective(problem.graph, problem.machine, np.array(core), "step-time")
+        objective(problem.graph, problem.machine, np.array(core), problem.objective)
         for core in product(range(problem.cores), repeat=problem.n)
         if max(map(core.count, core)) <= most
     )

@@ -115,7 +115,12 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
             )
         ]
     if plan_complaint(given.problem, plan) is None:
-        said = [part.get("exchange") for part in report.get("stages", ()) if isinstance(part, dict)]
+        stages = report.get("stages")
+        said = (
+            [part.get("exchange") for part in stages if isinstance(part, dict)]
+            if isinstance(stages, list)
+            else []
+        )
         found = exchanged(given, plan)[0].tolist()
         right = len(said) == len(found) and all(
             isinstance(claim, int | float) and _same(float(claim), value)

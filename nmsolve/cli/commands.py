@@ -234,9 +234,8 @@ class PipelineProblemOptions:
     exact_stages: A[bool, Option("--exact-stages", help="Use exactly --stages stages, not fewer.")] = False
     use_all: A[bool, Option("--use-all", help="Leave no core without a stage.")] = False
     core_memory: A[str | None, Option(help="Memory per core, e.g. 2MiB. [default: the machine's]")] = None
-    offchip_bandwidth: A[str | None, Option(help="Bandwidth of off-chip memory for all cores together, e.g. 25.6GB/s; what a "
-                                            "stage needs beyond its cores' memory is moved in every run. 0: none. [default: "
-                                            "the machine's]")] = None
+    offchip_bandwidth: A[str | None, Option(help="Bandwidth of off-chip memory for all cores together, e.g. 25.6GB/s; what its "
+                                            "cores cannot hold is moved in every run. 0: none. [default: the machine's]")] = None
     group_sync: A[str | None, Option(help="Time in which the cores of a group meet before a layer, e.g. 500ns; what they "
                                      "exchange for it counts then, too. [default: the machine's, else neither counts]")] = None
     overlap: A[bool, Option("--overlap", help="Let cores compute and transfer at the same time.")] = False

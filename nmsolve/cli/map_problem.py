@@ -77,7 +77,7 @@ def chosen_words(asked: MapOptions, o: MapOptions, machine: Machine) -> list[str
     if asked.objective is not None or o.objective == PLAIN:
         return []
     why = f"{machine.name} has the figures of how long a step takes"
-    return [f"Objective {o.objective}: {why}; --objective hops, energy or step-energy for another."]
+    return [f"Objective {o.objective}: {why}; --objective takes another, such as hops."]
 
 
 def state_map(

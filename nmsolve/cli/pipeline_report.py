@@ -25,8 +25,9 @@ NAMED = 4
 class StagePart(msgspec.Struct, frozen=True):
     """One stage; ``storage`` and the limit are per core, 0 cores mean a host.
 
-    ``compute`` holds ``exchange``, the time in which its cores meet and send each other what its layers need, and ``splits`` says
-    how many of these share a layer how (``nmsolve.hw.pipeline.exchange``); 0 and none where that does not count.
+    ``compute`` holds ``exchange``, the time in which its cores meet and send each other what its layers need (or that is kept
+    back for layers that get slower with more cores), and ``splits`` says how many layers are shared how
+    (``nmsolve.hw.pipeline.exchange``); 0 and none where that does not count.
     ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest. Of the whole stage:
     ``weights`` and ``live``, the most bytes live at once, of which ``storage`` is the sum per core where live ranges count, as
     far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``.

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.machine import LARGEST, Figure, Machine
 from nmsolve.model.types import BoolArray, FloatArray
 
 #: Jin et al.'s unit constants, used where a machine names no energy: router 1, link 0.1.
@@ -43,6 +43,33 @@ def stated(machine: Machine, name: str, unit: str) -> float | None:
             f"{unit}, >= 0",
         )
     return figure.value
+
+
+def states_all(machine: Machine, units: Mapping[str, str]) -> bool:
+    """Return True if the machine has all these figures, each in its unit, >= 0 and below 1e30."""
+    found = [(machine.figures.get(name), unit) for name, unit in units.items()]
+    return all(f is not None and f.unit in ("", unit) and 0 <= f.value < LARGEST for f, unit in found)
+
+
+def stated_all(machine: Machine, units: Mapping[str, str], what: str) -> dict[str, float]:
+    """Return the values of figures that ``what`` needs, by name; ``units`` of each.
+
+    Raises
+    ------
+    InputError : the machine lacks some (all are named), or one is below 0, too large or in another unit
+    """
+    missing = [name for name in units if name not in machine.figures]
+    if missing:
+        raise InputError(
+            f"the {what} needs figures that this machine does not have: {', '.join(missing)}",
+            machine.name,
+            "a machine.toml with them under [figures] (0 where there is no such cost), or another objective",
+        )
+    values = {name: float(stated(machine, name, unit) or 0.0) for name, unit in units.items()}
+    large = [name for name, value in values.items() if not value < LARGEST]
+    if large:
+        raise InputError(f"{large[0]} is {values[large[0]]:g}", machine.name, "less than 1e30")
+    return values
 
 
 def _any_positive(table: Mapping[str, Figure]) -> bool:

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from nmsolve.hw.energy import has_energy, stated
-from nmsolve.hw.routing.loads import tally
-from nmsolve.hw.step_time import has_step_time, neurons_of
+from nmsolve.hw.energy import has_energy, stated_all, states_all
+from nmsolve.hw.step_time import StepCosts, fixed_times, has_step_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.machine import LARGEST, Machine
+from nmsolve.model.machine import Machine
 
 #: Figures of a machine that the energy of a step needs beside those of the step time, with their units.
 FIGURES = {
@@ -37,13 +34,7 @@ class Draw(NamedTuple):
 
 def has_power(graph: LogicGraph, machine: Machine) -> bool:
     """Return True if mappings of this graph on this machine have an energy of a step."""
-    stands = all(
-        name in machine.figures
-        and machine.figures[name].unit in ("", unit)
-        and 0 <= machine.figures[name].value < LARGEST
-        for name, unit in FIGURES.items()
-    )
-    return stands and has_energy(machine) and has_step_time(graph, machine)
+    return states_all(machine, FIGURES) and has_energy(machine) and has_step_time(graph, machine)
 
 
 def draw_of(graph: LogicGraph, machine: Machine) -> Draw:
@@ -53,29 +44,13 @@ def draw_of(graph: LogicGraph, machine: Machine) -> Draw:
     ------
     InputError : the machine lacks figures (all are named), or one is below 0, too large or in another unit
     """
-    missing = [name for name in FIGURES if name not in machine.figures]
-    if missing or not has_energy(machine):
-        named = ", ".join(missing) or "any under [energy]"
-        raise InputError(
-            f"the energy of a step needs figures that this machine does not have: {named}",
-            machine.name,
-            "a machine.toml with them under [figures] (0 where there is no such cost), or another objective",
-        )
-    f = {name: float(stated(machine, name, unit) or 0.0) for name, unit in FIGURES.items()}
-    large = [name for name, value in f.items() if not value < LARGEST]
-    if large:
-        raise InputError(f"{large[0]} is {f[large[0]]:g}", machine.name, "less than 1e30")
-    fires = events = 0.0
-    for rows in graph.blocks():
-        length = np.diff(rows.indptr)
-        fires += float(tally(rows.source, rows.rate, graph.n).sum())
-        events += float(
-            np.where(np.repeat(rows.multicast, length), np.repeat(rows.rate, length), rows.weights).sum()
-        )
-    each = f["energy_neuron_access"] + f["energy_neuron_update"]
-    work = (
-        each * float(neurons_of(graph).sum())
-        + f["energy_spike_out"] * fires
-        + f["energy_synaptic_op"] * events
-    )
+    f = stated_all(machine, FIGURES, "energy of a step")
+    if not has_energy(machine):
+        wanted = "a machine.toml with some, or another objective"
+        raise InputError("the energy of a step needs figures under [energy]", machine.name, wanted)
+    each = StepCosts(
+        f["energy_neuron_access"] + f["energy_neuron_update"], f["energy_spike_out"], 0.0, 0.0, f["energy_synaptic_op"],
+        0.0, 0.0, False,
+    )  # fmt: skip
+    work = sum(float(side.sum()) for side in fixed_times(graph, each))  # pJ in place of ns
     return Draw(f["power_chip"] * machine.n_chips, f["power_core"], work)

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.energy import stated
+from nmsolve.hw.energy import stated_all, states_all
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.routing.loads import tally
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
-from nmsolve.model.machine import LARGEST, Machine
+from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -58,13 +58,7 @@ class StepLoads(NamedTuple):
 
 def has_step_time(graph: LogicGraph, machine: Machine) -> bool:
     """Return True if mappings of this graph on this machine have a step time."""
-    stands = all(
-        name in machine.figures
-        and machine.figures[name].unit in ("", unit)
-        and 0 <= machine.figures[name].value < LARGEST
-        for name, unit in FIGURES.items()
-    )
-    return graph.directed and stands and machine.distance_matrix is None
+    return graph.directed and states_all(machine, FIGURES) and machine.distance_matrix is None
 
 
 def require_step_time(graph: LogicGraph, machine: Machine) -> None:
@@ -85,19 +79,9 @@ def step_costs(machine: Machine) -> StepCosts:
     ------
     InputError : the machine lacks figures (all are named), one is below 0 or in another unit, or it has no links
     """
-    missing = [name for name in FIGURES if name not in machine.figures]
-    if missing:
-        raise InputError(
-            f"the step time needs figures that this machine does not have: {', '.join(missing)}",
-            machine.name,
-            "a machine.toml with them under [figures] (0 where there is no such cost), or another objective",
-        )
+    f = stated_all(machine, FIGURES, "step time")
     if machine.distance_matrix is not None:
         raise InputError("the step time needs links", machine.name, "a mesh or torus")
-    f = {name: float(stated(machine, name, unit) or 0.0) for name, unit in FIGURES.items()}
-    large = [name for name, value in f.items() if not value < LARGEST]
-    if large:
-        raise InputError(f"{large[0]} is {f[large[0]]:g}", machine.name, "less than 1e30")
     return StepCosts(
         f["latency_neuron_access"] + f["latency_neuron_update"], f["latency_spike_out"], f["latency_axon_out"],
         f["latency_axon_in"], f["latency_synaptic_op"], f["latency_link_message"], f["latency_barrier"],

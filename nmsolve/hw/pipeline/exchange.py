@@ -91,13 +91,16 @@ def best_splits(layers: Layers, figures: CoreFigures, largest: int) -> Splits:
     return out
 
 
-def _work(layers: Layers, figures: CoreFigures) -> Work:
-    across, down = (
-        np.minimum(layers.channels, figures.tile_channels),
-        np.minimum(layers.rows, figures.tile_rows),
-    )
+def tiles_of(layers: Layers, figures: CoreFigures) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return (L,) tiles of every result along rows and along channels, and us of a tile in one run of the layer."""
+    wide = np.minimum(layers.channels, figures.tile_channels)
+    high = np.minimum(layers.rows, figures.tile_rows)
     whole = layers.macs / figures.mac_rate + layers.elements / figures.element_rate
-    piece = 1e6 * whole * (across * down) / (layers.channels.astype(float) * layers.rows)
+    piece = 1e6 * whole * (wide * high) / (layers.channels.astype(float) * layers.rows)
+    return -(-layers.rows // high), -(-layers.channels // wide), piece
+
+
+def _work(layers: Layers, figures: CoreFigures) -> Work:
     given, largest, made = (np.zeros(layers.count) for _ in range(3))
     tensors = layers.tensors
     size = np.repeat(tensors.volume, np.diff(tensors.indptr))
@@ -112,8 +115,7 @@ def _work(layers: Layers, figures: CoreFigures) -> Work:
     window = ones if layers.window is None else layers.window
     beside = (given - shared) * (window - 1) / 2 / np.maximum(layers.rows**0.5, 1.0)
     return Work(
-        -(-layers.rows // down), -(-layers.channels // across), piece,
-        layers.weight_bytes.astype(float), shared, given - shared, made,
+        *tiles_of(layers, figures), layers.weight_bytes.astype(float), shared, given - shared, made,
         ones if layers.batches is None else layers.batches, beside, product,
         np.maximum(1, layers.macs // (layers.channels * layers.rows)),
         np.isin(kinds, list(MOVEMENTS - STILL)), np.isin(kinds, list(OVER_ROWS)),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.hw.pipeline.exchange import best_splits
+from nmsolve.hw.pipeline.exchange import best_splits, tiles_of
 from nmsolve.hw.pipeline.figures import CoreFigures
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -49,16 +49,10 @@ def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> Flo
         )
     if figures.sync is not None:
         return best_splits(layers, figures, largest_group).time
-    wide, high = (
-        np.minimum(layers.channels, figures.tile_channels),
-        np.minimum(layers.rows, figures.tile_rows),
-    )
-    tiles = -(-layers.channels // wide) * -(-layers.rows // high)
-    whole = layers.macs / figures.mac_rate + layers.elements / figures.element_rate
-    piece = 1e6 * whole * (wide * high) / (layers.channels.astype(float) * layers.rows)
+    high, wide, piece = tiles_of(layers, figures)
     if layers.nesting is not None:
         piece = piece * layers.nesting.runs
-    times: FloatArray = -(-tiles[:, None] // np.arange(1, largest_group + 1)) * piece[:, None]
+    times: FloatArray = -(-(high * wide)[:, None] // np.arange(1, largest_group + 1)) * piece[:, None]
     return times
 
 

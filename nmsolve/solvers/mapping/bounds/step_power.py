@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
 from typing import Any
 
-from nmsolve.hw.power import Draw, draw_of
+from nmsolve.hw.power import draw_of
 from nmsolve.hw.step_time import StepCosts, step_costs
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.features import LIMITS, takes
@@ -27,7 +27,7 @@ from nmsolve.solvers.mapping.bounds.step_load import Work, least, margin, room_w
 METHOD = "step-power"
 #: Why the bound cannot take a problem, or None.
 refuses_step_power = takes(f"power {LIMITS} -matrix", no_core)
-#: Most pieces, and where a piece ends that has no end yet and no mapping is known: so many times its beginning.
+#: Most pieces, and where a piece without an end is divided: so many times its beginning.
 PIECES, FURTHER = 24, 4.0
 #: A piece whose ends differ by no more than this factor is not divided.
 NARROW = 1.02
@@ -65,7 +65,7 @@ def step_power_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Itera
             yield Bound(best, METHOD, "full", _certificate(pieces, below))
         if guide.should_stop() or len(pieces) == PIECES or best >= guide.upper():
             return
-        end = _middle(weakest, draw, problem, guide.upper())
+        end = sqrt(weakest.low * weakest.high) if isfinite(weakest.high) else FURTHER * weakest.low
         if end <= weakest.low * NARROW or end * NARROW >= weakest.high:
             return
         part = guide.after(began).seconds / (PIECES - len(pieces))
@@ -92,23 +92,6 @@ def _sooner(problem: MappingProblem, piece: _Piece, end: float, room: int, guide
             if inner.value > paid:
                 paid, proof = inner.value, {**inner.certificate, "inner": inner.method}
     return _Piece(piece.low, end, room, paid, proof)
-
-
-def _middle(piece: _Piece, draw: Draw, problem: MappingProblem, upper: float) -> float:
-    """Return where to divide a piece: the mean of the logarithms; without an end where its rest is as dear as what is known."""
-    if isfinite(piece.high):
-        return sqrt(piece.low * piece.high)
-    if not isfinite(upper):
-        return FURTHER * piece.low
-    power = draw.chips + draw.core * -(-problem.n // piece.room)
-    if power == 0.0 and problem.objective == "step-energy":
-        return FURTHER * piece.low
-    spent = draw.work + piece.paid
-    if problem.objective == "step-energy":
-        return max(FURTHER * piece.low, (upper - spent) / power)
-    if power == 0.0:
-        return max(FURTHER * piece.low, upper / max(spent, 1e-300))
-    return max(FURTHER * piece.low, (sqrt(spent * spent + 4 * power * upper) - spent) / (2 * power))
 
 
 def _certificate(pieces: list[_Piece], below: float) -> dict[str, Any]:
