@@ -207,6 +207,13 @@ def test_the_command_counts_exchange_and_verify_finds_wrong_claims(tmp_path: Pat
         0 < s["exchange"] < s["compute"] and sum(s["splits"].values()) == s["layers"]
         for s in report["stages"]
     )
+    layers, figures = layers_of(load_onnx(model)), replace(ASSUMED, sync=1000.0)
+    table, plan_file = best_splits(layers, figures, 8), json.loads((out / "plan.json").read_text())
+    stage = np.array(plan_file["stage"])
+    for k, told in enumerate(report["stages"]):
+        alone = table.time - table.exchange  # what is left of a stage's time is computing
+        left = alone[stage == k, told["cores"] - 1].sum()
+        assert told["compute"] - told["exchange"] == pytest.approx(left)
     assert "with what these exchange" in run_here("verify", out, "--bound").stdout
     assert '<th class="n">exchange</th>' in (out / "pipeline.html").read_text()
     again = tmp_path / "again"

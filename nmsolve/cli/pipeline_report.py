@@ -193,7 +193,7 @@ def exchanged(given: Given, plan: PipelinePlan) -> tuple[FloatArray, list[dict[s
         return out, ways
     from nmsolve.hw.pipeline.exchange import SPLITS, best_splits
 
-    found = best_splits(given.layers, given.figures, int(plan.cores.max(initial=1)))
+    found = best_splits(given.layers, given.figures, given.problem.time.shape[1])
     at = np.arange(len(plan.stage)), plan.cores[plan.stage] - 1
     np.add.at(out, plan.stage, found.exchange[at])
     for k in range(len(plan.cores)):
