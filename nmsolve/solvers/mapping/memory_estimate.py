@@ -25,8 +25,9 @@ LOADED = 12
 PER_NODE_STORED = 120
 #: Bytes per connection of a shard that is being decoded and looked at.
 PER_DECODED = 24
-#: Bytes for compiled kernels and libraries that are loaded on the way; for a graph on disk the first ones are there.
-FIXED, FIXED_STORED = 128 * 2**20, 32 * 2**20
+#: Bytes for compiled kernels and libraries that are loaded on the way, those that draw the report too; for a graph on disk
+#: the first ones are there.
+FIXED, FIXED_STORED = 128 * 2**20, 48 * 2**20
 #: Memory in use differs by this many bytes from run to run: a graph is loaded only where its search is not refused then.
 MARGIN = 16 * 2**20
 
