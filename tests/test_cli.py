@@ -275,6 +275,7 @@ def test_hw_show_marks_unverified_figures() -> None:
     listed = [json.loads(line) for line in run_here("hw", "list", "--json").stdout.splitlines()]
     assert {row["name"] for row in listed} >= {
         "loihi1", "loihi2", "truenorth", "spinnaker1", "spinnaker2", "tianjic", "darwin3", "wormhole",
+        "blackhole", "vc1902", "ve2802",
     }  # fmt: skip
     assert any("unverified" in run_here("hw", "show", row["name"]).stdout for row in listed)
 

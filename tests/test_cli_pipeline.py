@@ -272,3 +272,18 @@ def test_plan_and_placement_have_the_same_memory(call: Called, tmp_path: Path) -
         code, text, error = call(*words)
         assert code == 0 and "FAILED" not in text, error
     assert call("verify", tmp_path / "gap")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["blackhole", "vc1902", "ve2802", "wormhole"])
+def test_chips_for_deep_learning_take_a_pipeline(call: Called, tmp_path: Path, name: str) -> None:
+    """A model of 3 MB in 8 bits fits and is proved; one of 97 MB is proved, or refused where no off-chip memory is stated."""
+    pytest.importorskip("sympy")
+    models = Path(__file__).parent / "data" / "onnx"
+    code, text, _ = call("pipeline", models / "mobilenet_v2_int8.onnx", "-m", name, "-o", tmp_path / "small")
+    assert code == 0 and "ok     bound chain" in text
+    words = ("pipeline", models / "resnet50.onnx", "-m", name, "-o", tmp_path / "large")
+    code, text, error = call(*words)
+    if name in ("vc1902", "ve2802"):
+        assert code == 2 and "do not fit" in error and "--offchip-bandwidth" in error
+        code, text, _ = call(*words, "--offchip-bandwidth", "25GB/s")
+    assert code == 0 and "ok     bound chain" in text

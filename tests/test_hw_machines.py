@@ -13,7 +13,9 @@ from nmsolve.hw.machines import list_presets, load_machine, squarest
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 
-PRESETS = ["darwin3", "loihi1", "loihi2", "spinnaker1", "spinnaker2", "tianjic", "truenorth", "wormhole"]
+PRESETS = [
+    "blackhole", "darwin3", "loihi1", "loihi2", "spinnaker1", "spinnaker2", "tianjic", "truenorth", "vc1902", "ve2802", "wormhole",
+]  # fmt: skip
 
 
 def test_all_promised_presets_exist():
@@ -45,6 +47,18 @@ def test_presets_hold_the_neurons_their_makers_state(name, cores, neurons):
     machine = load_machine(name)
     assert int(machine.usable.sum()) == cores
     assert cores * machine.capacity["neurons"] == neurons
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "clock", "tops"),
+    [("blackhole", 140, 1.35, 774), ("vc1902", 400, 1.3, 133), ("ve2802", 304, 1.3, 202), ("wormhole", 64, 1.0, 262)],
+)  # fmt: skip
+def test_chips_for_deep_learning_multiply_as_fast_as_their_makers_state(name, cores, clock, tops):
+    """Tera-operations per second of the whole chip, two per MAC, at the clock of the maker's figure (GHz; 202 is from memory)."""
+    machine = load_machine(name)
+    assert int(machine.usable.sum()) == cores == machine.figures["grid"].value
+    peak = 2 * cores * machine.figures["mac_rate"].value * clock / machine.figures["clock"].value
+    assert peak / 1e12 == pytest.approx(tops, rel=2e-3)
 
 
 def test_presets_scale_by_chips():
@@ -80,7 +94,7 @@ def test_plain_meshes(spec, chips, cores):
         ("mesh:99999999999x99999999999", "at most 1048576"),
         ("lohi1", "expected loihi1 (the nearest)"),
         ("spinaker", "expected spinnaker"),
-        ("zzz", "one of darwin3"),
+        ("zzz", "one of blackhole"),
         ("no/such/file.toml", "no such file"),
         ("", "unknown machine"),
     ],

@@ -126,7 +126,7 @@ def test_cuts_by_hand_are_plans_and_the_best_of_all_numbers_of_stages(
 def test_figures_of_machines() -> None:
     """A preset's figures, a plain mesh's assumed ones, and one message that names everything missing."""
     wormhole = machine_figures(load_machine("wormhole"))
-    assert wormhole.memory == 1572864 and not wormhole.assumed
+    assert wormhole.memory == 1464 * 1024 and not wormhole.assumed
     assert machine_figures(None).assumed and machine_figures(load_machine("mesh:4x4")).assumed
     with pytest.raises(InputError, match=r"mac_rate \(MACs/s\).*tile_rows"):
         machine_figures(load_machine("loihi1"))
