@@ -245,7 +245,9 @@ def test_wrong_input_is_one_line_and_exit_code_2(
 def test_plan_and_placement_have_the_same_memory(call: Called, tmp_path: Path) -> None:
     """``--core-memory`` stands for the machine's in both, and where the placement is read again."""
     source, out = network(tmp_path / "m.onnx"), tmp_path / "out"
-    (tmp_path / "small.toml").write_text('preset = "wormhole"\n[capacity]\nbytes = 16\n')
+    (tmp_path / "small.toml").write_text(
+        'preset = "wormhole"\n[capacity]\nbytes = 16\n[figures]\noffchip_bandwidth = 0\n'
+    )
     words = (
         "pipeline",
         source,
