@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,18 @@ import pytest
 
 from nmsolve.hw.describe import describe, unverified
 from nmsolve.hw.energy import line_values, step_value
+from nmsolve.hw.machine_file import ENERGY_KEYS, LATENCY_KEYS, _MachineTable
 from nmsolve.hw.machines import list_presets, load_machine, squarest
+from nmsolve.hw.pipeline.figures import KEYS, OPTIONAL, machine_figures
+from nmsolve.hw.power import FIGURES as DRAWN
+from nmsolve.hw.step_time import FIGURES as TIMES
+from nmsolve.hw.step_time import step_costs
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 
 PRESETS = [
-    "blackhole", "darwin3", "loihi1", "loihi2", "spinnaker1", "spinnaker2", "tianjic", "truenorth", "vc1902", "ve2802", "wormhole",
+    "blackhole", "darwin3", "loihi1", "loihi2", "spinnaker1", "spinnaker2", "tianjic", "truenorth", "vc1902", "ve2802",
+    "wormhole",
 ]  # fmt: skip
 
 
@@ -223,6 +230,30 @@ def test_wrong_machine_files_name_the_entry(tmp_path, text, where, expected):
         load_machine(write(tmp_path, text))
     message = str(error.value)
     assert where in message and expected in message and "\n" not in message, message
+
+
+OWN = Path(__file__).parent.parent / "examples" / "chip.toml"
+
+
+def test_the_file_to_copy_has_every_key_that_is_read():
+    """A key that machine files learn must be explained there; ``preset`` is, in a comment."""
+    table = tomllib.loads(OWN.read_text("utf-8"))
+    assert set(table) == set(_MachineTable.__struct_fields__)
+    assert (tuple(table["energy"]), tuple(table["latency"])) == (ENERGY_KEYS, LATENCY_KEYS)
+    assert {*KEYS, *OPTIONAL, *TIMES, *DRAWN} <= set(table["figures"])
+
+
+def test_the_file_to_copy_serves_pipelines_and_steps():
+    machine = load_machine(str(OWN))
+    figures = machine_figures(machine)
+    assert (figures.mac_rate, figures.memory, figures.sync, figures.offchip) == (64e9, 2**20, 500, 100e9)
+    assert step_costs(machine).barrier == 1000
+    assert machine.core_capacity["neurons"].tolist()[:3] == [512, 512, 1024]
+
+
+def test_the_file_to_copy_stands_in_the_docs():
+    docs = OWN.parent.parent / "docs" / "machines.md"
+    assert f"```toml\n{OWN.read_text('utf-8')}```\n" in docs.read_text("utf-8")
 
 
 def preset_table() -> str:
