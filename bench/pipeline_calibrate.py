@@ -80,9 +80,9 @@ class Error(NamedTuple):
 def error_of(stated: FloatArray, measured: FloatArray) -> Error:
     """Return the error of times above 0."""
     off = np.exp(np.abs(np.log(stated / measured)))
-    rank = float(spearmanr(stated, measured).statistic) if len(stated) > 2 else np.nan
-    ratio = float(stated.sum() / measured.sum())
-    return Error(len(off), float(np.median(off)), float(np.quantile(off, 0.9)), rank, ratio)
+    rank = spearmanr(stated, measured).statistic if len(off) > 2 else np.nan
+    numbers = np.median(off), np.quantile(off, 0.9), rank, stated.sum() / measured.sum()
+    return Error(len(off), *map(float, numbers))
 
 
 def fit(parts: Sequence[tuple[Layers, FloatArray, BoolArray]], bandwidth: float) -> CoreFigures:
@@ -213,13 +213,13 @@ def compared(
     for row, threads in enumerate(THREADS):
         sums = np.bincount(sample.group, table[row])
         yield f"groups | {threads}", error_of(sums[groups], sample.groups[row, groups])
-    number, size, took = sample.tensors[groups[sample.tensors[:, 0].astype(int)]].T
-    if len(number):
+    _, size, took = sample.tensors[groups[sample.tensors[:, 0].astype(int)]].T
+    if len(size):
         yield "tensors |", error_of(1e6 * size / figures.bandwidth, took)
 
 
 def by_kind(samples: Mapping[str, Sample], figures: CoreFigures) -> Iterator[tuple[str, int, FloatArray]]:
-    """Yield operators, how many there are, and (1 + T,) stated over measured time, the longest first; first that without a group."""
+    """Yield operators, the longest first, how many there are, and (1 + T,) stated over measured time; first for one core alone."""
     found: dict[str, list[FloatArray]] = {}
     for s in samples.values():
         alone = layer_times(s.layers, replace(figures, sync=None), 1).T
@@ -242,8 +242,7 @@ def machine_of(figures: CoreFigures) -> Machine:
         "tile_rows": (figures.tile_rows, "rows"), "group_sync": (figures.sync or 0.0, "ns"),
     }  # fmt: skip
     table = {key: Figure(float(f"{value:.4g}"), unit, source) for key, (value, unit) in stated.items()}
-    notes = "Threads of this host as cores; no limit on memory."
-    return Machine("host", (1, 1), (1, max(THREADS)), figures=table, notes=notes)
+    return Machine("host", (1, 1), (1, max(THREADS)), figures=table, notes="Threads of this host as cores.")
 
 
 def report(samples: Mapping[str, Sample], fitted: set[str], write: Path | None) -> None:
@@ -288,8 +287,8 @@ def main() -> int:
     o = parser.parse_args()
     try:
         require_runtime(o.models[0], "calibrating")
-        bindings = parse_bindings(o.bind)
-        samples = {path.stem: measure(path, bindings, o.runs) for path in [*o.models, *o.other]}
+        given = parse_bindings(o.bind)
+        samples = {path.stem: measure(path, given, o.runs) for path in [*o.models, *o.other]}
         report(samples, {path.stem for path in o.models}, o.write)
     except (BackendError, InputError) as error:
         print(f"error: {error}", file=sys.stderr)
