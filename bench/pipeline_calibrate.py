@@ -2,9 +2,9 @@
 
 ``python bench/pipeline_calibrate.py MODEL.onnx ... [--other MODEL.onnx ...] [--bind batch=1,seq=128] [--write host.toml]`` runs
 models in ONNX Runtime on 1 and on 2 threads, operator by operator. It cuts every MODEL into groups of ten layers in a row. Every
-other group gives figures of a core: ``bandwidth`` is that of copies of the tensors it ends with; ``mac_rate``, ``element_rate``
-and ``group_sync`` are those with the least error of its layers. Printed is the error on the rest, and on the models after
-``--other``, of which nothing is fitted:
+other group gives figures of a core: ``bandwidth`` is that of copies of the tensors it ends with; ``mac_rate`` and
+``element_rate`` are those with the least error of its layers on one thread, then ``group_sync`` on two. Printed is the error on
+the rest, and on the models after ``--other``, of which nothing is fitted:
 
 * of layers whose sizes are not among those fitted;
 * of groups, run as models of their own: sums of their layers' times, as in the load of a stage;
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,6 @@ from nmsolve.hw.assignment.fused_profile import filled, whole_times
 from nmsolve.hw.assignment.runtime import require_runtime, runtime_name, session_of
 from nmsolve.hw.assignment.sessions import Patience, Session, timed
 from nmsolve.hw.machine_write import save_machine
-from nmsolve.hw.pipeline.exchange import best_splits
 from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures
 from nmsolve.hw.pipeline.tiles import layer_times
 from nmsolve.model.errors import BackendError, InputError
@@ -49,8 +49,8 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 THREADS = (1, 2)
 #: Layers of a group.
 SIZE = 10
-#: Where the search begins and how far it goes, logarithms of MACs/s, elements/s, ns.
-LEAST, START, MOST = np.log([1e7, 1e7, 1.0]), np.log([1e10, 1e9, 1e3]), np.log([1e14, 1e14, 1e9])
+#: Logarithms of the least and the most MACs or elements per second.
+RATES = np.log(1e7), np.log(1e14)
 
 
 class Sample(NamedTuple):
@@ -88,35 +88,39 @@ def error_of(stated: FloatArray, measured: FloatArray) -> Error:
 def fit(parts: Sequence[tuple[Layers, FloatArray, BoolArray]], bandwidth: float) -> CoreFigures:
     """Return the figures whose times are nearest to measured ones: the least mean of |log(stated / measured)|.
 
-    Each layer weighs what it takes. Tiles are those of the assumed core.
+    Each layer weighs what it takes. Rates are those of a core alone; the time to meet is that with which groups then come
+    nearest. Tiles are those of the assumed core.
 
     Parameters
     ----------
     parts : layers, (T, L) us measured on :data:`THREADS`, (L,) which of them count
     bandwidth : bytes per second of a core
     """
-    taken = np.concatenate([times[:, own].ravel() for _, times, own in parts])
+    taken = [np.concatenate([times[row, own] for _, times, own in parts]) for row in range(len(THREADS))]
 
-    def figures(x: FloatArray) -> CoreFigures:
-        macs, elements, sync = np.exp(np.clip(x, LEAST, MOST)).tolist()
-        return replace(
-            ASSUMED, mac_rate=macs, element_rate=elements, bandwidth=bandwidth, sync=sync, assumed=False
-        )
+    def figures(x: FloatArray, sync: float | None = None) -> CoreFigures:
+        macs, elements = np.exp(np.clip(x, *RATES)).tolist()
+        return CoreFigures(macs, elements, bandwidth, ASSUMED.tile_channels, ASSUMED.tile_rows, sync=sync)
 
-    def loss(x: FloatArray) -> float:
-        stated = [times_of(layers, figures(x))[:, own].ravel() for layers, _, own in parts]
-        off = np.abs(np.log(np.concatenate(stated) / taken))
-        return float(np.average(off, weights=taken)) + float(np.abs(x - np.clip(x, LEAST, MOST)).sum())
+    def loss(x: FloatArray, sync: float | None = None) -> float:
+        row = int(sync is not None)
+        stated = [times_of(layers, figures(x, sync))[row, own] for layers, _, own in parts]
+        return float(np.average(np.abs(np.log(np.concatenate(stated) / taken[row])), weights=taken[row]))
 
-    x, tuning = START, {"maxfev": 2000, "xatol": 1e-4, "fatol": 1e-7}
+    rates = np.full(2, np.mean(RATES))
     for _ in range(3):  # a simplex that has become flat begins anew
-        x = minimize(loss, x, method="Nelder-Mead", options=tuning).x
-    return figures(x)
+        rates = minimize(loss, rates, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7}).x
+    low, high = 1.0, 1e9
+    for _ in range(3):
+        tried = np.geomspace(low, high, 60)
+        best = int(np.argmin([loss(rates, float(sync)) for sync in tried]))
+        low, high = tried[max(0, best - 1)], tried[min(59, best + 1)]
+    return figures(rates, float(tried[best]))
 
 
 def times_of(layers: Layers, figures: CoreFigures) -> FloatArray:
     """Return (T, L) us that a pipeline gives to layers on :data:`THREADS` cores."""
-    return best_splits(layers, figures, max(THREADS)).time[:, [t - 1 for t in THREADS]].T
+    return layer_times(layers, figures, max(THREADS))[:, [t - 1 for t in THREADS]].T
 
 
 def works(layers: Layers) -> BoolArray:
@@ -219,10 +223,10 @@ def compared(
 
 
 def by_kind(samples: Mapping[str, Sample], figures: CoreFigures) -> Iterator[tuple[str, int, FloatArray]]:
-    """Yield operators, the longest first, how many there are, and (1 + T,) stated over measured time; first for one core alone."""
+    """Yield operators, the longest first, how many there are, and (1 + T,) stated over measured time; first of a core alone."""
     found: dict[str, list[FloatArray]] = {}
     for s in samples.values():
-        alone = layer_times(s.layers, replace(figures, sync=None), 1).T
+        alone = times_of(s.layers, replace(figures, sync=None))[:1]
         both = np.stack([np.vstack([alone, times_of(s.layers, figures)]), np.vstack([s.times[:1], s.times])])
         for k in np.flatnonzero(works(s.layers)).tolist():
             found.setdefault(s.layers.kinds[k], []).append(both[:, :, k])
@@ -246,14 +250,14 @@ def machine_of(figures: CoreFigures) -> Machine:
 
 
 def report(samples: Mapping[str, Sample], fitted: set[str], write: Path | None) -> None:
-    """Fit, and print figures and tables; in the last one, operators of which there are four or more."""
+    """Fit, and print figures and tables; in the last one, operators that occur more than once."""
     own = [s for name, s in samples.items() if name in fitted]
     parts = [(s.layers, s.times, works(s.layers) & (s.group % 2 == 0)) for s in own]
     copies = np.concatenate([s.tensors[s.tensors[:, 0] % 2 == 0] for s in own])
     figures = fit(parts, 1e6 * float(copies[:, 1].sum() / copies[:, 2].sum()))
     known = {kind for layers, _, used in parts for kind, k in zip(same(layers), used, strict=True) if k}
     print(
-        f"{runtime_name()}: {figures.mac_rate / 1e9:.3g} GMACs/s, {figures.element_rate / 1e9:.3g} G elements/s, "
+        f"{runtime_name()}, load {os.getloadavg()[0]:.1f}: {figures.mac_rate / 1e9:.3g} GMACs/s, {figures.element_rate / 1e9:.3g} G elements/s, "
         f"{figures.bandwidth / 1e9:.3g} GB/s, group_sync {1e-3 * (figures.sync or 0):.3g} us\n\n"
         "| model | what | threads | number | off, median | off, 90 % | rank correlation | stated / measured |\n"
         "|---|---|---:|---:|---:|---:|---:|---:|"
@@ -268,7 +272,7 @@ def report(samples: Mapping[str, Sample], fitted: set[str], write: Path | None) 
             )
     print("\n| operator | number | alone / measured | 1 thread | 2 threads |\n|---|---:|---:|---:|---:|")
     for kind, count, ratio in by_kind(samples, figures):
-        if count >= 4:
+        if count > 1:
             print(f"| {kind} | {count} | " + " | ".join(f"{x:.2f}" for x in ratio) + " |")
     if write is not None:
         save_machine(machine_of(figures), write)
