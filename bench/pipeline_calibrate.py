@@ -6,9 +6,8 @@ other group gives figures of a core: ``bandwidth`` is that of copies of the tens
 ``element_rate`` are those with the least error of its layers on one thread, then ``group_sync`` on two. Printed is the error on
 the rest, and on the models after ``--other``, of which nothing is fitted:
 
-* of layers whose sizes are not among those fitted;
-* of groups, run as models of their own: sums of their layers' times, as in the load of a stage;
-* of copies of the tensors between groups, as a cut makes them.
+* of layers whose sizes are not among those fitted, and of copies of the tensors between groups, as a cut makes them;
+* of groups, run as models of their own: sums of their layers' times, as in the load of a stage.
 
 A time is *off* by max(model / measured, measured / model). ``--write`` keeps the figures as a machine of two cores.
 """
@@ -45,10 +44,8 @@ from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: Numbers of threads, which stand for cores.
-THREADS = (1, 2)
-#: Layers of a group.
-SIZE = 10
+#: Numbers of threads, which stand for cores; layers of a group.
+THREADS, SIZE = (1, 2), 10
 #: Logarithms of the least and the most MACs or elements per second.
 RATES = np.log(1e7), np.log(1e14)
 
@@ -139,8 +136,7 @@ def measure(path: Path, stated: Mapping[str, int], runs: int) -> Sample:
 
     Raises
     ------
-    InputError : it is small, or has control flow, its inputs cannot be made up, or the runtime does not take it
-    BackendError : the runtime does not take a part of it, or it has too many weights
+    InputError, BackendError : it is small, has control flow or too many weights, or the runtime does not take it
     """
     whole, proto = load_onnx(path), read_model(path)
     bindings = {name: stated[name] for name in symbols_of(whole) if name in stated}
@@ -148,9 +144,8 @@ def measure(path: Path, stated: Mapping[str, int], runs: int) -> Sample:
     if layers.nesting is not None or layers.count <= SIZE:
         wanted = f"more than {SIZE}, and no If, Loop or Scan"
         raise InputError(f"{layers.count} layers, or control flow", str(path), wanted)
-    results = [
-        [graph.tensors[t].name for t in graph.operators[k].outputs if t >= 0] for k in layers.operators
-    ]
+    own = [graph.operators[k].outputs for k in layers.operators]
+    results = [[graph.tensors[t].name for t in outputs if t >= 0] for outputs in own]
     times = np.empty((len(THREADS), layers.count))
     for row, threads in enumerate(THREADS):
         plain = whole_times(proto, graph, bindings, threads, runs).plain
@@ -256,20 +251,22 @@ def report(samples: Mapping[str, Sample], fitted: set[str], write: Path | None) 
     copies = np.concatenate([s.tensors[s.tensors[:, 0] % 2 == 0] for s in own])
     figures = fit(parts, 1e6 * float(copies[:, 1].sum() / copies[:, 2].sum()))
     known = {kind for layers, _, used in parts for kind, k in zip(same(layers), used, strict=True) if k}
+    rates = f"{figures.mac_rate / 1e9:.3g} GMACs/s, {figures.element_rate / 1e9:.3g} G elements/s"
+    moved = f"{figures.bandwidth / 1e9:.3g} GB/s, group_sync {1e-3 * (figures.sync or 0):.3g} us"
+    print(f"{runtime_name()}, load {os.getloadavg()[0]:.1f}: {rates}, {moved}\n")
     print(
-        f"{runtime_name()}, load {os.getloadavg()[0]:.1f}: {figures.mac_rate / 1e9:.3g} GMACs/s, {figures.element_rate / 1e9:.3g} G elements/s, "
-        f"{figures.bandwidth / 1e9:.3g} GB/s, group_sync {1e-3 * (figures.sync or 0):.3g} us\n\n"
-        "| model | what | threads | number | off, median | off, 90 % | rank correlation | stated / measured |\n"
-        "|---|---|---:|---:|---:|---:|---:|---:|"
+        "| model | what | threads | number | off, median | off, 90 % | rank correlation | stated / measured |"
     )
+    print("|---|---|---:|---:|---:|---:|---:|---:|")
     for name, s in samples.items():
         held = (np.arange(s.groups.shape[1]) % 2 == 1) | (name not in fitted)
         new = np.array([kind not in known for kind in same(s.layers)]) & works(s.layers) & held[s.group]
         for what, e in compared(s, figures, new, held):
-            numbers = " | ".join(f"{x:.2f}" for x in e[1:])
-            print(
-                f"| {name}{'' if name in fitted else ', nothing fitted'} | {what} | {e.count} | {numbers} |"
+            numbers, note = (
+                " | ".join(f"{x:.2f}" for x in e[1:]),
+                "" if name in fitted else ", nothing fitted",
             )
+            print(f"| {name}{note} | {what} | {e.count} | {numbers} |")
     print("\n| operator | number | alone / measured | 1 thread | 2 threads |\n|---|---:|---:|---:|---:|")
     for kind, count, ratio in by_kind(samples, figures):
         if count > 1:
@@ -280,9 +277,8 @@ def report(samples: Mapping[str, Sample], fitted: set[str], write: Path | None) 
 
 def main() -> int:
     """Measure, fit, compare; 2 where the runtime is missing or an input is wrong."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--other", nargs="*", type=Path, default=[])
     parser.add_argument("--bind")
