@@ -136,7 +136,12 @@ def test_a_folder_that_passes_a_narrower_problem_off_as_this_one(tmp_path: Path)
         (1, "report or certificates are about another problem"),
         (1, "recomputed: some sequence of downsets is below"),
     )
-    changes = ({"inputs": own["inputs"], "problem": own["problem"]}, *({"problem": own["problem"]},) * 2)
+    about = {"problem": own["problem"]}
+    changes = (
+        about | {"inputs": own["inputs"]},
+        {"problem": {"name": "fork", "hash": own["problem"]}},
+        about,
+    )
     for path, change, (code, text) in zip(files, changes, told, strict=True):
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
         done = run_here("verify", tmp_path / "narrow", "--bound", code=code)
