@@ -26,22 +26,32 @@ def contiguous(seed: int, largest: int = 7) -> Pipeline:
     cores = rng.randint(1, 4)
     stages = rng.randint(1, min(count, cores + hosts))
     storage = tuple(0.0 if rng.random() < 0.1 else rng.randint(10, 40) / 10 for _ in range(count))
-    some = rng.sample(storage, rng.randint(1, count))
-    memory = rng.choice((None, None, math.fsum(some), math.fsum(some) / rng.randint(1, 3), 60.0))
-    classes = tuple(rng.choice((-1, -1, 0, 1)) for _ in range(count)) if rng.random() < 0.4 else ()
-    backward = tuple(k >= count // 2 for k in range(count)) if rng.random() < 0.25 else ()
+    memory = rng.choice((None, _just_enough(rng, storage, stages, groups), 60.0))
+    classes = tuple(rng.choice((-1, -1, -1, 0, 1)) for _ in range(count)) if rng.random() < 0.4 else ()
+    turn = rng.randint(1, count)
+    backward = tuple(k >= turn for k in range(count)) if rng.random() < 0.3 else ()
     tensors = []
     for maker in range(count - 1):
         readers = [k for k in range(maker + 1, count) if rng.random() < 1.5 / count]
         if readers:
-            tensors.append((maker, tuple(readers), number()))
+            tensors.append((maker, tuple(readers), rng.choice((0.0, rng.randint(10, 25) / 10 * unit))))
     return Pipeline(
         time=tuple(tuple(sorted((number(0.1) for _ in range(groups)), reverse=True)) for _ in range(count)),
-        storage=storage, tensors=tuple(tensors), cores=cores, stages=stages, exact=rng.random() < 0.4,
+        storage=storage, tensors=tuple(tensors), cores=cores, stages=stages, exact=rng.random() < 0.3,
         use_all=rng.random() < 0.3, memory=memory, overlap=rng.random() < 0.3,
         host=tuple(rng.choice((number(0.0), math.inf)) for _ in range(count)) if hosts else (), hosts=hosts,
         classes=classes, backward=backward,
     )  # fmt: skip
+
+
+def _just_enough(rng: Random, storage: tuple[float, ...], stages: int, groups: int) -> float:
+    """What cores of some plan need: sums of decimals that fit to the last digit, or miss it."""
+    held: dict[int, list[float]] = {}
+    for k, one in enumerate(storage):
+        held.setdefault(
+            k * stages // len(storage) if rng.random() < 0.8 else rng.randrange(stages), []
+        ).append(one)
+    return max(math.fsum(own) / rng.randint(1, groups) for own in held.values())
 
 
 def problem_of(p: Pipeline, name: str = "small") -> PipelineProblem:
