@@ -41,7 +41,7 @@ WIDE = 8
 
 @dataclass(frozen=True)
 class Operator:
-    """One layer: its kind, tensors that it reads (0: the input, k: the result of layer k - 1), bytes of weights, rows of its result."""
+    """One layer: its kind, tensors that it reads (0: the input, k: the result of layer k - 1), bytes of weights, rows made."""
 
     kind: str
     reads: tuple[int, ...]

@@ -238,9 +238,8 @@ def least_cores(
 @plain_callee
 def least_holding(held: int, room: IntArray) -> int:
     """Fewest cores with room for so much; more than there are room for if none have."""
-    cores = (
-        max(1, held // (room[0] + 1)) if room[0] > 1024 else 1
-    )  # no fewer: room grows in steps of room[0], but for rounding
+    # no fewer hold it: c cores have c times the room of one, but for rounding
+    cores = max(1, held // (room[0] + 1)) if room[0] > 1024 else 1
     while cores <= room.shape[0] and held > room[cores - 1]:
         cores += 1
     return cores

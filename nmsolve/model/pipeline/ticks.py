@@ -95,9 +95,8 @@ def rooms_of(storage: FloatArray, memory: float | None, most: int) -> IntArray:
             rooms += [ENDLESS] * (most + 1 - c)
             break
         low = math.floor(math.ldexp(limit, exponent))
-        high = (
-            low + 2**9
-        )  # half of what the last digit of a float below 2^62 is worth, or less, is rounded off
+        # at most half of what the last digit of a float below 2^62 is worth is rounded off
+        high = low + 2**9
         while low < high:
             middle = (low + high + 1) // 2
             fits = math.ldexp(float(middle), -exponent) <= limit

@@ -1,0 +1,98 @@
+"""How second proofs, rules and tables of pipelines are made wrong: text that is replaced, and the test that must fail then."""
+
+from __future__ import annotations
+
+from mutation import Mutation
+
+_W = "hw/pipeline/"
+_D = _W + "downset_bound.py"
+_FORGED = "../adversary/test_forged_downsets.py"
+_PLANS = "../differential/test_contiguous.py"
+_LIVE = "../differential/test_live.py"
+_EXCHANGE = "../test_pipeline_exchange.py"
+
+PIPELINES = [
+    Mutation("downset-bound", "one core fewer than there are", _FORGED, _D,
+             "hosts)] <= problem.cores).any()", "hosts)] < problem.cores).any()", False),
+    Mutation("downset-bound", "one core more than there are", _FORGED, _D,
+             "hosts)] <= problem.cores).any()", "hosts)] <= problem.cores + 1).any()", False),
+    Mutation("downset-bound", "no largest groups", _FORGED, _D,
+             "            while cores <= groups:\n", "            while cores < groups:\n", False),
+    Mutation("downset-bound", "a tick too high", _FORGED, _D,
+             "    ceiling = last_below(problem.ticks, value)\n", "    ceiling = last_below(problem.ticks, value) - 1\n", False),
+    Mutation("downset-bound", "no rule on storage", _FORGED, _D,
+             "if load <= ceiling and table.storage[row] - table.storage[low] <= rooms[cores - 1]:", "if load <= ceiling:", False),
+    Mutation("downset-bound", "no hosts", _FORGED, _D,
+             "hosts = 0 if problem.host_time is None else problem.hosts", "hosts = 0", False),
+    Mutation("downset-bound", "hosts without end", _FORGED, _D,
+             "                    if on_host and h + 1 < hosts:\n"
+             "                        need[row, k + step, h + 1] = min(need[row, k + step, h + 1], need[low, k, h])\n",
+             "                    if on_host:\n"
+             "                        t = min(h + 1, hosts - 1)\n"
+             "                        need[row, k + step, t] = min(need[row, k + step, t], need[low, k, h])\n", False),
+    Mutation("downset-bound", "hosts run everything", _FORGED, _D,
+             "hosts > 1 and table.stuck[row] == table.stuck[low]", "hosts > 1", False),
+    Mutation("downset-bound", "exact stages are not asked for", _FORGED, _D,
+             "counted = problem.exact_stages or problem.use_all or limit",
+             "counted = problem.use_all or limit", False),
+    Mutation("downset-bound", "cores may be left over", _FORGED, _D,
+             "counted = problem.exact_stages or problem.use_all or limit",
+             "counted = problem.exact_stages or limit", False),
+    Mutation("downset-bound", "any number of stages", _FORGED, _D,
+             "or limit < min(parts, problem.cores + hosts)", "", False),
+    Mutation("downset-bound", "one stage fewer", _FORGED, _D,
+             "limit = min(problem.stages, parts, problem.cores + hosts)",
+             "limit = max(1, min(problem.stages, parts, problem.cores + hosts) - 1)", False),
+    Mutation("downset-bound", "no order", _FORGED, _D,
+             "        before[b] |= (1 << a) if a != b else 0\n", "        pass\n", False),
+    Mutation("downset-bound", "tensors cost inside a stage", _FORGED, _D,
+             "if held > 0 and held < table.size[m]:", "if held > 0:", False),
+    Mutation("downset-bound", "tensors cost nothing", _FORGED, _D,
+             "moved += table.weight[m]", "moved += 0", False),
+    Mutation("downset-bound", "never at the same time", _FORGED, _D,
+             "load = max(work, moved) if overlap else work + moved", "load = work + moved", False),
+    Mutation("downset-bound", "always at the same time", _FORGED, _D,
+             "load = max(work, moved) if overlap else work + moved", "load = max(work, moved)", False),
+    Mutation("recheck", "classes may be torn apart", _FORGED, "solvers/pipeline/recheck_cover.py",
+             "if label >= 0 and first.setdefault(label, layer) != layer:", "if False:", False),
+    Mutation("recheck", "downsets bound any split", _FORGED, "solvers/pipeline/recheck_bounds.py",
+             '        if problem.split != "contiguous":\n', "        if False:\n", False),
+    Mutation("recheck", "a word about another problem", _FORGED, "solvers/pipeline/recheck_bounds.py",
+             "    if found.word and stage.problem != problem.content_hash:\n", "    if False:\n", False),
+    Mutation("memory", "second proofs do not round sums", _PLANS, _W + "memory_rule.py",
+             "middle = (Fraction(limit) + Fraction(following)) / 2", "middle = Fraction(limit)", False),
+    Mutation("memory", "engines do not round sums", _PLANS, "model/pipeline/ticks.py",
+             "high = low + 2**9", "high = low", False),
+    Mutation("memory", "what cannot fit, without rounding", _PLANS, "solvers/pipeline/recheck_conflict.py",
+             "Fraction(problem.memory) * ROUNDED", "Fraction(problem.memory)", False),
+    Mutation("live", "reshapes have memory of their own", _LIVE, "model/operators/live.py",
+             "            root[k] = root.get(other, k)\n", "            root[k] = k\n", False),
+    Mutation("live", "inputs need no memory", _LIVE, "model/operators/live.py",
+             "        if users.get(k):\n            add(k, k, -1)\n", "", False),
+    Mutation("live", "rules forget what other stages need", _LIVE, "model/pipeline/check.py",
+             "sent = bool(writes) and any(w != s for w in where[writes[0] :])", "sent = False", False),
+    Mutation("live", "rules free a tensor before its last use", _LIVE, "model/pipeline/check.py",
+             "[(last + 1, 0, -b) for _, last, b in lives]", "[(last, 0, -b) for _, last, b in lives]", False),
+    Mutation("live", "the second proof forgets what was made before", _LIVE, _W + "chain_bound.py",
+             "            always[0] += bytes_ if maker >= 0 else 0\n", "            always[0] += 0\n", False),
+    Mutation("off chip", "live bytes move once", _LIVE, _W + "stages.py",
+             "    return over + max(0, over - weights)\n", "    return over\n", False),
+    Mutation("off chip", "live bytes move once, in the second proof", _LIVE, _W + "chain_bound.py",
+             "(read + 2 * spilled)", "(read + spilled)", False),
+    Mutation("off chip", "live bytes move once, in the walk", _LIVE, _W + "walk.py",
+             "+ 2 * (live - resident)", "+ (live - resident)", False),
+    Mutation("exchange", "times may grow with the cores", _EXCHANGE, _W + "exchange.py",
+             "            if time[k, c] > time[k, c - 1]:\n", "            if False:\n", False),
+    Mutation("exchange", "cores meet in no time", _EXCHANGE, _W + "exchange.py",
+             "1e-3 * (figures.sync or 0.0)", "0.0", False),
+    Mutation("exchange", "results on fewer cores stay there", _EXCHANGE, _W + "exchange.py",
+             "whole = work.given[k] + work.shared[k] + work.made[k]", "whole = work.given[k] + work.shared[k]", False),
+    Mutation("exchange", "the second program lets times grow", _EXCHANGE, _W + "walk_exchange.py",
+             "np.maximum.accumulate(reached[:, ::-1], axis=1)[:, ::-1]", "reached", False),
+    Mutation("exchange", "in the second program cores meet in no time", _EXCHANGE, _W + "walk_exchange.py",
+             "took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000",
+             "took = computed + 1e6 * received / figures.bandwidth", False),
+    Mutation("exchange", "in the second program results on fewer cores stay there", _EXCHANGE, _W + "walk_exchange.py",
+             "every = (bytes_of.others + bytes_of.factor + result)[:, None]",
+             "every = (bytes_of.others + bytes_of.factor)[:, None]", False),
+]  # fmt: skip
