@@ -65,6 +65,8 @@ PIPELINES = [
              "high = low + 2**9", "high = low", False),
     Mutation("memory", "what cannot fit, without rounding", _PLANS, "solvers/pipeline/recheck_conflict.py",
              "Fraction(problem.memory) * ROUNDED", "Fraction(problem.memory)", False),
+    Mutation("memory", "blocks hold no more than exact sums", "../test_pipeline_bounds.py", "solvers/pipeline/blocks.py",
+             "int(problem.memory * scale * (1 + 1e-12))", "int(problem.memory * scale)", False),
     Mutation("live", "reshapes have memory of their own", _LIVE, "model/operators/live.py",
              "            root[k] = root.get(other, k)\n", "            root[k] = k\n", False),
     Mutation("live", "inputs need no memory", _LIVE, "model/operators/live.py",
