@@ -10,7 +10,7 @@ from pipelines_support import Recorder, optimum, random_dag
 
 from nmsolve.heuristics.pipeline.local import PipelineLocal
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.blocks import best_prices, cover_of, host_share
 from nmsolve.solvers.pipeline.bounds import CountingBounds, cheapest_company, layer_bound, work_bound
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
@@ -80,6 +80,22 @@ def test_blocks_prove_optima_that_counting_does_not() -> None:
     CoverBound().run(problem, context)
     assert context.bound() == pytest.approx(32)
     assert optimum(problem) == 32
+
+
+def test_decimals_that_fit_to_the_last_digit_are_in_the_blocks() -> None:
+    """1.9 + 0.3, rounded once, is the memory of a core: both share one, and no bound is above that plan."""
+    none = np.empty(0, np.int64)
+    problem = PipelineProblem(
+        "decimals", ("a", "b", "c"), np.array([[1.0], [1.0], [2.0]]), np.array([1.9, 0.3, 1.0]),
+        Tensors(none, np.zeros(1, np.int64), none, np.empty(0), np.empty(0)), 2, 2, split="any", memory=1.9 + 0.3,
+    )  # fmt: skip
+    assert optimum(problem) == 2.0
+    cover = cover_of(pipeline_data(problem))
+    assert cover.time[0] > cover.time[1]  # c is the first item
+    assert cover.storage[1:].sum() <= cover.memory < cover.storage.sum()
+    context = Recorder(problem)
+    CoverBound().run(problem, context)
+    assert context.bound() <= 2.0
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -12,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.hw.pipeline import memory_rule
+from nmsolve.hw.pipeline.memory_rule import units_of
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
-from nmsolve.model.pipeline.ticks import exponent_for, storage_in_ticks, ticks_of
+from nmsolve.model.pipeline.ticks import exponent_for, rooms_of, ticks_of
 
 
 def diamond(**changes: Any) -> PipelineProblem:
@@ -134,9 +137,30 @@ def test_ticks_of_tiny_and_huge_numbers() -> None:
     for total in (5e-324, 1e-200, 1.0, 3.7e11, 1e200):
         assert math.ldexp(total, exponent_for(total)) < 2.0**61
     assert exponent_for(0.0) == 0
-    assert storage_in_ticks(np.array([1.0, 2.0]), 3.0) == (pytest.approx([0, 0]), 1)
-    storage, memory = storage_in_ticks(np.array([1.0, 2.0]), 1.5)
-    assert storage[1] == 2 * storage[0] and memory * 2 == storage.sum()
+
+
+def test_what_passes_the_rule_on_memory_has_room_and_nothing_else() -> None:
+    """Decimals: every sum of some layers, rounded once, against c times the memory; as engines count it, and second proofs."""
+    rng, none, close = np.random.default_rng(1), np.empty(0, np.int64), 0
+    empty = Tensors(none, np.zeros(1, np.int64), none, np.empty(0), np.empty(0))
+    for _ in range(60):
+        storage = rng.integers(0, 40, 5) / 10
+        some = [list(s) for k in range(1, 6) for s in itertools.combinations(range(5), k)]
+        sums = [math.fsum(storage[s]) for s in some]
+        memory = float(rng.choice(sums) / rng.integers(1, 4))
+        problem = PipelineProblem(
+            "rooms", tuple("abcde"), np.ones((5, 3)), storage, empty, 3, 3, memory=memory
+        )
+        units = units_of(problem)
+        for rooms in (rooms_of(storage, memory, 3), memory_rule.rooms_of(problem)):
+            passes = [[total <= c * memory for total in sums] for c in (1, 2, 3)]
+            assert [[int(units[s].sum()) <= room for s in some] for room in rooms.tolist()] == passes
+        close += any(
+            total == c * memory and sum(map(Fraction, storage[s])) > c * Fraction(memory)
+            for c in (1, 2, 3)
+            for s, total in zip(some, sums, strict=True)
+        )
+    assert close > 10  # sums that only rounding lets pass
 
 
 RULES = [

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forged_cases import Case, cases, cost_of
+from forged_cases import Case, cases
+from forged_costs import cost_of
 from forger import KINDS, Count, assault, honest, judge
 
 from nmsolve.hw.scores import objective_value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutation import Mutation
+from mutations_pipelines import PIPELINES
 from mutations_tasks import TASKS
 
 _H = "heuristics/mapping/"
@@ -377,4 +378,5 @@ MUTATIONS = [
     Mutation("gate", "room for a tick more", "../test_schedule_bad_input.py", _M + "feasible.py",
              'if (total > window * units).any():', 'if (total > window * units + 1).any():', False),
     *TASKS,
+    *PIPELINES,
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, Chain, Limits, l
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.ticks import storage_in_ticks
+from nmsolve.model.pipeline.ticks import exponent_for, in_ticks, rooms_of
 from nmsolve.model.types import BoolArray, IntArray
 
 
@@ -39,13 +39,16 @@ class ChainPartition:
         if self.limits.hosts:
             ticks = problem.ticks
             self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
-        self._storage, self._memory = storage_in_ticks(problem.storage, problem.memory)
         self._turns = np.zeros(count, np.int64) if problem.turns is None else problem.turns
         self._move = np.empty((count, count + 1), np.int64)
         self._live, self._counted = np.empty((0, 0), np.int64), -1  # runs up to this ceiling are counted
         if problem.buffers is not None and problem.memory is not None:
             self._storage, self._memory = problem.storage.astype(np.int64), int(problem.memory)
+            self._room = np.arange(1, problem.largest_group + 1) * self._memory
             self._live = np.empty((count, count + 1), np.int64)
+        else:
+            self._storage = in_ticks(problem.storage, exponent_for(float(problem.storage.sum())))
+            self._memory, self._room = 0, rooms_of(problem.storage, problem.memory, problem.largest_group)
 
     def in_order(self, order: IntArray, fewest_stages: bool = False) -> tuple[PipelinePlan | None, float]:
         """Return the best plan whose stages are runs of ``order`` (L,), a permutation of the layers, and its value.
@@ -56,8 +59,8 @@ class ChainPartition:
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         chain = Chain(
-            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._memory,
-            ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
+            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._room,
+            self._memory, ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
             problem.overlap,
         )  # fmt: skip

@@ -67,7 +67,8 @@ class Chain(NamedTuple):
     work : (L + 1, C) time on groups of every size; storage, host, stuck : (L + 1,); all are sums over prefixes
     move : (L, L + 1) what :func:`transfers` fills
     live : (L, L + 1) most bytes live at once, what :func:`live_bytes` fills; of shape (0, 0) if none are counted
-    memory : of a core, 0 if it holds nothing
+    room : (C,) most storage of a group of every size, live bytes included
+    memory : bytes of a core, where there is off-chip memory
     offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
     turns : (L + 1,) sums over prefixes of the trips of loops that begin there
     cut : (L + 1,) where a stage may begin
@@ -80,6 +81,7 @@ class Chain(NamedTuple):
     move: IntArray
     storage: IntArray
     live: IntArray
+    room: IntArray
     memory: int
     offchip: float
     turns: IntArray
@@ -234,6 +236,16 @@ def least_cores(
 
 
 @plain_callee
+def least_holding(held: int, room: IntArray) -> int:
+    """Fewest cores with room for so much; more than there are room for if none have."""
+    # no fewer hold it: c cores have c times the room of one, but for rounding
+    cores = max(1, held // (room[0] + 1)) if room[0] > 1024 else 1
+    while cores <= room.shape[0] and held > room[cores - 1]:
+        cores += 1
+    return cores
+
+
+@plain_callee
 def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
@@ -267,7 +279,7 @@ def probe(
     State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``limits.rows - 1``, or not at all if that is 0.
     ``origin`` (states, L + 1, 3): position and state where the last stage begins, and its cores.
     """
-    work, move, storage, memory = chain.work, chain.move, chain.storage, chain.memory
+    work, move, storage, room = chain.work, chain.move, chain.storage, chain.room
     host, stuck, cut, overlap = chain.host, chain.stuck, chain.cut, chain.overlap
     live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
@@ -284,7 +296,7 @@ def probe(
                 held = storage[j] - storage[i]
                 if ranges:
                     held += live[i, j]
-                low = max(1, -(-held // memory)) if memory > 0 else (1 if held == 0 else no)
+                low = least_holding(held, room)
                 on_group = low <= largest
             on_host = hosts > 0 and stuck[j] == stuck[i] and host[j] - host[i] <= ceiling
             if not (on_group or on_host):

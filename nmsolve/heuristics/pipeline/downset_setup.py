@@ -12,11 +12,8 @@ from nmsolve.heuristics.pipeline.lattice import Lattice, least_area
 from nmsolve.heuristics.pipeline.poset import Poset
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
+from nmsolve.model.pipeline.ticks import rooms_of
 from nmsolve.model.types import IntArray
-
-#: Room without end.
-ENDLESS = 2**62
 
 
 def relief(problem: PipelineProblem, poset: Poset) -> float:
@@ -35,7 +32,6 @@ def rules_of(problem: PipelineProblem, poset: Poset, limit: int) -> Rules:
     area = int(least_area(poset).sum())
     worth = relief(problem, poset) * max(1, limit)
     groups = poset.time.shape[1]
-    storage = in_ticks(poset.storage, exponent_for(float(problem.storage.sum())))
     exact = problem.exact_stages or problem.use_all
     return Rules(
         limit=limit,
@@ -43,29 +39,13 @@ def rules_of(problem: PipelineProblem, poset: Poset, limit: int) -> Rules:
         cores=problem.cores,
         stages=problem.stages,
         hosts=problem.hosts,
-        room=_rooms(problem, groups),
+        room=rooms_of(problem.storage, problem.memory, groups),
         area=area,
-        storage=int(storage.sum()),
+        storage=int(poset.storage.sum()),
         overlap=problem.overlap,
         counted=exact or (groups > 1 and problem.stages < problem.cores + problem.hosts),
         exact=exact,
     )
-
-
-def _rooms(problem: PipelineProblem, groups: int) -> IntArray:
-    """(C,) most storage of a group, in the whole units of the lattice: the largest sum that, rounded, is within the limit."""
-    if problem.memory is None:
-        return np.full(groups, ENDLESS, np.int64)
-    exponent = exponent_for(float(problem.storage.sum()))
-    rooms = []
-    for c in range(1, groups + 1):
-        limit = c * problem.memory
-        above = math.ldexp(math.nextafter(limit, math.inf), exponent)
-        room = min(int((math.ldexp(limit, exponent) + above) / 2), ENDLESS) if above < ENDLESS else ENDLESS
-        while math.ldexp(float(room), -exponent) > limit and room < ENDLESS:
-            room -= 1
-        rooms.append(room)
-    return np.array(rooms, np.int64)
 
 
 def states_per_downset(problem: PipelineProblem, rules: Rules) -> int:

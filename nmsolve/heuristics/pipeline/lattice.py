@@ -16,7 +16,6 @@ from nmsolve.heuristics.pipeline.poset import Poset
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import callee, kernel, plain
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Downsets between two looks at the clock.
@@ -231,8 +230,9 @@ def _accumulate(sums: AnyArray, values: AnyArray, last: Int32Array, parent: Int3
 def _sorted(problem: PipelineProblem, poset: Poset, rows: _Rows, nets: AnyArray) -> Lattice:
     """The columns that the search reads, by growing area."""
     count = int(rows.filled[0])
-    storage = in_ticks(poset.storage, exponent_for(float(problem.storage.sum())))
-    extra = np.stack([least_area(poset), poset.host, poset.impossible.astype(np.int64), storage], axis=1)
+    extra = np.stack(
+        [least_area(poset), poset.host, poset.impossible.astype(np.int64), poset.storage], axis=1
+    )
     values = np.concatenate([extra, poset.time], axis=1)
     sums = np.zeros((count, values.shape[1]), np.int64)
     _accumulate(sums, values, rows.last, rows.parent)

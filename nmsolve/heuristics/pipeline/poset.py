@@ -13,7 +13,8 @@ import numpy as np
 from nmsolve.model.ordering import topological
 from nmsolve.model.pipeline.merged import classes
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
+from nmsolve.model.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +26,7 @@ class Poset:
     part : (L,) part of every layer
     time : (P, C) ticks on groups of 1 to C cores
     host : (P,) ticks on a host; ``impossible``: (P,) cannot run there
-    storage : (P,)
+    storage : (P,) in whole units, exact sums of those of its layers
     before, after : (E,) the order: numbers of parts with ``before < after``
     net_weight : (M,) ticks; ``net_ptr``, ``net_parts``: CSR of the parts of every net, two or more
     """
@@ -34,7 +35,7 @@ class Poset:
     time: IntArray
     host: IntArray
     impossible: BoolArray
-    storage: FloatArray
+    storage: IntArray
     before: IntArray
     after: IntArray
     net_weight: IntArray
@@ -80,6 +81,8 @@ def contracted(problem: PipelineProblem, part: IntArray, before: IntArray, after
     np.add.at(time, part, ticks.time[:, : problem.largest_group])
     host = np.zeros(count, np.int64)
     np.add.at(host, part, ticks.host)
+    storage, units = np.zeros(count, np.int64), exponent_for(float(problem.storage.sum()))
+    np.add.at(storage, part, in_ticks(problem.storage, units))
     pairs = np.unique(np.stack([before, after], axis=1), axis=0).reshape(-1, 2)
     weight, ptr, members = _nets(problem, part)
     return Poset(
@@ -87,7 +90,7 @@ def contracted(problem: PipelineProblem, part: IntArray, before: IntArray, after
         time=time,
         host=host,
         impossible=np.bincount(part, ticks.impossible, count) > 0,
-        storage=np.asarray(np.bincount(part, problem.storage, count), np.float64),
+        storage=storage,
         before=np.ascontiguousarray(pairs[:, 0]),
         after=np.ascontiguousarray(pairs[:, 1]),
         net_weight=weight,

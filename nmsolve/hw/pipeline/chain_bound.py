@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.ticks import Ticks, storage_in_ticks
+from nmsolve.model.pipeline.ticks import Ticks
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -40,10 +41,12 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     limit = min(problem.stages, count, problem.cores + hosts)
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
     move, allowed = _transfers(problem), _cuts(problem)
-    storage, memory = storage_in_ticks(problem.storage, problem.memory)
-    live = None
+    memory, live = 0, None
     if problem.buffers is not None and problem.memory is not None:
         storage, memory, live = problem.storage.astype(np.int64), int(problem.memory), _live(problem)
+        rooms = np.arange(1, most + 1) * memory
+    else:
+        storage, rooms = units_of(problem), rooms_of(problem)
     work = np.vstack([np.zeros(most, np.int64), np.cumsum(ticks.time[:, :most], axis=0)])
     never = problem.cores + 1
     need = np.full((limit + 1 if counted else 1, hosts + 1, count + 1), never)
@@ -61,7 +64,7 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         else:
             held = held if live is None else held + live[begins, end]
             cores = _least_cores(work, begins, end, room)
-            cores = np.maximum(cores, -(-held // memory) if memory else np.where(held > 0, never, 1))
+            cores = np.maximum(cores, np.searchsorted(rooms, held) + 1)
         cores[cores > most] = never
         host_load = np.cumsum(ticks.host[:end][::-1])[::-1][begins]
         stuck = np.cumsum(ticks.impossible[:end][::-1])[::-1][begins] > 0

@@ -6,25 +6,22 @@ part) are listed as whole numbers; for the ceiling, the fewest cores that reach 
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.hw.pipeline.chain_bound import enough, last_below
+from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
 from nmsolve.model import clock
 from nmsolve.model.compiled import kernel
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Bytes that the tables may take.
 MEMORY = 2**29
 #: Rows of one call of the kernel, between looks at the clock.
 SLICE = 256
-#: No room has more units than this.
-ENDLESS = 2**62
 
 
 class TooLarge(Exception):
@@ -75,46 +72,13 @@ def contiguous_bound_holds(
     never = problem.cores + 1
     need = np.full((len(table.host), rows, hosts + 1), never, np.int64)
     need[0, 0, 0] = 0
-    rooms = _rooms(problem)
+    rooms = rooms_of(problem)
     for begin in range(1, len(need), SLICE):
         if clock.now() > until:
             raise TooLarge(f"{len(need):,} downsets, {begin:,} of them looked at in {seconds:.0f} s")
         end = min(begin + SLICE, len(need))
         _reach(table, need, begin, end, ceiling, rooms, problem.overlap, counted)
     return not bool((need[-1][enough(problem, rows, hosts)] <= problem.cores).any())
-
-
-def _rooms(problem: PipelineProblem) -> IntArray:
-    """(C,) most storage of a group of c cores, in units: what the rule lets pass, the sum rounded once to a float, passes here.
-
-    Where storage has digits below a unit, half a unit per layer is added: a plan may pass that breaks the rule by so much.
-    """
-    most = problem.largest_group
-    if problem.memory is None or problem.streams or not np.isfinite(problem.memory):
-        return np.full(most, ENDLESS, np.int64)
-    exponent = exponent_for(float(problem.storage.sum()))
-    unit = Fraction(2) ** exponent
-    whole = all(
-        Fraction(s) * unit == w for s, w in zip(problem.storage.tolist(), _units(problem), strict=True)
-    )
-    rooms = []
-    for c in range(1, most + 1):
-        limit = float(c * problem.memory)
-        following = float(np.nextafter(limit, np.inf))
-        if not np.isfinite(following):
-            rooms.append(ENDLESS)
-            continue
-        # sums up to the middle are rounded to the limit or less
-        middle = (Fraction(limit) + Fraction(following)) / 2
-        room = int(middle * unit) - (float(middle) > limit and (middle * unit).denominator == 1)
-        rooms.append(min(ENDLESS, room + (0 if whole else problem.count // 2 + 1)))
-    return np.array(rooms, np.int64)
-
-
-def _units(problem: PipelineProblem) -> list[int]:
-    """Return the storage of every layer in whole units."""
-    units: list[int] = in_ticks(problem.storage, exponent_for(float(problem.storage.sum()))).tolist()
-    return units
 
 
 def _downsets(problem: PipelineProblem, group: IntArray, states: int, memory: int, until: float) -> _Downsets:
@@ -149,7 +113,7 @@ def _downsets(problem: PipelineProblem, group: IntArray, states: int, memory: in
     return _Downsets(
         bits, inside, summed(ticks.time[:, : problem.largest_group]), summed(ticks.host),
         summed(ticks.impossible.astype(np.int64)),
-        summed(np.array(_units(problem), np.int64)),
+        summed(units_of(problem)),
         np.array([len(ends) for ends, _ in nets], np.int64), np.array([w for _, w in nets], np.int64),
     )  # fmt: skip
 

@@ -15,6 +15,9 @@ import numpy as np
 
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
+#: Room without end.
+ENDLESS = 2**62
+
 
 @dataclass(frozen=True, eq=False)
 class Ticks:
@@ -77,10 +80,26 @@ def ticks_of(
     )
 
 
-def storage_in_ticks(storage: FloatArray, memory: float | None) -> tuple[IntArray, int]:
-    """(L,) storage and the memory of a core as whole numbers, memory rounded down; no storage and 1 if nothing is limited."""
+def rooms_of(storage: FloatArray, memory: float | None, most: int) -> IntArray:
+    """(C,) most storage of a group of 1 to C = ``most`` cores, in the whole units of ``storage`` (L,).
+
+    The rule compares floats: the sum of what a stage holds, rounded once, with ``c * memory``. So this is the largest whole
+    number that is not more than that, once rounded.
+    """
     total = math.fsum(storage)
-    if memory is None or memory >= total:
-        return np.zeros(len(storage), np.int64), 1
-    exponent = exponent_for(total)
-    return in_ticks(storage, exponent), math.floor(math.ldexp(memory, exponent))
+    exponent = exponent_for(float(storage.sum()))
+    rooms = []
+    for c in range(1, most + 1):
+        limit = math.inf if memory is None else c * memory
+        if limit >= total:
+            rooms += [ENDLESS] * (most + 1 - c)
+            break
+        low = math.floor(math.ldexp(limit, exponent))
+        # at most half of what the last digit of a float below 2^62 is worth is rounded off
+        high = low + 2**9
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = math.ldexp(float(middle), -exponent) <= limit
+            low, high = (middle, high) if fits else (low, middle - 1)
+        rooms.append(low)
+    return np.array(rooms, np.int64)

@@ -96,7 +96,8 @@ def cover_of(data: PipelineData) -> Cover:
     storage, memory = np.zeros(data.count, np.int64), 0
     if problem.memory is not None and float(data.storage.sum()) > problem.memory:
         scale = LARGEST / float(data.storage.sum())
-        storage, memory = to_whole(data.storage, scale, False), int(np.floor(problem.memory * scale))
+        # a little more than the memory: the rule rounds the sum of what a stage holds
+        storage, memory = to_whole(data.storage, scale, False), int(problem.memory * scale * (1 + 1e-12))
     return Cover(
         data=data,
         groups=min(problem.cores, problem.stages),

@@ -32,9 +32,8 @@ class Chain:
         if plan_complaint(problem, single) is None:
             context.offer(single.packed(problem), "one group")
         merged = merge(problem if exact else replace(problem, split="contiguous"))
-        if (
-            problem.buffers is not None and problem.together is not None
-        ):  # live ranges are those of single layers
+        # live ranges are those of single layers; and sums of classes, rounded once more, would not be those of the rules
+        if problem.together is not None and (exact or problem.buffers is not None):
             merged = Merged(problem, np.arange(problem.count), merged.before[:0], merged.after[:0])
         order = np.arange(merged.problem.count)
         plan, value = ChainPartition(merged.problem).in_order(order, fewest_stages=exact)

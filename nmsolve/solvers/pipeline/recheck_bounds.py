@@ -67,7 +67,10 @@ def check_plan_bound(
         return there or BoundCheck(False, math.nan, nobody(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
-    if bound.method == "downsets" and problem.split != "any":
+    if bound.method == "downsets":
+        if problem.split != "contiguous":
+            text = f"{value} is no bound of downsets: they bound plans of the split contiguous, this one is {problem.split}"
+            return BoundCheck(False, math.nan, text)
         return _check_downsets(problem, bound, value, seconds)
     if bound.method in WORDS:
         text = f"{value} rests on the word of {bound.method}; nothing here can be recomputed"

@@ -13,6 +13,9 @@ from nmsolve.model.pipeline.check import memory_needs, plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
+#: More than two roundings of floats add.
+ROUNDED = 1 + Fraction(1, 2**50)
+
 
 class _Late(Exception):
     """No time is left."""
@@ -32,7 +35,8 @@ def _too_much(problem: PipelineProblem) -> bool:
     """Without hosts: a layer that no group holds, or layers that all cores together do not hold."""
     if problem.memory is None or problem.streams or (problem.hosts and problem.host_time is not None):
         return False
-    memory, held = Fraction(problem.memory), [Fraction(x) for x in problem.storage.tolist()]
+    # the rule rounds the sum of what a stage holds, and the memory of its cores, once each
+    memory, held = Fraction(problem.memory) * ROUNDED, [Fraction(x) for x in problem.storage.tolist()]
     return max(held) > memory * problem.largest_group or sum(held) > memory * problem.cores
 
 
