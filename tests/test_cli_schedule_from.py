@@ -96,7 +96,7 @@ def test_placed_stages_run_on_the_cores_of_their_tiles(runs: Path) -> None:
     for row in file["processes"]:
         if row["process"].startswith("one/"):
             stage = row["process"].removeprefix("one/").partition("@")[0]
-            own = {c for node, c in core.items() if node.startswith(f"{stage}.")}
+            own = {c for node, c in core.items() if node.startswith(f"{stage}/")}
             assert own == set(row["units"]) and own
 
 

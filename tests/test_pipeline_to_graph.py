@@ -31,7 +31,7 @@ def test_overlaps_cover_both_sides_in_equal_parts(a: int, b: int) -> None:
 
 def test_two_stages_of_two_and_three_tiles_by_hand() -> None:
     graph = tile_graph(four_layers(cores=5), plan_of([0, 0, 1, 1], [2, 3]))
-    assert graph.ids == ("s0.0", "s0.1", "s1.0", "s1.1", "s1.2")
+    assert graph.ids == ("s0/0", "s0/1", "s1/0", "s1/1", "s1/2")
     assert graph.sizes[:, 0].tolist() == [15, 15, 24, 24, 24]  # 30 / 2; 70 / 3 rounded up
     sent = {
         (int(u), int(v)): w for u, v, w in zip(graph.edge_source, graph.targets, graph.weights, strict=True)

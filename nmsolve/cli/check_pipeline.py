@@ -54,6 +54,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the plan, a wrong file, or another problem
     """
+    from nmsolve.cli.check_floorplan import floorplan_checks
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.pipeline_problem import read_inputs, state_problem
     from nmsolve.model.pipeline.files import read_plan
@@ -85,7 +86,11 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     plan = read_plan(path, problem)
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
     checks += [*claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
-    return [*checks, *_exchange_check(given, plan, report)]
+    return [
+        *checks,
+        *_exchange_check(given, plan, report),
+        *floorplan_checks(path.parent, given, plan, inputs.core_memory),
+    ]
 
 
 def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:

@@ -67,7 +67,9 @@ def render_html(
         if kinds:
             amounts = np.zeros((problem.machine.size, len(kinds)), np.int64)
             np.add.at(amounts, (result.core, of), 1)
-            images["populations"] = pictures.populations(problem.machine, amounts, kinds)
+            alone = (amounts > 0).sum(axis=1).max(initial=0) <= 1
+            if alone or len(kinds) <= len(PALETTE):  # else colours do not tell them apart
+                images["populations"] = pictures.populations(problem.machine, amounts, kinds)
         images["resource_use"] = pictures.resource_use(names, used, limits, problem.machine.usable)
     sections: dict[str, Any] = {"routing": None, "energy": None}
     if drawn and mapped is not None and result.core is not None:
@@ -93,15 +95,19 @@ def render_html(
     )
 
 
+#: Populations in a picture of the board, at most.
+MOST_POPULATIONS = 100
+
+
 def populations(graph: LogicGraph) -> tuple[IntArray, list[str]]:
     """Return (n,) the population of every node, and their names: what stands before the last ``/`` in the ids of its nodes.
 
-    No names where nodes have no such ids, or there are too many populations to tell apart by colour.
+    No names where nodes have no such ids, or there are more populations than a picture has room for.
     """
     ids = graph.ids or ()
     before = [name.rpartition("/")[0] for name in ids if isinstance(name, str)]
     names = list(dict.fromkeys(before))
-    if len(before) < graph.n or "" in names or not 2 <= len(names) <= len(PALETTE):
+    if len(before) < graph.n or "" in names or not 2 <= len(names) <= MOST_POPULATIONS:
         return np.empty(0, np.int64), []
     place = {name: k for k, name in enumerate(names)}
     return np.array([place[name] for name in before]), names

@@ -66,7 +66,7 @@ def populations(machine: Machine, amounts: IntArray, names: Sequence[str]) -> Dr
 
     Parameters
     ----------
-    amounts : (cores, populations) nodes; as many populations as :data:`PALETTE` has colours, at most
+    amounts : (cores, populations) nodes; with more populations than :data:`PALETTE` has colours, their names stand on the board
     names : of the populations
     """
     from matplotlib.colors import ListedColormap
@@ -78,7 +78,7 @@ def populations(machine: Machine, amounts: IntArray, names: Sequence[str]) -> Dr
     stripe = (middles[None, :, None] > ends[:, None, :]).sum(axis=2).astype(float)
     stripe[(total == 0) | ~machine.usable] = np.nan
     figure, ax = new_figure(*board_size(machine))
-    colours = ListedColormap(PALETTE[: len(names)]).with_extremes(bad=EMPTY)
+    colours = ListedColormap([PALETTE[k % len(PALETTE)] for k in range(len(names))]).with_extremes(bad=EMPTY)
     ax.imshow(
         stripe.reshape(machine.rows, machine.cols * STRIPES), cmap=colours, vmin=-0.5, vmax=len(names) - 0.5,
         extent=(-0.5, machine.cols - 0.5, machine.rows - 0.5, -0.5), interpolation="nearest",
@@ -88,6 +88,15 @@ def populations(machine: Machine, amounts: IntArray, names: Sequence[str]) -> Dr
     ax.set_yticks(np.arange(machine.rows + 1) - 0.5, minor=True)
     ax.grid(which="minor", color="white", lw=1.0 if machine.size <= GRIDDED else 0.0)
     ax.tick_params(which="minor", length=0)
+    if len(names) > len(PALETTE):
+        for k, name in enumerate(names):
+            at = np.stack(np.divmod(np.flatnonzero(amounts[:, k]), machine.cols), axis=1)
+            if len(at):
+                row, col = at[((at - at.mean(axis=0)) ** 2).sum(axis=1).argmin()]
+                ax.text(
+                    col, row, name, ha="center", va="center", fontsize=7, color="white", fontweight="bold"
+                )
+        return figure, "populations"
     handles = [Patch(color=colour, label=name) for colour, name in zip(PALETTE, names, strict=False)]
     figure.legend(handles=handles, loc="outside right upper", frameon=False)
     return figure, "populations"

@@ -1,4 +1,4 @@
-"""``nmsolve pipeline --place``: the cores of the stages on the machine, by the mapping search."""
+"""``nmsolve pipeline --place``: a region of the machine for every stage, and their cores in it by the mapping search."""
 
 from __future__ import annotations
 
@@ -16,40 +16,43 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import PipelineOptions
     from nmsolve.cli.patience import Patience
     from nmsolve.cli.pipeline_problem import Given
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Least seconds for the search.
 LEAST = 0.5
 #: The folder of the placement in that of the pipeline, and its graph.
-FOLDER, GRAPH = "placement", "tiles.json"
+FOLDER, GRAPH, REGIONS = "placement", "tiles.json", "constraints.json"
 
 
 def place_tiles(
     o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, run: str, patience: Patience
 ) -> int:  # fmt: skip
-    """Map one tile to each core until ``until`` (``clock.now()``) and write what ``nmsolve map`` writes, signed ``run``;
-    returns the exit code.
+    """Give every stage a connected region and map one of its tiles to each core there, until ``until`` (``clock.now()``).
+
+    What ``nmsolve map`` writes is written, signed ``run``. Returns the exit code.
 
     Raises
     ------
     DoesNotFitError : a tile needs more than a core of the machine holds
     """
-    from nmsolve.hw.pipeline.to_graph import RESOURCE, tile_graph
+    from nmsolve.hw.pipeline.to_graph import tile_graph
     from nmsolve.model.formats import save_graph
+    from nmsolve.model.mapping.constraints_file import save_constraints
     from nmsolve.model.mapping.fit import require_fit
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.mapping.api import solve
 
-    assert given.machine is not None
-    machine, memory = given.machine, opt.size_in_bytes(o.core_memory, "--core-memory")
-    if memory is not None:
-        machine = machine.holding(RESOURCE, memory)
+    machine = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
     folder = o.out / FOLDER
     prepare_folder(folder)
     graph = tile_graph(given.problem, plan, given.whole)
     save_graph(graph, folder / GRAPH)
     objective = "multicast-hops" if graph.multicast.any() else "hops"
-    problem = MappingProblem(graph, machine, objective, (), node_limit=1)
+    found = _regions(o, given, plan)
+    save_constraints(found, graph, machine, folder / REGIONS)
+    problem = MappingProblem(graph, machine, objective, found, node_limit=1)
     require_fit(problem)
     print(f"\nplacing {graph.n:,} tiles on {machine.name}", file=sys.stderr)
     seconds = max(LEAST, until - clock.now())
@@ -63,10 +66,38 @@ def place_tiles(
     return exit_code(result, report, None)
 
 
+def board_of(given: Given, memory: int | None) -> Machine:
+    """Return the machine that tiles are placed on; ``memory`` bytes of a core, if stated, stand for its own."""
+    from nmsolve.hw.pipeline.to_graph import RESOURCE
+
+    assert given.machine is not None
+    return given.machine if memory is None else given.machine.holding(RESOURCE, memory)
+
+
+def _regions(o: PipelineOptions, given: Given, plan: PipelinePlan) -> tuple[SideConstraint, ...]:
+    """Return every stage's region as a constraint of its tiles, and say how they lie; none if no connected ones are found."""
+    from nmsolve.heuristics.pipeline.floorplan import floorplan, region_constraints
+    from nmsolve.hw.pipeline.to_graph import stage_traffic
+
+    assert given.machine is not None
+    if given.machine.distance_matrix is not None:
+        return ()  # nothing is known of its links
+    regions = floorplan(given.machine, plan.cores, stage_traffic(given.problem, plan), o.seed)
+    if regions.pieces:
+        print(
+            "no floorplan with every stage in one piece was found: tiles are placed freely", file=sys.stderr
+        )
+        return ()
+    said = f", but {regions.apart} do not touch the next one that they talk to" if regions.apart else ""
+    print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
+    return region_constraints(plan.cores, regions)
+
+
 def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:
     """Return what ``verify`` needs to load the same mapping problem again."""
     return {
         "graph": opt.whole(folder / GRAPH),
+        "constraints": opt.whole(folder / REGIONS),
         "machine": opt.machine(o.machine),
         "chips": o.chips,
         "core_memory": opt.size_in_bytes(o.core_memory, "--core-memory"),

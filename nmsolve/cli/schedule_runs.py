@@ -109,7 +109,7 @@ def _placed(folder: Path, plan: PipelinePlan) -> list[list[str]]:
     place = {loaded.graph.node_id(i): int(c) for i, c in enumerate(loaded.core.tolist())}
     found, cols = [], loaded.machine.cols
     for k, cores in enumerate(plan.cores.tolist()):
-        own = [place.get(f"s{k}.{i}", -1) for i in range(cores)]
+        own = [place.get(f"s{k}/{i}", -1) for i in range(cores)]
         if min(own) < 0 or len(set(own)) < cores:
             raise InputError(
                 f"the tiles of stage {k} have no cores of their own", str(folder / FOLDER), "a tile per core"

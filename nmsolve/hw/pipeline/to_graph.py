@@ -51,7 +51,7 @@ def crossings(problem: PipelineProblem, plan: PipelinePlan) -> Crossings:
 def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | None = None) -> LogicGraph:
     """Return the plan's cores as nodes, with the bytes that they send each other per inference.
 
-    A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of what the stage needs of memory
+    A stage with c cores becomes c *tiles* ``s<stage>/<tile>``, each with the c-th part of what the stage needs of memory
     (rounded up to bytes; not more than a core has where the rest is off chip). A tensor of V bytes is held in equal parts, in
     order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
     ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
@@ -78,6 +78,14 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
     rows = _rows(_chosen(cross, many), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
+
+
+def stage_traffic(problem: PipelineProblem, plan: PipelinePlan) -> FloatArray:
+    """Return (S, S) bytes that one stage sends another per inference."""
+    count, cross = len(plan.cores), crossings(problem, plan)
+    sent: FloatArray = np.zeros((count, count))
+    np.add.at(sent, (cross.source, cross.target), problem.tensors.volume[cross.tensor])
+    return sent
 
 
 def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
@@ -149,7 +157,7 @@ def _graph(
     n = int(first[-1])
     each = stage_loads(problem, plan).resident / np.maximum(plan.cores, 1)
     sizes = np.repeat(np.ceil(each - 1e-6), plan.cores).astype(np.int64).reshape(-1, 1)
-    ids = tuple(f"s{k}.{i}" for k, c in enumerate(plan.cores.tolist()) for i in range(c))
+    ids = tuple(f"s{k}/{i}" for k, c in enumerate(plan.cores.tolist()) for i in range(c))
     graph = LogicGraph.from_edges(
         n, *parts, resources=(RESOURCE,), sizes=sizes, ids=ids, name=f"{problem.name}-tiles"
     )

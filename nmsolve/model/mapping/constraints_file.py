@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 
 
-class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True):
+class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """One side constraint as in the file.
 
     Attributes
@@ -25,6 +26,7 @@ class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True):
     core : [row, col] of the board; for ``pin``
     rectangle : [top, left, bottom, right] of the board, bottom and right excluded; for ``region`` and ``forbid``
     chips : chip numbers (as in ``mapping.json``), instead of ``rectangle``
+    cores : any cores, [row, col] of the board each, instead of ``rectangle``
     """
 
     kind: str
@@ -33,6 +35,7 @@ class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True):
     core: tuple[int, int] | None = None
     rectangle: tuple[int, int, int, int] | None = None
     chips: list[int] | None = None
+    cores: list[tuple[int, int]] | None = None
 
 
 class ConstraintsFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,9 +95,9 @@ def _nodes(entry: ConstraintEntry, graph: LogicGraph, where: str) -> tuple[int, 
 
 def _cores(entry: ConstraintEntry, machine: Machine, where: str) -> tuple[int, ...]:
     """Return core numbers that the entry names, in the one way its kind allows."""
-    given = [key for key in ("core", "rectangle", "chips") if getattr(entry, key) is not None]
-    allowed = {"pin": ["core"], "region": ["rectangle", "chips"], "forbid": ["rectangle", "chips"]}
-    wanted = allowed.get(entry.kind, [])
+    given = [key for key in ("core", "rectangle", "chips", "cores") if getattr(entry, key) is not None]
+    many = ["rectangle", "chips", "cores"]
+    wanted = {"pin": ["core"], "region": many, "forbid": many}.get(entry.kind, [])
     if (wanted and len(given) != 1) or any(key not in wanted for key in given):
         found = " and ".join(given) or "no cores"
         raise InputError(f"{entry.kind} with {found}", where, " or ".join(wanted) or "nodes only")
@@ -102,6 +105,10 @@ def _cores(entry: ConstraintEntry, machine: Machine, where: str) -> tuple[int, .
         return (_core(entry.core, machine, f"{where}.core"),)
     if entry.rectangle is not None:
         return _rectangle(entry.rectangle, machine, f"{where}.rectangle")
+    if entry.cores is not None:
+        if not entry.cores:
+            raise InputError("no cores", f"{where}.cores", "at least one [row, column]")
+        return tuple(sorted({_core(at, machine, f"{where}.cores[{k}]") for k, at in enumerate(entry.cores)}))
     if entry.chips is not None:
         for k, chip in enumerate(entry.chips):
             if not 0 <= chip < machine.n_chips:
@@ -133,13 +140,16 @@ def _rectangle(corners: tuple[int, int, int, int], machine: Machine, where: str)
     return tuple((rows[:, None] * machine.cols + cols).ravel().tolist())
 
 
-def stated(constraint: SideConstraint, graph: LogicGraph, machine: Machine) -> ConstraintEntry:
-    """Return the entry of a file that means this constraint.
+def save_constraints(
+    constraints: Sequence[SideConstraint], graph: LogicGraph, machine: Machine, path: str | Path
+) -> None:
+    """Write a file that :func:`load_constraints` reads."""
+    content = ConstraintsFile([stated(c, graph, machine) for c in constraints])
+    write_atomic(path, msgspec.json.encode(content))
 
-    Raises
-    ------
-    InputError : its cores are neither a rectangle nor whole chips
-    """
+
+def stated(constraint: SideConstraint, graph: LogicGraph, machine: Machine) -> ConstraintEntry:
+    """Return the entry of a file that means this constraint."""
     nodes = [graph.node_id(u) for u in constraint.nodes]
     entry = ConstraintEntry(constraint.kind, nodes, constraint.name)
     cores = np.array(sorted(constraint.cores), np.int64)
@@ -154,11 +164,8 @@ def stated(constraint: SideConstraint, graph: LogicGraph, machine: Machine) -> C
         entry.rectangle = corners
         return entry
     chips = np.unique(machine.chip_of[cores])
-    if not np.array_equal(np.flatnonzero(np.isin(machine.chip_of, chips)), cores):
-        raise InputError(
-            f"the cores of {constraint.name} have no file",
-            machine.name,
-            "a rectangle of cores, or whole chips",
-        )
-    entry.chips = chips.tolist()
+    if np.array_equal(np.flatnonzero(np.isin(machine.chip_of, chips)), cores):
+        entry.chips = chips.tolist()
+    else:
+        entry.cores = list(zip(row.tolist(), col.tolist(), strict=True))
     return entry

@@ -8,8 +8,10 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.heuristics.pipeline.floorplan import floorplan
 from nmsolve.hw.pipeline.exchange import best_splits
 from nmsolve.hw.pipeline.figures import ASSUMED
+from nmsolve.model.machine import Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -33,6 +35,8 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
         if name not in NATIVE and entry.make().refuses(problem) is None
     }
     work["splits of layers"] = partial(best_splits, _layers(), replace(ASSUMED, sync=0.0), 4)
+    cores = np.full(2, 3)
+    work["floorplan"] = partial(floorplan, Machine("warm", (1, 1), (3, 3)), cores, np.ones((2, 2)))
     for run in work.values():
         until_compiled(run)
     return list(work)

@@ -1,0 +1,63 @@
+"""``nmsolve verify`` of the placement in a pipeline's folder: that its tiles are those of the plan, and where stages lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmsolve.cli.pipeline_place import FOLDER, GRAPH, REGIONS, board_of
+from nmsolve.cli.progress import number
+from nmsolve.cli.report import CheckPart
+
+if TYPE_CHECKING:
+    from nmsolve.cli.pipeline_problem import Given
+    from nmsolve.model.pipeline.plan import PipelinePlan
+
+
+def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int | None) -> list[CheckPart]:
+    """Return what is checked of the placement in a pipeline's ``folder``; nothing where there is none.
+
+    Where regions were stated (``constraints.json``), every stage has to be in one piece. What a mapping promises beyond that
+    `nmsolve verify` of the placement's own folder checks. ``memory`` : bytes of a core, if the options state them.
+
+    Raises
+    ------
+    InputError : a file of the placement is wrong
+    """
+    from nmsolve.hw.pipeline.regions import apart, region_pieces
+    from nmsolve.hw.pipeline.to_graph import stage_traffic, tile_graph
+    from nmsolve.hw.routes import link_loads
+    from nmsolve.model.formats import load_graph
+    from nmsolve.model.mapping.constraints_file import load_constraints
+    from nmsolve.model.mapping.files import read_mapping
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    placed = folder / FOLDER
+    if (
+        given.machine is None
+        or not (placed / "mapping.json").exists()
+        or plan_complaint(given.problem, plan) is not None
+    ):
+        return []
+    graph, again = load_graph(placed / GRAPH), tile_graph(given.problem, plan, given.whole)
+    if graph.hash != again.hash:
+        return [CheckPart("tiles", False, f"{FOLDER}/{GRAPH} is not the graph of this plan's tiles")]
+    checks = [CheckPart("tiles", True, f"{graph.n} tiles, and what they send, are those of this plan")]
+    machine = board_of(given, memory)
+    if machine.distance_matrix is not None:
+        return checks
+    core = read_mapping(placed / "mapping.json", graph, machine)
+    if len(np.unique(core)) < len(core):
+        return [*checks, CheckPart("floorplan", False, "two tiles share a core")]
+    stage = np.repeat(np.arange(len(plan.cores)), plan.cores)
+    torn = {s: k for s, k in region_pieces(machine, core, stage).items() if k > 1}
+    far = apart(machine, core, stage, stage_traffic(given.problem, plan))
+    stated = (placed / REGIONS).exists() and bool(load_constraints(placed / REGIONS, graph, machine))
+    text = "every stage is in one piece" if not torn else f"stage {min(torn)} is in {torn[min(torn)]} pieces"
+    text += f", stages {far[0][0]} and {far[0][1]} do not touch" if far else ", next to the one that follows"
+    if given.figures is not None:
+        heaviest = float(link_loads(graph, machine, core).max(initial=0.0))
+        text += f"; the hottest link takes {number(1e6 * heaviest / given.figures.bandwidth)} us at a core's bandwidth"
+    return [*checks, CheckPart("floorplan", not (stated and torn), text)]
