@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
-from nmsolve.heuristics.pipeline.floorplan import floorplan, region_constraints
+from nmsolve.heuristics.pipeline.floorplan import floorplan
 from nmsolve.hw.pipeline.regions import apart, region_pieces
-from nmsolve.hw.pipeline.to_graph import stage_traffic, tile_graph
+from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic, tile_graph
 from nmsolve.hw.routes import link_loads
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.mapping.problem import MappingProblem
@@ -37,7 +37,7 @@ def row(model: Path, machine: str, bind: str, seconds: float) -> tuple[str, bool
     regions = floorplan(board, best.cores, traffic)
     stage = np.repeat(np.arange(len(best.cores)), best.cores)
     objective, pieces, hops, hottest = "multicast-hops" if graph.multicast.any() else "hops", [], [], []
-    for constraints in ((), region_constraints(best.cores, regions)):
+    for constraints in ((), region_constraints(best, regions.stage)):
         problem = MappingProblem(graph, board, objective, constraints, node_limit=1)
         result = solve(problem, time_limit=seconds, seed=1)
         assert result.core is not None and result.objective is not None

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.pipeline_place import FOLDER, GRAPH, REGIONS, board_of
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
+    from nmsolve.model.machine import Machine
     from nmsolve.model.pipeline.plan import PipelinePlan
+
+#: The folder of the placement in that of the pipeline; its graph and its regions.
+FOLDER, GRAPH, REGIONS = "placement", "tiles.json", "constraints.json"
+
+
+def board_of(given: Given, memory: int | None) -> Machine:
+    """Return the machine that tiles are placed on; ``memory`` bytes of a core, if stated, stand for its own."""
+    from nmsolve.hw.pipeline.to_graph import RESOURCE
+
+    assert given.machine is not None
+    return given.machine if memory is None else given.machine.holding(RESOURCE, memory)
 
 
 def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int | None) -> list[CheckPart]:

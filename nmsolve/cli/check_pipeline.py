@@ -86,11 +86,8 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     plan = read_plan(path, problem)
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
     checks += [*claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
-    return [
-        *checks,
-        *_exchange_check(given, plan, report),
-        *floorplan_checks(path.parent, given, plan, inputs.core_memory),
-    ]
+    checks += _exchange_check(given, plan, report)
+    return checks + (floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else [])
 
 
 def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:

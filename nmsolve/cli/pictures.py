@@ -88,7 +88,12 @@ def populations(machine: Machine, amounts: IntArray, names: Sequence[str]) -> Dr
     ax.set_yticks(np.arange(machine.rows + 1) - 0.5, minor=True)
     ax.grid(which="minor", color="white", lw=1.0 if machine.size <= GRIDDED else 0.0)
     ax.tick_params(which="minor", length=0)
-    if len(names) > len(PALETTE):
+    if len(names) > len(PALETTE):  # colours come again: lines part populations
+        own = np.where(total > 0, amounts.argmax(axis=1), -1).reshape(machine.rows, machine.cols)
+        rows, cols = np.nonzero(own[1:] != own[:-1])
+        ax.hlines(rows + 0.5, cols - 0.5, cols + 0.5, color=INK, lw=2)
+        rows, cols = np.nonzero(own[:, 1:] != own[:, :-1])
+        ax.vlines(cols + 0.5, rows - 0.5, rows + 0.5, color=INK, lw=2)
         for k, name in enumerate(names):
             at = np.stack(np.divmod(np.flatnonzero(amounts[:, k]), machine.cols), axis=1)
             if len(at):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
+from nmsolve.cli.check_floorplan import FOLDER, GRAPH, REGIONS, board_of
 from nmsolve.cli.map_answer import say, write_answer
 from nmsolve.cli.progress import watching
 from nmsolve.model import clock
@@ -16,14 +17,11 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import PipelineOptions
     from nmsolve.cli.patience import Patience
     from nmsolve.cli.pipeline_problem import Given
-    from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Least seconds for the search.
 LEAST = 0.5
-#: The folder of the placement in that of the pipeline, and its graph.
-FOLDER, GRAPH, REGIONS = "placement", "tiles.json", "constraints.json"
 
 
 def place_tiles(
@@ -66,18 +64,10 @@ def place_tiles(
     return exit_code(result, report, None)
 
 
-def board_of(given: Given, memory: int | None) -> Machine:
-    """Return the machine that tiles are placed on; ``memory`` bytes of a core, if stated, stand for its own."""
-    from nmsolve.hw.pipeline.to_graph import RESOURCE
-
-    assert given.machine is not None
-    return given.machine if memory is None else given.machine.holding(RESOURCE, memory)
-
-
 def _regions(o: PipelineOptions, given: Given, plan: PipelinePlan) -> tuple[SideConstraint, ...]:
     """Return every stage's region as a constraint of its tiles, and say how they lie; none if no connected ones are found."""
-    from nmsolve.heuristics.pipeline.floorplan import floorplan, region_constraints
-    from nmsolve.hw.pipeline.to_graph import stage_traffic
+    from nmsolve.heuristics.pipeline.floorplan import floorplan
+    from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic
 
     assert given.machine is not None
     if given.machine.distance_matrix is not None:
@@ -90,7 +80,7 @@ def _regions(o: PipelineOptions, given: Given, plan: PipelinePlan) -> tuple[Side
         return ()
     said = f", but {regions.apart} do not touch the next one that they talk to" if regions.apart else ""
     print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
-    return region_constraints(plan.cores, regions)
+    return region_constraints(plan, regions.stage)
 
 
 def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from nmsolve.cli import commands
 from nmsolve.cli import options as opt
+from nmsolve.cli.check_floorplan import FOLDER
 from nmsolve.cli.check_pipeline import PLAN, REPORT
-from nmsolve.cli.pipeline_place import FOLDER
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from nmsolve.heuristics.rng import below, new_rng, uniform
 from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 
 #: Exchanges that are tried per core of the board, and at most in all.
@@ -104,18 +102,6 @@ def floorplan(machine: Machine, sizes: IntArray, traffic: FloatArray, seed: int 
     _anneal(best, min(MOST_TRIES, TRIES * machine.size), new_rng(seed))
     pieces, apart = best.broken.sum(axis=0).tolist()
     return Floorplan(best.stage, pieces, apart)
-
-
-def region_constraints(sizes: IntArray, found: Floorplan) -> tuple[SideConstraint, ...]:
-    """Return that the tiles of every stage, numbered stage by stage, stay in its region."""
-    ends = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-    return tuple(
-        SideConstraint(
-            f"stage {k}", "region", tuple(range(a, b)), tuple(np.flatnonzero(found.stage == k).tolist())
-        )
-        for k, (a, b) in enumerate(pairwise(ends))
-        if b > a
-    )
 
 
 def bands(machine: Machine, sizes: IntArray) -> Iterator[IntArray]:

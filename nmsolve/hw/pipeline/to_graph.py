@@ -11,6 +11,7 @@ import numpy as np
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
@@ -86,6 +87,16 @@ def stage_traffic(problem: PipelineProblem, plan: PipelinePlan) -> FloatArray:
     sent: FloatArray = np.zeros((count, count))
     np.add.at(sent, (cross.source, cross.target), problem.tensors.volume[cross.tensor])
     return sent
+
+
+def region_constraints(plan: PipelinePlan, stage: IntArray) -> tuple[SideConstraint, ...]:
+    """Return that the tiles of every stage stay on its cores, by the ``stage`` (P,) of every core."""
+    ends = np.concatenate([[0], np.cumsum(plan.cores)]).tolist()
+    return tuple(
+        SideConstraint(f"stage {k}", "region", tuple(range(a, b)), tuple(np.flatnonzero(stage == k).tolist()))
+        for k, (a, b) in enumerate(pairwise(ends))
+        if b > a
+    )
 
 
 def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
