@@ -87,6 +87,17 @@ def test_exchanges_make_regions_rounder_than_strips(spec: str, stages: int) -> N
     assert np.array_equal(found.stage, floorplan(machine, sizes, traffic, 0).stage)
 
 
+def test_pieces_and_stages_apart_are_counted() -> None:
+    """Cores 0 to 5 in a row belong to stages 0, 2, 0, 1, 1, 2; then a link dies one way."""
+    row = Machine("row", (1, 1), (1, 6))
+    core, stage, traffic = np.arange(6), np.array([0, 2, 0, 1, 1, 2]), chain_traffic(3)
+    assert region_pieces(row, core, stage) == {0: 2, 1: 1, 2: 2} and apart(row, core, stage, traffic) == []
+    cut = replace(row, faulty_links=((4, 3), (4, 5)))
+    assert region_pieces(cut, core, stage)[1] == 2 and apart(cut, core, stage, traffic) == [(1, 2)]
+    assert apart(cut, core, stage, 0 * traffic) == []
+    assert apart(row, core[:4], np.array([0, 2, 2, 1]), traffic + np.eye(3, k=2)) == [(0, 1)]
+
+
 def test_a_machine_without_links_has_no_regions() -> None:
     machine = Machine("table", (1, 1), (1, 4), distance_matrix=1.0 - np.eye(4))
     with pytest.raises(InputError, match="distance matrix"):

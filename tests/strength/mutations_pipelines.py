@@ -10,6 +10,7 @@ _FORGED = "../adversary/test_forged_downsets.py"
 _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
+_REGIONS, _BOARD = "../test_pipeline_floorplan.py", "heuristics/pipeline/floorplan.py"
 
 PIPELINES = [
     Mutation("downset-bound", "one core fewer than there are", _FORGED, _D,
@@ -97,4 +98,18 @@ PIPELINES = [
     Mutation("exchange", "in the second program results on fewer cores stay there", _EXCHANGE, _W + "walk_exchange.py",
              "every = (bytes_of.others + bytes_of.factor + result)[:, None]",
              "every = (bytes_of.others + bytes_of.factor)[:, None]", False),
+    Mutation("floorplan", "exchanges break regions", _REGIONS, _BOARD,
+             "        if new < old or (new == old and good):\n", "        if good:\n", False),
+    Mutation("floorplan", "no exchanges", _REGIONS, _BOARD,
+             "        if new < old or (new == old and good):\n", "        if False:\n", False),
+    Mutation("floorplan", "links that work one way join cores", _REGIONS, _BOARD,
+             "works & back & machine.usable", "works & machine.usable", False),
+    Mutation("floorplan", "strips are filled one way only", _REGIONS, _BOARD,
+             "line[::-1] if back else line", "line", False),
+    Mutation("regions", "the check counts every stage as one piece", _REGIONS, _W + "regions.py",
+             "            out[s] += 1\n", "            out[s] = 1\n", False),
+    Mutation("regions", "in the check dead links join cores", _REGIONS, _W + "regions.py",
+             "if (core, q) not in dead and (q, core) not in dead", "", False),
+    Mutation("regions", "in the check all stages touch", _REGIONS, _W + "regions.py",
+             " and (a, b) not in touching", " and False", False),
 ]  # fmt: skip
