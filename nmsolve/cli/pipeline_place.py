@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.pipeline.plan import PipelinePlan
 
-#: Least seconds for the search.
-LEAST = 0.5
+#: Least seconds for regions, and for the search; part of the time that regions may take.
+LEAST, REGIONS_PART = 0.5, 0.25
 
 
 def place_tiles(
@@ -48,7 +48,7 @@ def place_tiles(
     graph = tile_graph(given.problem, plan, given.whole)
     save_graph(graph, folder / GRAPH)
     objective = "multicast-hops" if graph.multicast.any() else "hops"
-    found = _regions(o, given, plan)
+    found = _regions(o, given, plan, REGIONS_PART * (until - clock.now()))
     save_constraints(found, graph, machine, folder / REGIONS)
     problem = MappingProblem(graph, machine, objective, found, node_limit=1)
     require_fit(problem)
@@ -64,7 +64,9 @@ def place_tiles(
     return exit_code(result, report, None)
 
 
-def _regions(o: PipelineOptions, given: Given, plan: PipelinePlan) -> tuple[SideConstraint, ...]:
+def _regions(
+    o: PipelineOptions, given: Given, plan: PipelinePlan, seconds: float
+) -> tuple[SideConstraint, ...]:
     """Return every stage's region as a constraint of its tiles, and say how they lie; none if no connected ones are found."""
     from nmsolve.heuristics.pipeline.floorplan import floorplan
     from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic
@@ -72,7 +74,9 @@ def _regions(o: PipelineOptions, given: Given, plan: PipelinePlan) -> tuple[Side
     assert given.machine is not None
     if given.machine.distance_matrix is not None:
         return ()  # nothing is known of its links
-    regions = floorplan(given.machine, plan.cores, stage_traffic(given.problem, plan), o.seed)
+    regions = floorplan(
+        given.machine, plan.cores, stage_traffic(given.problem, plan), o.seed, max(LEAST, seconds)
+    )
     if regions.pieces:
         print(
             "no floorplan with every stage in one piece was found: tiles are placed freely", file=sys.stderr

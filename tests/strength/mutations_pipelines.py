@@ -98,8 +98,6 @@ PIPELINES = [
     Mutation("exchange", "in the second program results on fewer cores stay there", _EXCHANGE, _W + "walk_exchange.py",
              "every = (bytes_of.others + bytes_of.factor + result)[:, None]",
              "every = (bytes_of.others + bytes_of.factor)[:, None]", False),
-    Mutation("floorplan", "exchanges break regions", _REGIONS, _BOARD,
-             "        if new < old or (new == old and good):\n", "        if good:\n", False),
     Mutation("floorplan", "no exchanges", _REGIONS, _BOARD,
              "        if new < old or (new == old and good):\n", "        if False:\n", False),
     Mutation("floorplan", "links that work one way join cores", _REGIONS, _BOARD,

@@ -1,7 +1,7 @@
 """Which cores of the board each stage takes: every stage one connected region, and stages that follow each other side by side.
 
 First *bands*: strips of the board, one beside the other, are filled line by line, to and fro, so that what is cut from them stays
-in one piece. All thicknesses of strips are tried. Then annealing exchanges single cores of two regions that touch. Regions keep
+in one piece. Strips of many thicknesses are tried. Then annealing exchanges single cores of two regions that touch. Regions keep
 their sizes, and what is in one piece stays so.
 """
 
@@ -14,17 +14,24 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.rng import below, new_rng, uniform
+from nmsolve.model import clock
 from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 
+#: Numbers of strips along a side that are tried, at most.
+THICKNESSES = 32
+#: A core to give back is drawn up to so often, until one touches the region that it goes to.
+DRAWS = 6
+#: Exchanges between looks at the clock.
+SLICE = 2000
 #: Exchanges that are tried per core of the board, and at most in all.
 TRIES, MOST_TRIES = 20_000, 4_000_000
 #: A piece too many, and two stages that do not touch, cost more than all traffic, which is at most a few board widths.
 BROKEN = 1e4
 #: Part of a board's width by which all traffic may get longer in an exchange that is still likely at the beginning.
-HEAT = 0.02
+HEAT = 0.05
 #: Tensors come from all cores of a region: its width counts by this part of a way between two regions.
 WIDTH = 2.0
 
@@ -79,29 +86,40 @@ class Board(NamedTuple):
     seen: AnyArray
 
 
-def floorplan(machine: Machine, sizes: IntArray, traffic: FloatArray, seed: int = 0) -> Floorplan:
+def floorplan(
+    machine: Machine, sizes: IntArray, traffic: FloatArray, seed: int = 0, seconds: float = math.inf
+) -> Floorplan:
     """Return regions for stages in the order of a chain; two in a row should touch if one sends the other anything.
 
     Parameters
     ----------
     sizes : (S,) cores of every stage, 0 for one that is not on the board; together no more than the usable cores
     traffic : (S, S) bytes that one stage sends another
+    seconds : after which exchanges end; at least one cut of strips is tried
 
     Raises
     ------
     InputError : the machine is given by a distance matrix, so that nothing is known of its links
     """
     require_links(machine)
-    best, least = None, np.inf
+    begun, best, least = clock.now(), None, np.inf
     for stage in bands(machine, sizes):
         board = _board(machine, sizes, traffic, stage)
         cost = _whole_cost(board)
         if cost < least:
             best, least = board, cost
+        if clock.now() - begun > seconds / 2:
+            break
     assert best is not None
-    _anneal(best, min(MOST_TRIES, TRIES * machine.size), new_rng(seed))
-    pieces, apart = best.broken.sum(axis=0).tolist()
-    return Floorplan(best.stage, pieces, apart)
+    tries, rng, done = min(MOST_TRIES, TRIES * machine.size), new_rng(seed), 0.0
+    kept = best.stage.copy(), *best.broken.sum(axis=0).tolist()
+    while done < 1:
+        _anneal(best, SLICE, HEAT * (1 - done) ** 2, rng)
+        done = max(done + SLICE / tries, (clock.now() - begun) / seconds)
+        cost = _whole_cost(best)
+        if cost < least:
+            kept, least = (best.stage.copy(), *best.broken.sum(axis=0).tolist()), cost
+    return Floorplan(*kept)
 
 
 def bands(machine: Machine, sizes: IntArray) -> Iterator[IntArray]:
@@ -109,7 +127,7 @@ def bands(machine: Machine, sizes: IntArray) -> Iterator[IntArray]:
     grid = np.arange(machine.size).reshape(machine.rows, machine.cols)
     stage = np.repeat(np.arange(len(sizes)), sizes)
     for lines in (grid, grid.T):
-        for count in range(1, len(lines) + 1):
+        for count in np.unique(np.geomspace(1, len(lines), THICKNESSES).round().astype(int)).tolist():
             for turned in (0, 1):
                 order = np.array(_to_and_fro(np.array_split(lines, count), turned))
                 order = order[machine.usable[order]]
@@ -195,16 +213,23 @@ def _pieces(b: Board, s: int) -> int:
 
 
 @kernel
+def _touches(b: Board, p: int, s: int) -> bool:
+    for d in range(4):
+        q = b.beside[p, d]
+        if q >= 0 and b.stage[q] == s:
+            return True
+    return False
+
+
+@kernel
 def _apart(b: Board, s: int) -> int:
     """Return 1 if stage ``s`` does not touch the one after it, which it should."""
     other = b.after[s]
     if other < 0:
         return 0
     for k in range(b.first[s], b.first[s + 1]):
-        for d in range(4):
-            q = b.beside[b.cells[k], d]
-            if q >= 0 and b.stage[q] == other:
-                return 0
+        if _touches(b, b.cells[k], other):
+            return 0
     return 1
 
 
@@ -250,13 +275,12 @@ def _swap(b: Board, x: int, y: int) -> None:
 
 
 @kernel
-def _anneal(b: Board, tries: int, rng: AnyArray) -> None:
+def _anneal(b: Board, tries: int, heat: float, rng: AnyArray) -> None:
     """Try exchanges of two cores of regions that touch; those that break a region or part neighbours are taken back."""
     kinds = len(b.after)
     changed, now = np.empty(4, np.int64), np.zeros((4, 2), np.int64)
     used = b.first[kinds]
-    for k in range(tries):
-        heat = HEAT * (1.0 - k / tries) ** 2
+    for _ in range(tries):
         x = b.cells[below(rng, used)]
         y = b.beside[x, below(rng, 4)]
         if y < 0 or b.stage[x] == b.stage[y]:
@@ -264,6 +288,10 @@ def _anneal(b: Board, tries: int, rng: AnyArray) -> None:
         # core x goes over to the region beside it, which gives back another core
         s, t = b.stage[x], b.stage[y]
         z = b.cells[b.first[t] + below(rng, b.first[t + 1] - b.first[t])]
+        for _ in range(DRAWS):
+            if s == kinds - 1 or _touches(b, z, s):
+                break
+            z = b.cells[b.first[t] + below(rng, b.first[t + 1] - b.first[t])]
         cost = _stage_cost(b, s, -1) + _stage_cost(b, t, s)
         _swap(b, x, z)
         cost -= _stage_cost(b, s, -1) + _stage_cost(b, t, s)
