@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -80,9 +81,24 @@ def test_populations_are_what_ids_have_before_their_last_slash() -> None:
     result = small_result(without)
     page = render_html(without, result, build_report(without, result, [], {}), "nmsolve verify x")
     assert "population" not in page
-    many = [f"{k}/0" for k in range(11)]
+    many = [f"{k}/0" for k in range(101)]
     for ids in ([*named[:8], "odd"], [f"one/{k}" for k in range(9)], many, list(range(9))):
         assert populations(LogicGraph.from_edges(len(ids), [0], [1], ids=ids))[1] == []
+
+
+@pytest.mark.parametrize(("core", "drawn"), [(range(12), True), ([*range(11), 0], False)])
+def test_more_populations_than_colours_have_names_on_the_board(core: Sequence[int], drawn: bool) -> None:
+    """Where every core is of one population; cores that two of many share could not be told apart by colour."""
+    ids = [f"p{k}/0" for k in range(12)]
+    problem = MappingProblem(
+        LogicGraph.from_edges(12, [0], [1], ids=ids), load_machine("mesh:4x4"), "hops", (), 3
+    )
+    on = np.array(core)
+    result = Result(
+        "feasible", "time", "hops", on, 1.0, 0.0, 1.0, (), scores=score(problem.graph, problem.machine, on)
+    )
+    page = render_html(problem, result, build_report(problem, result, [], {}), "nmsolve verify x")
+    assert (">p11<" in page) is drawn and ("Which population sits where" in page) is drawn
 
 
 def test_equal_input_draws_equal_bytes() -> None:
