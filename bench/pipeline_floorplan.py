@@ -44,7 +44,7 @@ def row(model: Path, machine: str, bind: str, seconds: float) -> tuple[str, bool
         pieces.append(sum(region_pieces(board, result.core, stage).values()))
         hops.append(result.objective)
         hottest.append(1e6 * float(link_loads(graph, board, result.core).max()) / given.figures.bandwidth)
-    near = len(apart(board, np.arange(board.size), regions.stage, np.pad(traffic, (0, 1))))
+    near = len(apart(board, result.core, stage, traffic))
     text = (
         f"| {model.stem} | {machine} | {len(best.cores)} | {pieces[0]} | {near} | {hops[0]:,.0f} | {hops[1]:,.0f} "
         f"| {hottest[0]:.2f} | {hottest[1]:.2f} | {found.objective:,.1f} |"

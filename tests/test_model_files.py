@@ -15,7 +15,7 @@ from nmsolve.model.files import read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
-from nmsolve.model.mapping.constraints_file import load_constraints
+from nmsolve.model.mapping.constraints_file import load_constraints, save_constraints
 from nmsolve.model.mapping.files import Route, read_mapping, write_mapping
 
 GRAPH = LogicGraph.from_edges(3, [0, 1], [1, 2], ids=("a", "b", 7), name="net")
@@ -185,15 +185,20 @@ def test_constraints_of_every_kind(tmp_path: Path) -> None:
             {"kind": "forbid", "nodes": ["a"], "chips": [1]},
             {"kind": "together", "nodes": ["a", 7]},
             {"name": "x", "kind": "apart", "nodes": ["b", "a"]},
+            {"name": "odd", "kind": "region", "nodes": ["b"], "cores": [[1, 2], [0, 0], [1, 2]]},
         )
     )
-    assert load_constraints(path, GRAPH, MACHINE) == (
+    read = load_constraints(path, GRAPH, MACHINE)
+    assert read == (
         SideConstraint("p", "pin", (2,), (6,)),
         SideConstraint("r", "region", (0, 1), (1, 2, 5, 6)),
         SideConstraint("forbid 2", "forbid", (0,), (2, 3, 6, 7)),
         SideConstraint("together 3", "together", (0, 2)),
         SideConstraint("x", "apart", (1, 0)),
+        SideConstraint("odd", "region", (1,), (0, 6)),
     )
+    save_constraints(read, GRAPH, MACHINE, path)
+    assert load_constraints(path, GRAPH, MACHINE) == read
 
 
 @pytest.mark.parametrize(
@@ -209,6 +214,19 @@ def test_constraints_of_every_kind(tmp_path: Path) -> None:
         ({"kind": "pin", "nodes": ["a"], "core": [0]}, "$.constraints[0].core"),
         ({"kind": "region", "nodes": ["a"], "core": [0, 0]}, "region with core"),
         ({"kind": "region", "nodes": ["a"], "chips": [0], "rectangle": [0, 0, 1, 1]}, "rectangle and chips"),
+        (
+            {"kind": "region", "nodes": ["a"], "cores": [[0, 0]], "rectangle": [0, 0, 1, 1]},
+            "rectangle and cores",
+        ),
+        (
+            {"kind": "region", "nodes": ["a"], "cores": []},
+            "$.constraints[0].cores: no cores; expected at least one",
+        ),
+        (
+            {"kind": "forbid", "nodes": ["a"], "cores": [[0, 0], [0, 9]]},
+            "$.constraints[0].cores[1]: core [0, 9]",
+        ),
+        ({"kind": "pin", "nodes": ["a"], "cores": [[0, 0]]}, "pin with cores; expected core"),
         ({"kind": "region", "nodes": ["a"], "rectangle": [0, 0, 0, 1]}, "is empty or outside"),
         ({"kind": "region", "nodes": ["a"], "rectangle": [0, 0, 3, 1]}, "is empty or outside"),
         (

@@ -132,6 +132,20 @@ def test_verify_finds_torn_stages_and_tiles_of_another_plan(tmp_path: Path) -> N
     mapping.write_text(json.dumps(content))
     rows = map(json.loads, run_here("verify", out, "--json", code=1 if torn else 0).stdout.splitlines())
     assert {r["name"]: r["ok"] for r in rows}["floorplan"] is not torn
+    content["row"][1], content["col"][1] = content["row"][0], content["col"][0]
+    mapping.write_text(json.dumps(content))
+    assert "two tiles share a core" in run_here("verify", out, code=1).stdout
     tiles = out / "placement" / "tiles.json"
     tiles.write_text(tiles.read_text().replace("s0/0", "s9/0"))
     assert "not the graph of this plan's tiles" in run_here("verify", out, code=1).stdout
+
+
+def test_where_no_stage_can_be_whole_tiles_are_placed_freely(tmp_path: Path) -> None:
+    """A fault in the middle of a row parts the one stage; the command and ``verify`` say so, and nothing fails."""
+    pytest.importorskip("sympy")
+    source, out, row = network(tmp_path / "m.onnx"), tmp_path / "out", tmp_path / "row.toml"
+    row.write_text("cores = [1, 5]\nfaulty_cores = [[0, 2]]\n")
+    words = ("--bind", "batch=8", "-m", row, "--stages", "1", "--use-all", "-t", "10", "--place", "-o", out)
+    assert "tiles are placed freely" in run_here("pipeline", source, *words, code=None).stderr
+    assert json.loads((out / "placement" / "constraints.json").read_text()) == {"constraints": []}
+    assert "stage 0 is in 2 pieces" in run_here("verify", out).stdout

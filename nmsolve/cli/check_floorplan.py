@@ -66,8 +66,12 @@ def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int
     torn = {s: k for s, k in region_pieces(machine, core, stage).items() if k > 1}
     far = apart(machine, core, stage, stage_traffic(given.problem, plan))
     stated = (placed / REGIONS).exists() and bool(load_constraints(placed / REGIONS, graph, machine))
-    text = "every stage is in one piece" if not torn else f"stage {min(torn)} is in {torn[min(torn)]} pieces"
-    text += f", stages {far[0][0]} and {far[0][1]} do not touch" if far else ", next to the one that follows"
+    text = f"stage {min(torn)} is in {torn[min(torn)]} pieces" if torn else "every stage is in one piece"
+    text += (
+        f"; stages {far[0][0]} and {far[0][1]} do not touch"
+        if far
+        else "; stages that follow each other touch"
+    )
     if given.figures is not None:
         heaviest = float(link_loads(graph, machine, core).max(initial=0.0))
         text += f"; the hottest link takes {number(1e6 * heaviest / given.figures.bandwidth)} us at a core's bandwidth"

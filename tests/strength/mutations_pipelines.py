@@ -107,7 +107,7 @@ PIPELINES = [
     Mutation("regions", "the check counts every stage as one piece", _REGIONS, _W + "regions.py",
              "            out[s] += 1\n", "            out[s] = 1\n", False),
     Mutation("regions", "in the check dead links join cores", _REGIONS, _W + "regions.py",
-             "if (core, q) not in dead and (q, core) not in dead", "", False),
+             "in machine.faulty_links:", "in ():", False),
     Mutation("regions", "in the check all stages touch", _REGIONS, _W + "regions.py",
              " and (a, b) not in touching", " and False", False),
 ]  # fmt: skip

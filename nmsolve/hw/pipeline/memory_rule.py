@@ -1,6 +1,6 @@
 """The rule on memory in whole numbers, for second proofs: what sum of storage passes on how many cores.
 
-Written from the rule (:mod:`nmsolve.model.pipeline.check`), apart from what engines count with.
+Written from the rule (:mod:`nmsolve.model.pipeline.check`). With engines it shares only what a unit is.
 """
 
 from __future__ import annotations

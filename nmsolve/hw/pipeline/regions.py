@@ -18,16 +18,16 @@ def region_pieces(machine: Machine, core: IntArray, stage: IntArray) -> dict[int
     left: dict[int, set[int]] = {}
     for p, s in zip(core.tolist(), stage.tolist(), strict=True):
         left.setdefault(s, set()).add(p)
-    out = {}
+    out, linked = {}, _linked(machine)
     for s, cores in left.items():
         out[s] = 0
         while cores:
             out[s] += 1
             queue = [cores.pop()]
             while queue:
-                near = [q for q in _linked(machine, queue.pop()) if q in cores]
+                near = cores & linked[queue.pop()]
                 cores.difference_update(near)
-                queue += near
+                queue += sorted(near)
     return out
 
 
@@ -37,13 +37,18 @@ def apart(machine: Machine, core: IntArray, stage: IntArray, traffic: FloatArray
     ``traffic`` (S, S) bytes that one stage sends another.
     """
     of = dict(zip(core.tolist(), stage.tolist(), strict=True))
-    touching = {(s, of.get(q)) for p, s in of.items() for q in _linked(machine, p)}
+    linked = _linked(machine)
+    touching = {(s, of.get(q)) for p, s in of.items() for q in linked[p]}
     placed = sorted(set(of.values()))
     return [
         (a, b) for a, b in pairwise(placed) if traffic[a, b] + traffic[b, a] > 0 and (a, b) not in touching
     ]
 
 
-def _linked(machine: Machine, core: int) -> list[int]:
-    dead = set(machine.faulty_links)
-    return [q for q in machine.neighbours(core) if (core, q) not in dead and (q, core) not in dead]
+def _linked(machine: Machine) -> list[set[int]]:
+    """Return the cores that links join with each core, in both directions."""
+    linked = [set(machine.neighbours(p)) for p in range(machine.size)]
+    for p, q in machine.faulty_links:
+        linked[p].discard(q)
+        linked[q].discard(p)
+    return linked
