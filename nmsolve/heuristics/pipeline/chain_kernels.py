@@ -27,6 +27,7 @@ class Limits(NamedTuple):
     cores, hosts : at most
     rows : 1 + most stages if they must be counted, else 1
     least_stages, least_groups : at least; groups are stages that are no hosts
+    endless : stages are only counted as their number decides what one keeps (training); the last row is that many or more
     """
 
     cores: int
@@ -34,6 +35,7 @@ class Limits(NamedTuple):
     rows: int
     least_stages: int
     least_groups: int
+    endless: bool
 
     @classmethod
     def of(cls, problem: PipelineProblem) -> Limits:
@@ -46,20 +48,20 @@ class Limits(NamedTuple):
         groups = 0 if groups == 1 and not hosts else groups
         stages = problem.stages if problem.exact_stages else 1
         counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
-        return cls(cores, hosts, most + 1 if counted else 1, stages, groups)
+        return cls(cores, hosts, most + 1 if counted else 1, stages, groups, False)
 
-    def uncounted(self) -> Limits:
-        """The same with any number of stages."""
-        return Limits(self.cores, self.hosts, 1, 1, 0)
+    def uncounted(self, flights: int = 1) -> Limits:
+        """The same with any number of stages; ``flights``: most micro-batches in flight, one more with every stage."""
+        return Limits(self.cores, self.hosts, flights + 1 if flights > 1 else 1, 1, 0, flights > 1)
 
     def met_by(self, cores: IntArray) -> bool:
         """Return True if the number of stages with these cores is allowed."""
         groups = int((cores > 0).sum())
-        return self.rows == 1 or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
+        return self.rows == 1 or self.endless or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
 
 
 class Chain(NamedTuple):
-    """One order of the layers.
+    """One order of the layers; in training from the last to the first, as what a stage keeps depends on how many follow it.
 
     Attributes
     ----------
@@ -72,6 +74,11 @@ class Chain(NamedTuple):
     offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
     turns : (L + 1,) sums over prefixes of the trips of loops that begin there
     cut : (L + 1,) where a stage may begin
+    forward : (L + 1, C) time of forward passes, sums over prefixes
+    kept, entering : (L, L + 1) bytes that a run keeps of a micro-batch in flight, in training; of shape (0, 0) without
+    batches : most micro-batches in flight
+    by_stage : there are no more of them than stages from the one at hand on
+    recompute : what does not fit may run forward again
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
     """
@@ -88,6 +95,12 @@ class Chain(NamedTuple):
     host: IntArray
     stuck: IntArray
     cut: BoolArray
+    forward: IntArray
+    kept: IntArray
+    entering: IntArray
+    batches: int
+    by_stage: bool
+    recompute: bool
     rest: FloatArray
     overlap: bool
 
@@ -271,6 +284,37 @@ def least_streamed(i: int, j: int, low: int, high: int, ceiling: int, chain: Cha
 
 
 @plain_callee
+def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
+    """The load of the run [i, j) on so many cores in training, as stage number ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
+    what it keeps does not fit. It does not rise with the cores."""
+    held = chain.storage[j] - chain.storage[i] + chain.live[i, j]
+    flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches
+    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
+    if held + flights * chain.kept[i, j] > chain.room[cores - 1]:
+        if not chain.recompute or (
+            held + chain.kept[i, j] + flights * chain.entering[i, j] > chain.room[cores - 1]
+        ):
+            return ANY_LOAD
+        compute += chain.forward[j, cores - 1] - chain.forward[i, cores - 1]
+    load: int = run_load(compute, chain.move[i, j], chain.overlap)
+    return load
+
+
+@plain_callee
+def least_trained(i: int, j: int, low: int, high: int, ceiling: int, stage: int, chain: Chain) -> int:
+    """As :func:`least_cores`, in training."""
+    if low > high or trained_load(i, j, high, stage, chain) > min(ceiling, ANY_LOAD - 1):
+        return high + 1
+    while low < high:
+        middle = (low + high) // 2
+        if trained_load(i, j, middle, stage, chain) <= min(ceiling, ANY_LOAD - 1):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@plain_callee
 def probe(
     ceiling: int, chain: Chain, limits: Limits, fewer_is_fine: bool, need: IntArray, origin: IntArray
 ) -> None:
@@ -282,6 +326,7 @@ def probe(
     work, move, storage, room = chain.work, chain.move, chain.storage, chain.room
     host, stuck, cut, overlap = chain.host, chain.stuck, chain.cut, chain.overlap
     live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
+    trains = chain.kept.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
     count, largest = work.shape[0] - 1, work.shape[1]
     no, wide = cores + 1, hosts + 1
@@ -309,11 +354,15 @@ def probe(
                     continue
                 to = s + wide if rows > 1 else s
                 if to >= need.shape[0]:
-                    continue
+                    if not limits.endless:
+                        continue
+                    to = s
                 if on_group:
                     high = min(largest, need[to, j] - 1 - have)
                     if streams:
                         c = least_streamed(i, j, low, high, ceiling, chain)
+                    elif trains:
+                        c = least_trained(i, j, low, high, ceiling, to // wide, chain)
                     else:
                         c = least_cores(i, j, low, high, ceiling, work, move[i, j], overlap)
                     if c <= high:
@@ -359,6 +408,8 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
         if c > 0:
             if chain.offchip > 0.0:
                 worst = max(worst, streamed_load(i, j, c, chain))
+            elif chain.kept.shape[0] > 0:  # then there are no hosts, and a state is a number of stages
+                worst = max(worst, trained_load(i, j, c, state, chain))
             else:
                 worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], chain.overlap))
         else:

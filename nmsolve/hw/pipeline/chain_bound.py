@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
+from nmsolve.hw.pipeline.training_bound import trained_possible
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import Ticks
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -41,6 +42,8 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     limit = min(problem.stages, count, problem.cores + hosts)
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
     move, allowed = _transfers(problem), _cuts(problem)
+    if problem.training is not None:
+        return trained_possible(problem, ceiling, move, _live(problem))
     memory, live = 0, None
     if problem.buffers is not None and problem.memory is not None:
         storage, memory, live = problem.storage.astype(np.int64), int(problem.memory), _live(problem)

@@ -34,6 +34,9 @@ class StageLoads:
     resident : the part of ``storage`` that lies on the cores, all of it unless there is off-chip memory
     live : most bytes live at once
     streamed, offchip : bytes moved from and to off-chip memory in every run, and the time of that
+    kept : bytes kept of every micro-batch in flight, in training: what the backward pass needs, or to run forward once more
+    flights : most micro-batches in flight; 1 without training
+    again : time of the forward pass where it runs once more, else 0
     load : see the module
     """
 
@@ -48,6 +51,9 @@ class StageLoads:
     live: IntArray
     streamed: IntArray
     offchip: FloatArray
+    kept: IntArray
+    flights: IntArray
+    again: FloatArray
     load: FloatArray
 
 
@@ -71,7 +77,9 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         for s, c in enumerate(plan.cores.tolist()):
             streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
             offchip[s] = stream_ticks(streamed[s], ticks.offchip * float(turns[s]), c)
-    load = np.maximum(np.maximum(compute, move), offchip) if problem.overlap else compute + move + offchip
+    kept, flights, again, reserve = _trained(problem, plan, held, live)
+    own = compute + again
+    load = np.maximum(np.maximum(own, move), offchip) if problem.overlap else own + move + offchip
     scale, room = -ticks.exponent, plan.cores * (problem.memory or 0.0)
     return StageLoads(
         cores=np.array(plan.cores),
@@ -80,13 +88,53 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         transfer_out=np.ldexp(move_out.astype(float), scale),
         volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
         volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
-        storage=held + live,
-        resident=np.minimum(held + live, room) if problem.streams else held + live,
+        storage=held + live + reserve,
+        resident=np.minimum(held + live, room) if problem.streams else held + live + reserve,
         live=live,
         streamed=streamed,
         offchip=np.ldexp(offchip.astype(float), scale),
+        kept=kept,
+        flights=flights,
+        again=np.ldexp(again.astype(float), scale),
         load=np.where(stuck, np.inf, np.ldexp(load.astype(float), scale)),
     )
+
+
+def _trained(
+    problem: PipelineProblem, plan: PipelinePlan, held: FloatArray, live: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """(K,) bytes kept per micro-batch in flight, how many these are, ticks of forward passes run again, and bytes all that takes.
+
+    ``held``, ``live`` (K,) : what the stages need besides.
+    """
+    count, training = len(plan.cores), problem.training
+    kept, again, reserve = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if training is None or problem.buffers is None:
+        return kept, np.ones(count, np.int64), again, reserve
+    flights = np.array([training.in_flight(count - 1 - s) for s in range(count)], np.int64)
+    size, indptr, layer, made = problem.buffers.arrays
+    inside = layer < problem.count
+    buffer = np.repeat(np.arange(len(size)), np.diff(indptr))[inside]
+    home = np.where(made[indptr[:-1]], plan.stage[np.minimum(layer[indptr[:-1]], problem.count - 1)], -1)
+    at = plan.stage[layer[inside]]
+    entering = _stage_bytes(buffer[at != home[buffer]], at[at != home[buffer]], size, count)
+    needed = np.repeat(np.arange(len(size)), np.diff(training.indptr))
+    kept = _stage_bytes(needed, plan.stage[training.layer], size, count)
+    reserve = flights * kept
+    if training.recompute and problem.memory is not None:
+        repeats = held + live + reserve > plan.cores * problem.memory
+        for s in np.flatnonzero(repeats).tolist():
+            inner = plan.stage == s
+            again[s] = problem.ticks.forward[inner, plan.cores[s] - 1].sum()
+            reserve[s] = kept[s] + flights[s] * entering[s]
+            kept[s] = entering[s]
+    return kept, flights, again, reserve
+
+
+def _stage_bytes(buffer: IntArray, stage: IntArray, size: IntArray, count: int) -> IntArray:
+    """(count,) bytes of the buffers of every stage, each pair of (E,) ``buffer`` and ``stage`` once."""
+    pairs = np.unique(buffer * count + stage)
+    return _sums(pairs % count, size[pairs // count], count)
 
 
 def live_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
@@ -170,7 +218,7 @@ def live_peaks(
 
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
     """The largest load of a stage; inf if a layer is on a host that cannot run it."""
-    if problem.streams:
+    if problem.streams or problem.training is not None:
         return float(stage_loads(problem, plan).load.max())
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(

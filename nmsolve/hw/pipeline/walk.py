@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nmsolve.model.pipeline.check import live_needs
+from nmsolve.model.pipeline.check import live_needs, memory_needs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -27,9 +27,24 @@ def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
         for s in away | ({home} if away else set()):
             if cores[s]:
                 move[s].append(float(tensors.time[t]))
+    for s, forward in enumerate(walked_again(problem, plan)):
+        compute[s].append(forward)
     off = walked_offchip(problem, plan)
     sums = [(math.fsum(a), math.fsum(b), c) for a, b, c in zip(compute, move, off, strict=True)]
     return [max(parts) if problem.overlap else sum(parts) for parts in sums]
+
+
+def walked_again(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
+    """Return the time of the forward pass of every stage that has to run it again in training, else 0."""
+    stage, cores = plan.stage.tolist(), plan.cores.tolist()
+    training = problem.training
+    if training is None or not training.recompute or problem.memory is None:
+        return [0.0] * len(cores)
+    out = []
+    for s, need in enumerate(memory_needs(problem, stage, len(cores))):
+        mine = [float(training.forward[layer, cores[s] - 1]) for layer, at in enumerate(stage) if at == s]
+        out.append(math.fsum(mine) if need > cores[s] * problem.memory else 0.0)
+    return out
 
 
 def walked_offchip(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
-from nmsolve.model.pipeline.ticks import Ticks, ticks_of
+from nmsolve.model.pipeline.ticks import Ticks, in_ticks, ticks_of
+from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
@@ -101,6 +102,8 @@ class PipelineProblem:
         its cores is then moved in every run, in place of a rule: weights once, live bytes beyond those twice. 0: no such memory
     turns : (L,) trips of the loop that begins with a layer, else 0: bytes moved off chip are moved once more in every trip of
         every loop of the stage; None: no loops
+    training : layers run backward, too: ``time`` is that of both passes, and stages keep results (chains with buffers); None:
+        the model only runs forward
     """
 
     name: str
@@ -122,6 +125,7 @@ class PipelineProblem:
     buffers: Buffers | None = None
     offchip: float = 0.0
     turns: IntArray | None = None
+    training: Training | None = None
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -173,6 +177,8 @@ class PipelineProblem:
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)
         self._require_live()
+        if self.training is not None:
+            self._require_training(self.training)
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
                 "a tensor goes to an earlier layer of the chain", self.name, "layers in topological order"
@@ -195,6 +201,16 @@ class PipelineProblem:
             or self.storage.sum() + self.buffers.size.sum() >= 2**53
         ):
             raise InputError("storage or memory in parts of bytes", self.name, "whole bytes below 2^53")
+
+    def _require_training(self, training: Training) -> None:
+        """Raise InputError where training does not go with the rest."""
+        if self.split != "chain" or self.buffers is None:
+            raise InputError("training without live ranges of a chain", self.name, "--split chain, and buffers")
+        if self.offchip or self.turns is not None or self.together is not None:
+            raise InputError("training with off-chip memory or loops", self.name, "neither")
+        training.require(self.time, self.buffers.count, self.name)
+        if self.storage.sum() + (2.0 * training.batches + 2.0) * self.buffers.size.sum() >= 2**53:
+            raise InputError(f"{training.batches} micro-batches of so many bytes", self.name, "below 2^53 in all")
 
     @property
     def count(self) -> int:
@@ -223,7 +239,12 @@ class PipelineProblem:
         if self.streams and self.buffers is not None:
             most = self.offchip * (math.fsum(self.storage) + 2.0 * float(self.buffers.size.sum()))
             most *= 1.0 if self.turns is None else 1.0 + float(self.turns.sum())
-        return ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
+        if self.training is not None:
+            most += math.fsum(self.training.forward[:, 0])
+        ticks = ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
+        if self.training is not None:
+            return replace(ticks, forward=in_ticks(self.training.forward, ticks.exponent))
+        return ticks
 
     @cached_property
     def content_hash(self) -> str:
@@ -242,6 +263,9 @@ class PipelineProblem:
             arrays += self.buffers.arrays
         if self.turns is not None:
             arrays.append(self.turns)
+        if self.training is not None:
+            h.update(repr((self.training.schedule, self.training.batches, self.training.recompute)).encode())
+            arrays += self.training.arrays
         for array in (*arrays, *self.tensors.arrays):
             h.update(
                 b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()
