@@ -140,8 +140,8 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
 
 def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
     """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it."""
-    from nmsolve.hw.pipeline.walk import walked_loads, walked_offchip, walked_stream
-    from nmsolve.model.pipeline.check import live_needs, plan_complaint
+    from nmsolve.hw.pipeline.walk import walked_again, walked_loads, walked_offchip, walked_stream
+    from nmsolve.model.pipeline.check import kept_needs, live_needs, plan_complaint
 
     if problem.buffers is None or plan_complaint(problem, plan) is not None:
         return []
@@ -152,8 +152,13 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
     moved = walked_stream(problem, plan)
     time = walked_offchip(problem, plan)
     live = live_needs(problem, stage, count)
+    kept, entering = kept_needs(problem, stage, count)
+    again = walked_again(problem, plan)
+    flights = [1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)]
     found: dict[str, Sequence[float]] = {
         "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": walked_loads(problem, plan),
+        "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
+        "flights": flights, "again": again,
     }  # fmt: skip
     said = report.get("stages")
     said = said if isinstance(said, list) and len(said) == count else [{}] * count
@@ -164,6 +169,9 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
                 text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
                 return [CheckPart("memory", False, text)]
     text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"
+    if problem.training is not None:
+        most = max(k * f for k, f in zip(found["kept"], flights, strict=True))
+        text += f", at most {number(most)} kept for backward passes"
     return [CheckPart("memory", True, f"recomputed: {text}")]
 
 

@@ -245,6 +245,13 @@ class PipelineProblemOptions:
     branch: A[str | None, Option(help="How often the condition of an If holds, e.g. exit_1=0.3,exit_2=both; both: both branches "
                                  "count in full; *: all others. [default: 0.5]")] = None
     strict: Strict = False
+    training: A[str | None, Option(help="Train the model by this schedule, 1f1b or gpipe: backward passes count, and stages keep "
+                                        "what these need.")] = None
+    batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches: of a step of training, else whose total time is "
+                                                          "reported.")] = 8
+    recompute: A[bool, Option("--recompute", help="In training: stages may run forward again what they cannot keep.")] = False
+    weight_copies: A[float | None, Option(help="In training: memory of the weights with their gradients and what the optimiser keeps, "
+                                               "in copies of the weights. [default: 4, as for Adam]")] = None
 
 
 @dataclass(frozen=True)
@@ -252,7 +259,6 @@ class PipelineOptions(SearchOptions, PipelineProblemOptions):
     """Split a network into stages on groups of cores so that the slowest stage is as fast as possible, with a bound."""
 
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
-    batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported.")] = 8
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None
     pareto: A[str | None, Option(help="Compute the front of two of period (the slowest stage), cores, stages and core-memory, "

@@ -116,6 +116,8 @@ def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
     from nmsolve.solvers.pipeline.limits import PipelineLimits
 
     problem = state_problem(stated_inputs(o)).problem
+    if problem.training is not None:
+        raise InputError("limits of training are not explained", "--training", "`nmsolve pipeline`, which says what would fit")
 
     def write(path: Path, plan: PipelinePlan) -> None:
         write_plan(path, problem, plan)

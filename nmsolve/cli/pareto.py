@@ -101,7 +101,8 @@ def require_front(o: Asked, names: tuple[str, ...]) -> tuple[str, str]:
     if len(names) != 2:
         raise InputError(f"{len(names)} objectives", "--pareto", "two, with a comma between them")
     for name in ALONE:
-        if getattr(o, name, None) != getattr(type(o), name, None):
+        states = name == "batches" and getattr(o, "training", None) is not None  # it is part of the problem
+        if not states and getattr(o, name, None) != getattr(type(o), name, None):
             option = f"--{name.replace('_', '-')}"
             raise InputError("it cannot be combined with --pareto", option, "only one of the two")
     if not 2 <= o.points <= MOST_POINTS:

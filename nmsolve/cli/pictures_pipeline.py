@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 NAMED = 24
 #: Most micro-batches and stages of a timetable.
 ROUNDS, ROWS = 6, 32
-#: Colours of compute, taking in, giving out, off-chip memory.
-PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[6])
+#: Colours of compute, taking in, giving out, off-chip memory, exchange, forward passes run again.
+PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[6], PALETTE[7])
 
 
 @Picture
@@ -29,8 +29,8 @@ def stage_bars(
 
     Parameters
     ----------
-    parts : (5, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory, and of what
-        the cores of a stage exchange
+    parts : (6, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory, of what
+        the cores of a stage exchange, and of forward passes run again
     cores : (K,) 0 for a host
     storage : (K,) per core
     memory : its limit, or None
@@ -41,7 +41,8 @@ def stage_bars(
     figure, (time, group, room) = new_panels(7.2, 5.2, 3, 1)
     x = np.arange(parts.shape[1])
     names = ("compute", "take in", "give out", "off chip")[: 4 if parts[3].any() else 3]
-    inside = parts[4] if parts[4].any() else None
+    inside = [(4, "exchange"), (5, "run again")]
+    inside = [(k, name) for k, name in inside if parts[k].any()]
     if overlap:
         wide = 0.8 / (len(names) - 1)
         left = (wide - 0.8) / 2
@@ -50,13 +51,13 @@ def stage_bars(
         time.bar(x + left + wide, parts[2], wide, bottom=parts[1], color=PARTS[2], label=names[2])
         for name in names[3:]:
             time.bar(x + left + 2 * wide, parts[3], wide, color=PARTS[3], label=name)
-        if inside is not None:
-            time.bar(x + left, inside, wide, bottom=parts[0], color=PARTS[4], label="exchange")
+        for k, name in inside:
+            time.bar(x + left, parts[k], wide, bottom=parts[0] + parts[4:k].sum(axis=0), color=PARTS[k], label=name)
     else:
         for k, name in enumerate(names):
             time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)
-        if inside is not None:
-            time.bar(x, inside, 0.8, bottom=parts[:4].sum(axis=0), color=PARTS[4], label="exchange")
+        for k, name in inside:
+            time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)
     if bound is not None and bound > 0:
         time.axhline(bound, color=INK, lw=1, ls="--", label="bound")
     time.set_ylabel(f"time ({unit})" if unit else "time")
@@ -146,6 +147,34 @@ def timetable(start: FloatArray, load: FloatArray, unit: str) -> Drawn:
     ax.yaxis.set_major_locator(_whole())
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return figure, "timetable"
+
+
+@Picture
+def passes_picture(start: FloatArray, forward: FloatArray, backward: FloatArray, unit: str) -> Drawn:
+    """When every stage takes which micro-batch forward (full colour) and backward (pale).
+
+    Parameters
+    ----------
+    start : (K, 2, B) begins of forward and backward passes
+    forward, backward : (K,) how long they take
+    """
+    shown = start[:ROWS]
+    stages, _, batches = shown.shape
+    figure, (ax,) = new_panels(7.2, min(4.2, 0.9 + 0.2 * stages), 1, 1)
+    rows = np.arange(stages)
+    for b in range(batches):
+        colour = PALETTE[b % len(PALETTE)]
+        both = ((0, forward, 1.0, f"micro-batch {b + 1}"), (1, backward, 0.45, None))
+        for way, load, alpha, label in both:
+            ax.barh(
+                rows, load[:stages], left=shown[:, way, b], height=0.85, color=colour, alpha=alpha, edgecolor="white",
+                lw=0.4, label=label,
+            )  # fmt: skip
+    ax.set(ylim=(stages - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage")
+    ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
+    ax.yaxis.set_major_locator(_whole())
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return figure, "timetable of a step"
 
 
 def _whole(most: int = 10) -> Any:

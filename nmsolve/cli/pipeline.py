@@ -160,7 +160,8 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
-        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"),
+        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), training=o.training,
+        batches=None if o.training is None else o.batches, recompute=o.recompute, weight_copies=o.weight_copies,
     )  # fmt: skip
 
 
@@ -239,11 +240,13 @@ def _figures(report: PipelineReport, s: StagePart | None) -> list[str]:
         out = ["load", "compute", "transfer"]
         out[1:2] = ["compute", "exchange"] if report.sync is not None else ["compute"]
         out += ["off chip", "moved"] if report.offchip else []
+        out += ["run again", "kept"] if report.training else []
         return out + (["weights", "live"] if report.live else [])
     out = [number(s.load), number(s.compute - s.exchange)]
     out += [number(s.exchange)] if report.sync is not None else []
     out.append(number(s.transfer_in + s.transfer_out))
     out += [number(s.offchip), size_words(s.streamed)] if report.offchip else []
+    out += [number(s.again), size_words(s.kept * s.flights)] if report.training else []
     return out + ([size_words(s.weights), size_words(s.live)] if report.live else [])
 
 

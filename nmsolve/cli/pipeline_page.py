@@ -48,13 +48,21 @@ def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
 def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, Drawing]:
     """Return what is drawn: ``stages``, ``layers``, ``use`` and, where stages are several and in no circle, ``timetable``."""
     from nmsolve.hw.pipeline.batches import start_times
+    from nmsolve.hw.pipeline.passes import training_passes
     from nmsolve.hw.pipeline.stages import stage_loads
 
     problem = given.problem
     loads = stage_loads(problem, plan)
     exchange, _ = exchanged(given, plan)
     parts = np.stack(
-        [loads.compute - exchange, loads.transfer_in, loads.transfer_out, loads.offchip, exchange]
+        [
+            loads.compute - exchange,
+            loads.transfer_in,
+            loads.transfer_out,
+            loads.offchip,
+            exchange,
+            loads.again,
+        ]
     )
     each = loads.resident / np.maximum(1, loads.cores)
     each[loads.cores == 0] = 0.0
@@ -75,6 +83,10 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         "layers": (pictures_pipeline.layers_picture, layers),
         "use": (pictures_pipeline.use_picture, (loads.load / most, loads.compute / most)),
     }
+    if problem.training is not None:
+        passes = training_passes(problem, plan, pictures_pipeline.ROUNDS)
+        step = passes.start, passes.forward, passes.backward, report.unit
+        return drawn | {"timetable": (pictures_pipeline.passes_picture, step)}
     batches = report.batch.batches if report.batch is not None else 0
     start = (
         start_times(problem, plan, loads.load, min(batches, pictures_pipeline.ROUNDS)) if batches else None

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import BoolArray
 
+#: Micro-batches of a step of training, and copies of the weights, if nobody says otherwise: weights, gradients and Adam's two means.
+BATCHES, COPIES = 8, 4.0
+
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
@@ -39,6 +42,10 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     offchip_bandwidth: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
     group_sync: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
     branch: str | None = None
+    training: str | None = None
+    batches: Positive | None = None
+    recompute: bool = False
+    weight_copies: Annotated[float, msgspec.Meta(ge=1, le=1000)] | None = None
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
@@ -62,6 +69,7 @@ class Given:
     assumed : the figures of the cores are of no machine
     offchip : bytes per second of off-chip memory; None: there is none
     figures : of a core, for an ONNX model
+    weight_copies : memory of the weights in training, in copies of them; 1 without
     """
 
     problem: PipelineProblem
@@ -73,6 +81,7 @@ class Given:
     assumed: bool = False
     offchip: float | None = None
     figures: CoreFigures | None = None
+    weight_copies: float = 1.0
 
 
 def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:
@@ -90,6 +99,8 @@ def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Giv
     elif machine is None and inputs.chips is not None:
         raise InputError("chips without a machine", "--chips", "--machine as well")
     cores = _cores(inputs, machine)
+    if inputs.training is None and (inputs.recompute or inputs.weight_copies is not None):
+        raise InputError("--recompute and --weight-copies are for training", inputs.model, "--training 1f1b as well")
     suffix = Path(inputs.model).suffix.lower()
     if suffix == ".json":
         return _cost_graph(inputs, machine, cores)
@@ -113,6 +124,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
 
     if inputs.bind is not None or inputs.branch is not None or inputs.strict:
         raise InputError("--bind, --branch and --strict are for ONNX models", inputs.model, "a .onnx file")
+    if inputs.training is not None:
+        raise InputError("--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass")
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
     if inputs.group_sync is not None:
@@ -144,6 +157,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     """State an ONNX model: its operators are the layers, the machine's figures give their times."""
     from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
+    from nmsolve.hw.pipeline.training import Step
     from nmsolve.hw.pipeline.to_graph import needed_whole
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
@@ -156,6 +170,10 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     figures = machine_figures(machine)
     if inputs.group_sync is not None:
         figures = replace(figures, sync=inputs.group_sync)
+    copies = 1.0 if inputs.training is None else inputs.weight_copies or COPIES
+    step = None
+    if inputs.training is not None:
+        step = Step(inputs.training, inputs.batches or BATCHES, inputs.recompute, copies)
     problem = pipeline_problem(
         layers,
         figures,
@@ -167,8 +185,9 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         overlap=inputs.overlap,
         split=inputs.split or "chain",
         offchip=inputs.offchip_bandwidth,
+        step=step,
     )
     problem = replace(problem, name=Path(inputs.model).stem)  # exporters call every graph the same
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
-    return Given(problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures)
+    return Given(problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures, copies)

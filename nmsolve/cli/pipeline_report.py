@@ -30,7 +30,8 @@ class StagePart(msgspec.Struct, frozen=True):
     (``nmsolve.hw.pipeline.exchange``); 0 and none where that does not count.
     ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest. Of the whole stage:
     ``weights`` and ``live``, the most bytes live at once, of which ``storage`` is the sum per core where live ranges count, as
-    far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``.
+    far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``; in training
+    ``kept`` bytes of each of ``flights`` micro-batches, and ``again``, the time of forward passes run again (else 0, 1 and 0).
     """
 
     cores: int
@@ -48,6 +49,9 @@ class StagePart(msgspec.Struct, frozen=True):
     live: int
     streamed: int
     offchip: float
+    kept: int
+    flights: int
+    again: float
     storage: float
     load: float
     use: float
@@ -80,6 +84,16 @@ class LoopPart(msgspec.Struct, frozen=True):
     trips: int
 
 
+class TrainingPart(msgspec.Struct, frozen=True):
+    """How the model is trained: schedule, micro-batches of a step, whether stages may run forward again what they cannot keep, and
+    memory of the weights in copies of them."""
+
+    schedule: str
+    batches: int
+    recompute: bool
+    weight_copies: float
+
+
 class BatchPart(msgspec.Struct, frozen=True):
     """So many micro-batches through the pipeline (docs/pipeline.md)."""
 
@@ -95,7 +109,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``sync``: ns in which the cores of a group meet before a layer, null: that and what they exchange does not count;
     ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
-    ``loops``: of control flow in an ONNX model; ``unit``: of all
+    ``loops``: of control flow in an ONNX model; ``training``: null if the model only runs forward; ``unit``: of all
     times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
     where no stage takes a micro-batch in one piece; ``not_checked``: what was
     left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
@@ -117,6 +131,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     sync: float | None
     branches: list[BranchPart]
     loops: list[LoopPart]
+    training: TrainingPart | None
     overlap: bool
     objective: float | None
     bound: float | None
@@ -157,6 +172,7 @@ def build_pipeline_report(
         sync=_sync(given),
         branches=_branch_parts(given),
         loops=_loop_parts(given),
+        training=_training_part(given),
         overlap=problem.overlap,
         objective=result.objective,
         bound=result.bound,
@@ -214,6 +230,13 @@ def _loop_parts(given: Given) -> list[LoopPart]:
     return [] if flat is None else [LoopPart(*x) for x in zip(flat.loops, flat.trips, strict=True)]
 
 
+def _training_part(given: Given) -> TrainingPart | None:
+    found = given.problem.training
+    if found is None:
+        return None
+    return TrainingPart(found.schedule, found.batches, found.recompute, given.weight_copies)
+
+
 def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
     import numpy as np
 
@@ -225,6 +248,7 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
     loads = stage_loads(problem, plan)
     most = float(loads.load.max(initial=0.0)) or 1.0
     exchange, splits = exchanged(given, plan)
+    weights = np.bincount(plan.stage, problem.storage, len(plan.cores))
     out = []
     for k, cores in enumerate(plan.cores.tolist()):
         own = np.flatnonzero(plan.stage == k)
@@ -241,10 +265,13 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
                 transfer_out=float(loads.transfer_out[k]),
                 volume_in=float(loads.volume_in[k]),
                 volume_out=float(loads.volume_out[k]),
-                weights=float(loads.storage[k] - loads.live[k]),
+                weights=float(weights[k]),
                 live=int(loads.live[k]),
                 streamed=int(loads.streamed[k]),
                 offchip=float(loads.offchip[k]),
+                kept=int(loads.kept[k]),
+                flights=int(loads.flights[k]),
+                again=float(loads.again[k]),
                 storage=float(loads.resident[k]) / max(1, cores),
                 load=float(loads.load[k]),
                 use=float(loads.load[k]) / most,
@@ -280,7 +307,7 @@ def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPar
     found = batch_time(
         given.problem, result.solution, stage_loads(given.problem, result.solution).load, batches
     )
-    return None if found is None else BatchPart(batches, found.total, found.bubble, found.share, found.utilisation)  # fmt: skip
+    return None if found is None else BatchPart(found.batches, found.total, found.bubble, found.share, found.utilisation)  # fmt: skip
 
 
 def pipeline_words(report: PipelineReport) -> list[str]:
@@ -302,7 +329,8 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             words.append(
                 f"{_capital(b.name)}: {number(b.objective)}{unit}, {b.objective / report.objective:.2f} times as long."
             )
-    if report.batch is not None and report.batch.batches > 1:
+    words += _training_words(report, unit)
+    if report.batch is not None and report.training is None and report.batch.batches > 1:
         batch = report.batch
         words.append(
             f"{batch.batches:,} micro-batches take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain "
@@ -329,6 +357,28 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     if report.assumed:
         words.append(
             "Times are those of an assumed core, not of a real machine: use them to compare plans, not to predict a chip."
+        )
+    return words
+
+
+def _training_words(report: PipelineReport, unit: str) -> list[str]:
+    """Describe the step of training, and what stages keep for it."""
+    training, batch = report.training, report.batch
+    if training is None or batch is None:
+        return []
+    names = {"1f1b": "one forward, one backward (1F1B)", "gpipe": "all forward, then all backward (GPipe)"}
+    again = [s for s in report.stages if s.again]
+    words = [
+        f"A step of {training.batches:,} micro-batches, {names[training.schedule]}, takes {number(batch.total)}{unit}, "
+        f"{percent(batch.share)} of it to fill and drain the pipeline; all cores work {percent(batch.utilisation)} of the time.",
+        f"Stages keep up to {size_words(max(s.kept * s.flights for s in report.stages))} for backward passes, of up to "
+        f"{max(s.flights for s in report.stages):,} micro-batches in flight; memory of the weights counts "
+        f"{number(training.weight_copies)} times.",
+    ]
+    if again:
+        words.append(
+            f"{len(again)} of {len(report.stages)} stages cannot keep what backward passes need, and run forward again: "
+            f"{number(sum(s.again for s in again))}{unit} per micro-batch, on all of them."
         )
     return words
 

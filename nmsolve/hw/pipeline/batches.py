@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.hw.pipeline.passes import training_passes
 from nmsolve.hw.pipeline.to_graph import crossings
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -44,7 +45,8 @@ def batch_time(
 
     Stage k ends micro-batch b at ``C(k, b) = t(k) + max(C(k, b - 1), max over stages p before k of C(p, b))``, so the whole
     takes the longest, over all stages m, of the longest path of stages through m plus ``(B - 1) t(m)``. For a chain that is the
-    sum of all loads plus ``(B - 1)`` times the largest.
+    sum of all loads plus ``(B - 1)`` times the largest. In training B is that of a step, forward and backward
+    (:mod:`.passes`).
 
     Parameters
     ----------
@@ -56,13 +58,17 @@ def batch_time(
     BatchTime, or None where stages wait for each other in a circle (any split), or each have a part of a backward pass, which
     goes the other way: no stage can then take a micro-batch in one piece.
     """
-    edges = _edges(problem, plan)
-    order = _order(problem, plan, edges)
-    if order is None:
-        return None
-    before = _longest(order, edges, load)
-    after = _longest(order[::-1], {(b, a) for a, b in edges}, load)
-    total = float(np.max(before + after - load + (batches - 1) * load))
+    if problem.training is not None:
+        batches = problem.training.batches
+        total = training_passes(problem, plan).total
+    else:
+        edges = _edges(problem, plan)
+        order = _order(problem, plan, edges)
+        if order is None:
+            return None
+        before = _longest(order, edges, load)
+        after = _longest(order[::-1], {(b, a) for a, b in edges}, load)
+        total = float(np.max(before + after - load + (batches - 1) * load))
     steady = batches * float(load.max())
     cores = np.maximum(plan.cores, 0)
     work = batches * float((cores * load).sum())

@@ -26,6 +26,7 @@ import numpy as np
 
 from nmsolve.hw.pipeline.exchange import best_splits, tiles_of
 from nmsolve.hw.pipeline.figures import CoreFigures
+from nmsolve.hw.pipeline.training import Step, trained
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -68,6 +69,7 @@ def pipeline_problem(
     overlap: bool = False,
     split: str = "chain",
     offchip: float | None = None,
+    step: Step | None = None,
 ) -> PipelineProblem:
     """Return the problem of cutting a model into stages on ``cores`` equal cores; see the module for the formulas.
 
@@ -76,6 +78,7 @@ def pipeline_problem(
     stages : most stages; as many as there are layers and cores for if not given
     memory : bytes of a core, in place of the figures'
     offchip : bytes per second of off-chip memory for all cores together, in place of the figures'; 0: none
+    step : of training; None: the model only runs forward
 
     Raises
     ------
@@ -83,7 +86,11 @@ def pipeline_problem(
     """
     memory = figures.memory if memory is None else memory
     live = split == "chain" and layers.buffers is not None
-    if offchip is None and live and memory is not None:
+    if step is not None:
+        live = True  # else the problem of another split is refused
+        if offchip:
+            raise InputError("off-chip memory in training", "--offchip-bandwidth", "none, or no --training")
+    elif offchip is None and live and memory is not None:
         offchip = figures.offchip
     offchip = _offchip(layers.name, offchip, live, memory)
     tensors, nesting = layers.tensors, layers.nesting
@@ -96,7 +103,7 @@ def pipeline_problem(
         tensors = replace(tensors, volume=tensors.volume * nesting.passes)
         if nesting.trips:
             together, turns = nesting.loop, _turns(nesting)
-    return PipelineProblem(
+    problem = PipelineProblem(
         name=layers.name,
         labels=layers.names,
         time=layer_times(layers, figures, cores),
@@ -114,6 +121,7 @@ def pipeline_problem(
         together=together,
         turns=turns if live and offchip else None,
     )
+    return problem if step is None else trained(problem, layers, step)
 
 
 def _turns(nesting: Nesting) -> IntArray:

@@ -57,7 +57,7 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
     ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
     multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange among themselves is not
-    counted, as in the plan's costs. Hosts are not on the machine: what they send and take is left out.
+    counted, as in the plan's costs. In training as many bytes come back, tile by tile. Hosts are not on the machine: what they send and take is left out.
 
     Parameters
     ----------
@@ -77,6 +77,9 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     cross = _chosen(cross, (plan.cores[cross.source] > 0) & (plan.cores[cross.target] > 0))
     many = np.zeros(len(cross.tensor), bool) if whole is None else whole[cross.tensor]
     parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
+    if problem.training is not None:  # the gradient of every tensor comes back
+        back = _parts(Crossings(cross.tensor, cross.target, cross.source), volume, plan.cores, first)
+        parts = tuple(np.concatenate(both) for both in zip(parts, back, strict=True))
     rows = _rows(_chosen(cross, many), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
 
@@ -86,7 +89,7 @@ def stage_traffic(problem: PipelineProblem, plan: PipelinePlan) -> FloatArray:
     count, cross = len(plan.cores), crossings(problem, plan)
     sent: FloatArray = np.zeros((count, count))
     np.add.at(sent, (cross.source, cross.target), problem.tensors.volume[cross.tensor])
-    return sent
+    return sent if problem.training is None else sent + sent.T
 
 
 def region_constraints(plan: PipelinePlan, stage: IntArray) -> tuple[SideConstraint, ...]:

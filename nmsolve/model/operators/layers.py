@@ -15,6 +15,7 @@ from nmsolve.model.operators.branches import Branch, Choices, Context, outcomes,
 from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph
+from nmsolve.model.operators.gradients import Gradients, gradients_of
 from nmsolve.model.operators.growth import mean_count, with_longest
 from nmsolve.model.operators.live import buffers_of
 from nmsolve.model.operators.macs import FREE
@@ -71,6 +72,7 @@ class Layers:
         last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
+    gradients : their backward passes, None if these are not known
     batches : (L,) leading axes of a result, all but the last two: independent products, where it is one; None: 1 each
     window : (L,) rows of the window of a convolution or pooling, else 1; None: 1 each
     nesting : of a model with work in bodies of control flow, else None; other figures are those of one run of a layer
@@ -90,6 +92,7 @@ class Layers:
     nesting: Nesting | None = None
     batches: IntArray | None = None
     window: IntArray | None = None
+    gradients: Gradients | None = None
 
     @property
     def count(self) -> int:
@@ -159,6 +162,7 @@ def layers_of(
     users = {k: {layer for layer, _ in found} for k, found in uses.items()}
     split = [_split(graph, graph.operators[k], costs[k], longest) for k in kept]
     tensors, passes = _tensors(flat, kept, uses, longest)
+    buffers, homes = buffers_of(graph, kept, users, weights, longest, flat.aliases)
     return Layers(
         name=graph.name,
         names=tuple(graph.operators[k].name for k in kept),
@@ -170,10 +174,11 @@ def layers_of(
         channels=np.array([s[0] for s in split], np.int64),
         rows=np.array([s[1] for s in split], np.int64),
         tensors=tensors,
-        buffers=buffers_of(graph, kept, users, weights, longest, flat.aliases),
+        buffers=buffers,
         nesting=_nesting(flat, kept, users, passes, longest),
         batches=np.array([s[2] for s in split], np.int64),
         window=np.array([_window(graph.operators[k]) for k in kept], np.int64),
+        gradients=gradients_of(graph, kept, weights, homes, buffers.count),
     )
 
 

@@ -32,6 +32,9 @@ def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
             "--offchip-bandwidth",
             "none with objective core-memory",
         )
+    if problem.training is not None and problem.training.recompute and "core-memory" in names:
+        what = "with less memory more stages recompute, so the period depends on the limit"
+        raise InputError(what, "--recompute", "none with objective core-memory")
     for name in names:
         fixed = LIMITS[name][1] if name in LIMITS else ""
         if fixed and getattr(problem, fixed):
