@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipelines_support import best_is_least, every_chain
 
 from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, live_bytes
-from nmsolve.hw.pipeline.chain_bound import _live, chain_bound_holds
+from nmsolve.hw.pipeline.chain_bound import chain_bound_holds, live_table
 from nmsolve.hw.pipeline.stages import live_of, objective, stage_loads
 from nmsolve.hw.pipeline.walk import walked_loads, walked_stream
 from nmsolve.model.errors import InputError
@@ -128,7 +128,7 @@ def test_tables_of_all_runs(problem: PipelineProblem) -> None:
     found = np.zeros((count, count + 1), np.int64)
     work = np.zeros((count + 1, 1), np.int64)
     live_bytes(work, ANY_LOAD, *problem.buffers.arrays, found)
-    second = _live(problem)
+    second = live_table(problem)
     for i in range(count):
         for j in range(i + 1, count + 1):
             run = list(range(i, j))

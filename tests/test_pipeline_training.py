@@ -16,7 +16,7 @@ from test_pipeline_live import chains, live_at, pair
 from nmsolve.heuristics.pipeline.training import kept_bytes
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective, stage_loads
-from nmsolve.hw.pipeline.training_bound import _met
+from nmsolve.hw.pipeline.training_bound import kept_tables
 from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import kept_needs, memory_needs, plan_complaint
@@ -79,7 +79,9 @@ def test_what_stages_keep_by_the_definition(problem: PipelineProblem) -> None:
     for plan in itertools.islice(every_chain(problem), 40):
         found, loads = by_definition(problem, plan), stage_loads(problem, plan)
         count = len(plan.cores)
-        assert list(zip(*kept_needs(problem, plan.stage.tolist(), count), strict=True)) == [x[:2] for x in found]
+        assert list(zip(*kept_needs(problem, plan.stage.tolist(), count), strict=True)) == [
+            x[:2] for x in found
+        ]
         assert loads.flights.tolist() == [x[2] for x in found]
         assert loads.load == pytest.approx(walked_loads(problem, plan), rel=1e-12, abs=1e-9)
         assert objective(problem, plan) == loads.load.max()
@@ -110,13 +112,7 @@ def test_no_chain_of_stages_is_better(problem: PipelineProblem) -> None:
 def test_tables_of_all_runs(problem: PipelineProblem) -> None:
     """The engine's and the second proof's, against the definition."""
     problem = replace(problem, memory=9.0)
-    assert problem.buffers is not None and problem.training is not None
-    buffers, training, count = problem.buffers, problem.training, problem.count
-    kept, entering = kept_bytes(problem)
-    inside = buffers.layer < count
-    ends = np.concatenate([[0], np.cumsum(inside)])[buffers.indptr]
-    again = _met(count, buffers.size, ends, buffers.layer[inside], buffers.made[inside])
-    needed = _met(count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), bool))
+    count, (kept, entering), (needed, again) = problem.count, kept_bytes(problem), kept_tables(problem)
     for i in range(count):
         for j in range(i + 1, count + 1):
             stage = np.array([0 if k < i else 1 if k < j else 2 for k in range(count)])
@@ -132,14 +128,13 @@ def small(**changes: object) -> PipelineProblem:
     base = pair(memory=given.pop("memory", 400.0))
     return replace(
         base,
-        training=Training(
-            forward=base.time / 4, indptr=np.array([0, 1, 2]), layer=np.array([1, 1]), **given
-        ),  # type: ignore[arg-type]
+        training=Training(forward=base.time / 4, indptr=np.array([0, 1, 2]), layer=np.array([1, 1]), **given),  # type: ignore[arg-type]
     )
 
 
 def test_by_hand() -> None:
-    """The last stage keeps 70 bytes once, or three times with GPipe; run again, it keeps the 50 that come in, and 70 for a while."""
+    """The last stage keeps 70 bytes once, or three times with GPipe; run again, it keeps the 50 that come in, and 70 for a
+    while."""
     two = PipelinePlan(np.arange(2), np.array([2, 2]))
     assert memory_needs(small(), [0, 1], 2) == [100 + 50, 100 + 70 + 70]
     assert memory_needs(small(schedule="gpipe"), [0, 1], 2) == [100 + 50, 100 + 70 + 3 * 70]
@@ -151,7 +146,11 @@ def test_by_hand() -> None:
     again = small(schedule="gpipe", batches=9, memory=345.0, recompute=True)
     assert plan_complaint(again, two) is None
     loads = stage_loads(again, two)
-    assert (loads.again.tolist(), loads.kept.tolist(), loads.storage.tolist()) == ([0, 1], [0, 50], [150, 690])
+    assert (loads.again.tolist(), loads.kept.tolist(), loads.storage.tolist()) == (
+        [0, 1],
+        [0, 50],
+        [150, 690],
+    )
     assert loads.load.tolist() == [4 + 1, 4 + 1 + 1]
 
 

@@ -19,7 +19,7 @@ from nmsolve.cli.check_pipeline import PLAN
 from nmsolve.cli.commands import PipelineOptions
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.pipeline import stated_inputs, write_pipeline
-from nmsolve.cli.pipeline_page import plan_drawings
+from nmsolve.cli.pipeline_page import plan_drawings, target
 from nmsolve.cli.pipeline_problem import Given, state_problem
 from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report
 from nmsolve.hw.machine_write import save_machine
@@ -41,7 +41,8 @@ class PipelineHow(How, total=False):
     ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
     ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
     machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or
-    text; 0.5 if not given.
+    text; 0.5 if not given. ``objective``: period or batch; ``training``: 1f1b or gpipe, with ``recompute`` and
+    ``weight_copies`` as of the command.
     """
 
     chips: str | tuple[int, int] | None
@@ -49,6 +50,10 @@ class PipelineHow(How, total=False):
     offchip_bandwidth: float | str | None
     group_sync: float | str | None
     branch: Mapping[str, float | str] | str | None
+    objective: str | None
+    training: str | None
+    recompute: bool
+    weight_copies: float | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -150,6 +155,9 @@ class PipelineAnswer(Answer[PipelinePlan]):
             "transfer_in",
             "transfer_out",
             "offchip",
+            "kept",
+            "flights",
+            "again",
             "weights",
             "live",
             "streamed",
@@ -175,7 +183,7 @@ class PipelineAnswer(Answer[PipelinePlan]):
         """
         kinds: dict[str, Any] = {
             "convergence": partial(
-                pictures.convergence.figure, self.events, self.wall_seconds, "slowest stage"
+                pictures.convergence.figure, self.events, self.wall_seconds, target(self.problem.rounds)
             )
         }
         if self.solution is not None:
@@ -215,7 +223,7 @@ def pipeline(
     split : chain, contiguous or any (docs/pipeline.md)
     bind : values of the symbols in input shapes
     warm_start : a plan to start from
-    batches : micro-batches whose total time is reported
+    batches : micro-batches whose total time is reported, with objective batch minimised; in training those of a step
     options : as for :func:`nmsolve.map`, and those of :class:`PipelineHow`
 
     Raises
@@ -228,15 +236,20 @@ def pipeline(
     chips, strict = given.pop("chips", None), given.pop("strict", False)
     offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
     sync = given.pop("group_sync", None)
+    rules = {
+        name: given.pop(name)
+        for name in ("objective", "training", "recompute", "weight_copies")
+        if name in given
+    }
     how = run_options(given)
     with explained("pipeline"):
         o, stated = stated_plan(
             model, cores, machine, stages=stages, exact_stages=exact_stages, use_all=use_all, core_memory=core_memory,
             overlap=overlap, split=split, bind=bind, chips=chips, strict=strict, offchip_bandwidth=offchip,
-            group_sync=sync, branch=branch,
+            group_sync=sync, branch=branch, batches=batches, **rules,
         )  # fmt: skip
         o = replace(
-            o, batches=batches, seed=how.get("seed", 0), workers=how.get("workers", 1),
+            o, seed=how.get("seed", 0), workers=how.get("workers", 1),
             time_limit=repr(float(how["time_limit"])),
         )  # fmt: skip
         first = _start(warm_start, stated.problem)

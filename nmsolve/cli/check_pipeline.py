@@ -154,7 +154,9 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
     live = live_needs(problem, stage, count)
     kept, entering = kept_needs(problem, stage, count)
     again = walked_again(problem, plan)
-    flights = [1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)]
+    flights = [
+        1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)
+    ]
     found: dict[str, Sequence[float]] = {
         "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": walked_loads(problem, plan),
         "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
@@ -184,7 +186,7 @@ def plan_checks(
 ) -> list[CheckPart]:
     """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
     from nmsolve.hw.pipeline.stages import objective as evaluated
-    from nmsolve.hw.pipeline.walk import walked_loads
+    from nmsolve.hw.pipeline.walk import walked_value
     from nmsolve.model.pipeline.check import plan_complaint
 
     wrong = plan_complaint(problem, plan)
@@ -195,33 +197,38 @@ def plan_checks(
         return checks  # there is nothing to recompute
     if int(plan.cores.max(initial=0)) > problem.time.shape[1]:
         return checks
-    found, walked = evaluated(problem, plan), max(walked_loads(problem, plan))
+    found, walked = evaluated(problem, plan), walked_value(problem, plan)
     claimed = positive(objective)
     same = _same(found, walked) and claimed is not None and _same(found, claimed)
     said = number(claimed) if claimed is not None else str(objective)[:40]
-    text = f"the slowest stage takes {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
+    takes = "the slowest stage takes" if problem.rounds is None else f"a batch of {problem.rounds:,} takes"
+    text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
     return checks + [_bound_check(problem, b, walked, thorough) for b in bounds]
 
 
 def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thorough: bool) -> CheckPart:
     """Recompute a bound that can be recomputed, unless that takes long and nobody asked for it."""
-    from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, CHAIN, check_plan_bound
+    from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CERTIFIED, CHAIN, check_plan_bound
 
     name, value = f"bound {bound.method}", bound.value
-    methods = (*CERTIFIED, CHAIN) if problem.split == "chain" else CERTIFIED
+    methods = (*CERTIFIED, CHAIN, BATCH) if problem.split == "chain" else CERTIFIED
     recomputed = bound.method in methods and bound.scope == "full" and 0 < value <= objective
-    if recomputed and not thorough and _steps(problem, bound.method) > QUICK:
+    if recomputed and not thorough and _steps(problem, bound) > QUICK:
         text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
         return CheckPart(name, True, text, REPORT)
     return bound_part(name, check_plan_bound(problem, bound, objective))
 
 
-def _steps(problem: PipelineProblem, method: str) -> float:
+def _steps(problem: PipelineProblem, bound: Bound) -> float:
     """Roughly, how long recomputing takes."""
-    if method == "chain":
+    method, training = bound.method, problem.training
+    if method in ("chain", "chain-batch"):
         counted = problem.stages < min(problem.count, problem.cores) or problem.exact_stages
-        return problem.count**2 * (problem.stages if counted else 1)
+        rows = problem.stages if counted else 1 if training is None else min(training.batches, problem.count)
+        proofs = bound.certificate.get("price")
+        tables = problem.largest_group * len(proofs) if isinstance(proofs, list) else 1
+        return problem.count**2 * rows * tables
     return {"work": 0.0, "cover": math.inf}.get(method, 200.0 * problem.count**2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -111,13 +112,20 @@ def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
     """
     from nmsolve.cli.pipeline import stated_inputs
     from nmsolve.cli.pipeline_problem import state_problem
+    from nmsolve.model.errors import InputError
     from nmsolve.model.pipeline.files import write_plan
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.solvers.pipeline.limits import PipelineLimits
 
-    problem = state_problem(stated_inputs(o)).problem
+    problem = replace(
+        state_problem(stated_inputs(o)).problem, rounds=None
+    )  # limits are the same for any objective
     if problem.training is not None:
-        raise InputError("limits of training are not explained", "--training", "`nmsolve pipeline`, which says what would fit")
+        raise InputError(
+            "limits of training are not explained",
+            "--training",
+            "`nmsolve pipeline`, which says what would fit",
+        )
 
     def write(path: Path, plan: PipelinePlan) -> None:
         write_plan(path, problem, plan)

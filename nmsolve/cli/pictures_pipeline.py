@@ -52,7 +52,9 @@ def stage_bars(
         for name in names[3:]:
             time.bar(x + left + 2 * wide, parts[3], wide, color=PARTS[3], label=name)
         for k, name in inside:
-            time.bar(x + left, parts[k], wide, bottom=parts[0] + parts[4:k].sum(axis=0), color=PARTS[k], label=name)
+            time.bar(
+                x + left, parts[k], wide, bottom=parts[0] + parts[4:k].sum(axis=0), color=PARTS[k], label=name
+            )
     else:
         for k, name in enumerate(names):
             time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)

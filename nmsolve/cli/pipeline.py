@@ -155,13 +155,19 @@ def _search(
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     """Return the part of the options that states the problem."""
+    from nmsolve.model.pipeline.objectives import PERIOD
+
+    objective = o.objective or (
+        PERIOD if o.training is None or getattr(o, "pareto", None) is not None else "batch"
+    )
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
-        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), training=o.training,
-        batches=None if o.training is None else o.batches, recompute=o.recompute, weight_copies=o.weight_copies,
+        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
+        training=o.training, batches=None if o.training is None and objective == PERIOD else o.batches,
+        recompute=o.recompute, weight_copies=o.weight_copies,
     )  # fmt: skip
 
 

@@ -33,11 +33,17 @@ def render_pipeline_html(
         r=report,
         words=pipeline_words(report),
         drawn=drawn,
-        convergence=pictures.convergence(result.events, result.wall_seconds, "slowest stage"),
+        convergence=pictures.convergence(result.events, result.wall_seconds, target(report.rounds)),
+        target=target(report.rounds),
         unit=report.unit,
         verify_command=verify_command,
         sized=size_words,
     )
+
+
+def target(rounds: int | None) -> str:
+    """Return what is minimised: the slowest stage, or the time of so many micro-batches."""
+    return "slowest stage" if rounds is None else f"time of {rounds:,} micro-batch" + "es" * (rounds > 1)
 
 
 def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, str]:
@@ -76,7 +82,8 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         work, label = given.layers.macs.astype(np.float64), "MACs"
         if given.layers.nesting is not None:
             work = work * given.layers.nesting.runs
-    stages = (parts, loads.cores, each / scale, memory, problem.overlap, report.bound, report.unit, store)
+    bound = report.bound if problem.rounds is None else None  # that of a batch is none of a stage
+    stages = (parts, loads.cores, each / scale, memory, problem.overlap, bound, report.unit, store)
     layers = (work, plan.stage, loads.cores, label)
     drawn: dict[str, Drawing] = {
         "stages": (pictures_pipeline.stage_bars, stages),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.objectives import PERIOD
 
 if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import BoolArray
 
-#: Micro-batches of a step of training, and copies of the weights, if nobody says otherwise: weights, gradients and Adam's two means.
+#: Micro-batches of a batch or a step, and copies of the weights in training (with gradients and Adam's two means), if not stated.
 BATCHES, COPIES = 8, 4.0
+#: The objective that is the time of a batch of micro-batches.
+BATCH = "batch"
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
@@ -42,6 +45,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     offchip_bandwidth: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
     group_sync: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
     branch: str | None = None
+    objective: str = PERIOD
     training: str | None = None
     batches: Positive | None = None
     recompute: bool = False
@@ -98,9 +102,15 @@ def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Giv
         machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
     elif machine is None and inputs.chips is not None:
         raise InputError("chips without a machine", "--chips", "--machine as well")
+    if inputs.objective not in (PERIOD, BATCH):
+        raise InputError(
+            f"unknown objective {inputs.objective[:40]!r}", "--objective", f"{PERIOD} or {BATCH}"
+        )
     cores = _cores(inputs, machine)
     if inputs.training is None and (inputs.recompute or inputs.weight_copies is not None):
-        raise InputError("--recompute and --weight-copies are for training", inputs.model, "--training 1f1b as well")
+        raise InputError(
+            "--recompute and --weight-copies are for training", inputs.model, "--training 1f1b as well"
+        )
     suffix = Path(inputs.model).suffix.lower()
     if suffix == ".json":
         return _cost_graph(inputs, machine, cores)
@@ -125,7 +135,9 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     if inputs.bind is not None or inputs.branch is not None or inputs.strict:
         raise InputError("--bind, --branch and --strict are for ONNX models", inputs.model, "a .onnx file")
     if inputs.training is not None:
-        raise InputError("--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass")
+        raise InputError(
+            "--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass"
+        )
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
     if inputs.group_sync is not None:
@@ -143,8 +155,14 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         memory=problem.memory if inputs.core_memory is None else float(inputs.core_memory),
         overlap=inputs.overlap,
         split=inputs.split or problem.split,
+        rounds=_rounds(inputs),
     )
     return Given(problem, "", machine)
+
+
+def _rounds(inputs: PipelineInputs) -> int | None:
+    """Return the micro-batches whose time is minimised; None: the period is."""
+    return inputs.batches or BATCHES if inputs.objective == BATCH else None
 
 
 def _exact(inputs: PipelineInputs) -> bool:
@@ -157,8 +175,8 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     """State an ONNX model: its operators are the layers, the machine's figures give their times."""
     from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
-    from nmsolve.hw.pipeline.training import Step
     from nmsolve.hw.pipeline.to_graph import needed_whole
+    from nmsolve.hw.pipeline.training import Step
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
     from nmsolve.model.operators.layers import layers_of
@@ -187,7 +205,11 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         offchip=inputs.offchip_bandwidth,
         step=step,
     )
-    problem = replace(problem, name=Path(inputs.model).stem)  # exporters call every graph the same
+    problem = replace(
+        problem, name=Path(inputs.model).stem, rounds=_rounds(inputs)
+    )  # exporters call every graph the same
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
-    return Given(problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures, copies)
+    return Given(
+        problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures, copies
+    )

@@ -85,8 +85,8 @@ class LoopPart(msgspec.Struct, frozen=True):
 
 
 class TrainingPart(msgspec.Struct, frozen=True):
-    """How the model is trained: schedule, micro-batches of a step, whether stages may run forward again what they cannot keep, and
-    memory of the weights in copies of them."""
+    """How the model is trained: schedule, micro-batches of a step, whether stages may run forward again what they cannot keep,
+    and memory of the weights in copies of them."""
 
     schedule: str
     batches: int
@@ -110,9 +110,9 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     ``sync``: ns in which the cores of a group meet before a layer, null: that and what they exchange does not count;
     ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
     ``loops``: of control flow in an ONNX model; ``training``: null if the model only runs forward; ``unit``: of all
-    times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
-    where no stage takes a micro-batch in one piece; ``not_checked``: what was
-    left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
+    times, "" if the input does not say; ``rounds``: micro-batches whose time is the objective, null: the slowest stage's is;
+    ``assumed``: the cores' figures are of no machine; ``batch`` is null where no stage takes a micro-batch in one piece;
+    ``not_checked``: what was left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
 
     version: str
@@ -133,6 +133,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     loops: list[LoopPart]
     training: TrainingPart | None
     overlap: bool
+    rounds: int | None
     objective: float | None
     bound: float | None
     gap: float | None
@@ -174,6 +175,7 @@ def build_pipeline_report(
         loops=_loop_parts(given),
         training=_training_part(given),
         overlap=problem.overlap,
+        rounds=problem.rounds,
         objective=result.objective,
         bound=result.bound,
         gap=result.gap,
@@ -307,17 +309,24 @@ def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPar
     found = batch_time(
         given.problem, result.solution, stage_loads(given.problem, result.solution).load, batches
     )
-    return None if found is None else BatchPart(found.batches, found.total, found.bubble, found.share, found.utilisation)  # fmt: skip
+    if found is None:
+        return None
+    return BatchPart(found.batches, found.total, found.bubble, found.share, found.utilisation)
 
 
 def pipeline_words(report: PipelineReport) -> list[str]:
     """Describe in sentences what is proved, and how much worse simpler plans are."""
     unit = f" {report.unit}" if report.unit else ""
     word = _by_word(report)
-    words = [proved_words(report, "plan", "The slowest stage takes", lambda v: f"{number(v)}{unit}", word)]
+    takes = "The slowest stage takes"
+    if report.rounds is not None:
+        takes = f"{_counted(report.rounds).capitalize()} take{'s' if report.rounds == 1 else ''}"
+    words = [proved_words(report, "plan", takes, lambda v: f"{number(v)}{unit}", word)]
     if report.objective is None:
         return words
-    if report.work > 0:
+    if report.rounds is not None:
+        words.append(f"The slowest stage takes {number(max(s.load for s in report.stages))}{unit}.")
+    elif report.work > 0:
         words.append(
             f"All work shared out evenly over the cores, without transfer, would take {number(report.work)}{unit}; "
             f"the plan takes {report.objective / report.work:.3f} times that."
@@ -369,10 +378,11 @@ def _training_words(report: PipelineReport, unit: str) -> list[str]:
     names = {"1f1b": "one forward, one backward (1F1B)", "gpipe": "all forward, then all backward (GPipe)"}
     again = [s for s in report.stages if s.again]
     words = [
-        f"A step of {training.batches:,} micro-batches, {names[training.schedule]}, takes {number(batch.total)}{unit}, "
-        f"{percent(batch.share)} of it to fill and drain the pipeline; all cores work {percent(batch.utilisation)} of the time.",
+        f"A step of {_counted(training.batches)}, {names[training.schedule]}, takes {number(batch.total)}{unit}, "
+        f"{percent(max(0.0, batch.share))} of it to fill and drain the pipeline; all cores work "
+        f"{percent(batch.utilisation)} of the time.",
         f"Stages keep up to {size_words(max(s.kept * s.flights for s in report.stages))} for backward passes, of up to "
-        f"{max(s.flights for s in report.stages):,} micro-batches in flight; memory of the weights counts "
+        f"{_counted(max(s.flights for s in report.stages))} in flight; memory of the weights counts "
         f"{number(training.weight_copies)} times.",
     ]
     if again:
@@ -381,6 +391,10 @@ def _training_words(report: PipelineReport, unit: str) -> list[str]:
             f"{number(sum(s.again for s in again))}{unit} per micro-batch, on all of them."
         )
     return words
+
+
+def _counted(batches: int) -> str:
+    return f"{batches:,} micro-batch" + "es" * (batches > 1)
 
 
 def size_words(count: float) -> str:

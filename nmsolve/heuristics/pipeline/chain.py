@@ -52,6 +52,14 @@ class ChainPartition:
             self._memory, self._room = 0, rooms_of(problem.storage, problem.memory, problem.largest_group)
         self._kept, self._entering = (_mirrored(table) for table in kept_bytes(problem))
         self._forward = problem.ticks.forward[:, : problem.largest_group]
+        training = problem.training
+        #: in training: from the end of the chain to its begin
+        self.backwards = len(self._kept) > 0
+        self._by_stage = self.backwards and training is not None and training.schedule == "1f1b"
+        #: most micro-batches in flight where their number depends on the stage, else 1
+        self.flights = 1
+        if self._by_stage and training is not None:
+            self.flights = min(training.batches, count, problem.cores)
         if len(self._kept) and problem.buffers is not None:
             live_bytes(_prefix(self._time), ANY_LOAD, *problem.buffers.arrays, self._live)
             self._live, self._counted = _mirrored(self._live), ANY_LOAD
@@ -63,21 +71,8 @@ class ChainPartition:
         takes longer, one with the fewest stages. Live ranges are those of the layers' own order, which is then the only one.
         In training it is gone through from its end.
         """
-        problem, ticks, limits = self.problem, self.problem.ticks, self.limits
-        training, backwards = problem.training, len(self._kept) > 0
-        order = order[::-1] if backwards else order
-        by_stage = backwards and training is not None and training.schedule == "1f1b"
-        batches = 1 if training is None else training.batches
-        rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
-        chain = Chain(
-            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._room,
-            self._memory, ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
-            _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order),
-            _prefix(self._forward[order]) if backwards else self._forward, self._kept, self._entering, batches, by_stage,
-            training is not None and training.recompute, rest, problem.overlap,
-        )  # fmt: skip
-        flights = min(batches, problem.count, problem.cores) if by_stage else 1
-        low, stages = self._solve(chain, limits.uncounted(flights), self._floor(float(rest[0])))
+        limits, chain = self.limits, self._chain(order)
+        low, stages = self._solve(chain, limits.uncounted(self.flights), self._floor(float(chain.rest[0])))
         if low >= 0 and not limits.met_by(stages[:, 1]):
             low, stages = self._solve(
                 chain, limits, low
@@ -88,13 +83,36 @@ class ChainPartition:
             low, stages = self._solve(
                 chain, limits._replace(rows=len(stages) + 1, endless=False), low, (1.0,)
             )
-        stage = np.empty(problem.count, np.int64)
-        stage[order] = np.searchsorted(stages[:, 0], np.arange(problem.count), side="right") - 1
+        plan = self.plan_of(chain, stages)
+        return plan, objective(self.problem, plan)
+
+    def whole(self) -> Chain:
+        """Return the layers' own order with the transfers and live bytes of all runs."""
+        chain = self._chain(np.arange(self.problem.count))
+        self._fill(chain, ANY_LOAD)
+        return chain
+
+    def plan_of(self, chain: Chain, stages: IntArray) -> PipelinePlan:
+        """Return the plan of (K, 2) first positions and cores of the stages of a chain."""
+        stage = np.empty(self.problem.count, np.int64)
+        stage[chain.order] = np.searchsorted(stages[:, 0], np.arange(len(stage)), side="right") - 1
         cores = stages[:, 1].copy()
-        if backwards:
+        if self.backwards:
             stage, cores = len(cores) - 1 - stage, cores[::-1].copy()
-        plan = PipelinePlan(stage, self._with_spare(cores))
-        return plan, objective(problem, plan)
+        return PipelinePlan(stage, self._with_spare(cores))
+
+    def _chain(self, order: IntArray) -> Chain:
+        problem, ticks, training = self.problem, self.problem.ticks, self.problem.training
+        order = order[::-1] if self.backwards else order
+        rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
+        return Chain(
+            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._room,
+            self._memory, ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
+            _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order),
+            _prefix(self._forward[order]) if self.backwards else self._forward, self._kept, self._entering,
+            1 if training is None else training.batches, self._by_stage,
+            training is not None and training.recompute, rest, problem.overlap,
+        )  # fmt: skip
 
     def _solve(
         self,
@@ -107,19 +125,23 @@ class ChainPartition:
 
         Guesses are ``low`` times a factor, low ones first, so that long runs of layers need not be looked at.
         """
-        problem, tensors = self.problem, self.problem.tensors
-        stages = np.empty((problem.count, 2), np.int64)
+        stages = np.empty((self.problem.count, 2), np.int64)
         for factor in factors:
             ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
-            transfers(chain.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
-                      self._used, chain.work, ceiling, self._move)  # fmt: skip
-            if problem.buffers is not None and len(self._live) and ceiling > self._counted:
-                live_bytes(chain.work, ceiling, *problem.buffers.arrays, self._live)
-                self._counted = ceiling
+            self._fill(chain, ceiling)
             found = solve(low, ceiling, chain, limits, stages)
             if found >= 0 or ceiling == ANY_LOAD:
                 break
         return int(found), stages[stages[:, 0] >= 0][::-1]
+
+    def _fill(self, chain: Chain, ceiling: int) -> None:
+        """Compute transfers and live bytes of all runs whose layers keep the ceiling."""
+        problem, tensors = self.problem, self.problem.tensors
+        transfers(chain.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
+                  self._used, chain.work, ceiling, self._move)  # fmt: skip
+        if problem.buffers is not None and len(self._live) and ceiling > self._counted:
+            live_bytes(chain.work, ceiling, *problem.buffers.arrays, self._live)
+            self._counted = ceiling
 
     def _floor(self, work: float) -> int:
         """Return a load, in ticks, that no plan is below: the heaviest layer, and all time shared by all cores and hosts."""

@@ -57,7 +57,11 @@ class Limits(NamedTuple):
     def met_by(self, cores: IntArray) -> bool:
         """Return True if the number of stages with these cores is allowed."""
         groups = int((cores > 0).sum())
-        return self.rows == 1 or self.endless or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
+        return (
+            self.rows == 1
+            or self.endless
+            or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
+        )
 
 
 class Chain(NamedTuple):

@@ -15,7 +15,9 @@ def kept_bytes(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
     training, buffers = problem.training, problem.buffers
     if training is None or buffers is None or problem.memory is None:
         return np.empty((0, 0), np.int64), np.empty((0, 0), np.int64)
-    needed = met_bytes(problem.count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), bool))
+    needed = met_bytes(
+        problem.count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), bool)
+    )
     return needed, met_bytes(problem.count, buffers.size, buffers.indptr, buffers.layer, buffers.made)
 
 

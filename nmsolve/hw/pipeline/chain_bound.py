@@ -26,6 +26,11 @@ def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
     return ceiling < 0 or not _possible(problem, ceiling)
 
 
+def period_at_least(problem: PipelineProblem, ticks: int) -> bool:
+    """Return whether every chain of stages that keeps the rules has a largest load of so many ticks."""
+    return ticks <= 0 or not _possible(problem, ticks - 1)
+
+
 def last_below(ticks: Ticks, value: float) -> int:
     """Return the most ticks whose time, as a float, is below ``value``; -1 if none."""
     low, high = -1, 2**62
@@ -41,12 +46,12 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     hosts = 0 if problem.host_time is None else problem.hosts
     limit = min(problem.stages, count, problem.cores + hosts)
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
-    move, allowed = _transfers(problem), _cuts(problem)
+    move, allowed = transfer_table(problem), begins_and_ends(problem)
     if problem.training is not None:
-        return trained_possible(problem, ceiling, move, _live(problem))
+        return trained_possible(problem, ceiling, move, live_table(problem))
     memory, live = 0, None
     if problem.buffers is not None and problem.memory is not None:
-        storage, memory, live = problem.storage.astype(np.int64), int(problem.memory), _live(problem)
+        storage, memory, live = problem.storage.astype(np.int64), int(problem.memory), live_table(problem)
         rooms = np.arange(1, most + 1) * memory
     else:
         storage, rooms = units_of(problem), rooms_of(problem)
@@ -115,7 +120,7 @@ def _least_cores(
     return high
 
 
-def _live(problem: PipelineProblem) -> IntArray:
+def live_table(problem: PipelineProblem) -> IntArray:
     """Return (L, L + 1) most bytes live at once in every run [begin, end).
 
     At a layer x, a buffer that exists is live if the run made something of it by then, or if not, up to its next event in the
@@ -163,7 +168,7 @@ def enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
     return np.asarray(fine)
 
 
-def _cuts(problem: PipelineProblem) -> BoolArray:
+def begins_and_ends(problem: PipelineProblem) -> BoolArray:
     """Return (L + 1,) positions where a stage may begin or end."""
     allowed = np.ones(problem.count + 1, bool)
     if problem.together is not None:
@@ -173,7 +178,7 @@ def _cuts(problem: PipelineProblem) -> BoolArray:
     return allowed
 
 
-def _transfers(problem: PipelineProblem) -> IntArray:
+def transfer_table(problem: PipelineProblem) -> IntArray:
     """Return (L + 1, L + 1) time of all tensors that come into or go out of the run [begin, end).
 
     A tensor made at p goes out of runs with begin <= p < end <= its last use, and comes into those with p < begin that

@@ -36,8 +36,8 @@ class Passes:
 def training_passes(problem: PipelineProblem, plan: PipelinePlan, batches: int | None = None) -> Passes:
     """Return the passes of a step, or of the first ``batches`` micro-batches of one, each as early as the schedule lets it.
 
-    A stage takes a micro-batch forward when the stage before it is done with it, and backward when the stage behind it is. It goes
-    forward while it has fewer in flight than the schedule says, else backward.
+    A stage takes a micro-batch forward when the stage before it is done with it, and backward when the stage behind it is. It
+    goes forward while it has fewer in flight than the schedule says, else backward.
     """
     training, loads = problem.training, stage_loads(problem, plan)
     assert training is not None

@@ -2,7 +2,8 @@
 
 A group of c cores takes ``compute`` = the sum of its layers' times on c cores, and ``transfer`` = the time of every tensor that
 comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or
-with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load.
+with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load, or the time
+of a batch of B micro-batches through all stages, one after the other: the sum of all loads plus B - 1 times the largest.
 
 A stage needs its layers' storage and, of a problem with buffers, the most bytes that are live while it runs. Where off-chip
 memory takes what the cores cannot hold, moving it takes time, which counts as transfer does (with ``overlap`` apart from it).
@@ -10,6 +11,7 @@ memory takes what the cores cannot hold, moving it takes time, which counts as t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -217,7 +219,10 @@ def live_peaks(
 
 
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
-    """The largest load of a stage; inf if a layer is on a host that cannot run it."""
+    """The largest load of a stage, or the time of a batch; inf if a layer is on a host that cannot run it."""
+    if problem.rounds is not None:
+        load = stage_loads(problem, plan).load
+        return math.fsum(load) + (problem.rounds - 1) * float(load.max())
     if problem.streams or problem.training is not None:
         return float(stage_loads(problem, plan).load.max())
     ticks, tensors = problem.ticks, problem.tensors

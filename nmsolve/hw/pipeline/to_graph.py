@@ -57,7 +57,8 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
     ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
     multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange among themselves is not
-    counted, as in the plan's costs. In training as many bytes come back, tile by tile. Hosts are not on the machine: what they send and take is left out.
+    counted, as in the plan's costs. In training as many bytes come back, tile by tile.
+    Hosts are not on the machine: what they send and take is left out.
 
     Parameters
     ----------
@@ -79,7 +80,11 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
     if problem.training is not None:  # the gradient of every tensor comes back
         back = _parts(Crossings(cross.tensor, cross.target, cross.source), volume, plan.cores, first)
-        parts = tuple(np.concatenate(both) for both in zip(parts, back, strict=True))
+        parts = (
+            np.concatenate([parts[0], back[0]]),
+            np.concatenate([parts[1], back[1]]),
+            np.concatenate([parts[2], back[2]]),
+        )
     rows = _rows(_chosen(cross, many), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
 

@@ -38,11 +38,17 @@ def trained(problem: PipelineProblem, layers: Layers, step: Step) -> PipelinePro
     InputError : control flow, no layer with a gradient, or a step that makes no sense
     """
     if layers.nesting is not None:
-        raise InputError("training of a model with control flow", problem.name, "a model without If, Loop and Scan")
+        raise InputError(
+            "training of a model with control flow", problem.name, "a model without If, Loop and Scan"
+        )
     if layers.gradients is None or not layers.gradients.passes.any():
-        raise InputError("no layer has weights in floats, so nothing is trained", problem.name, "a model in floats")
+        raise InputError(
+            "no layer has weights in floats, so nothing is trained", problem.name, "a model in floats"
+        )
     if not 1 <= step.copies <= 1000:
-        raise InputError(f"{step.copies:g} copies of the weights", "--weight-copies", "a number from 1 to 1000")
+        raise InputError(
+            f"{step.copies:g} copies of the weights", "--weight-copies", "a number from 1 to 1000"
+        )
     gradients, tensors = layers.gradients, problem.tensors
     return replace(
         problem,

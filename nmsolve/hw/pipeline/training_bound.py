@@ -1,4 +1,5 @@
-"""The part of :mod:`.chain_bound` for training: from the last layer to the first, as what a stage keeps depends on those behind it."""
+"""The part of :mod:`.chain_bound` for training: from the last layer to the first, as what a stage keeps depends on those behind
+it."""
 
 from __future__ import annotations
 
@@ -16,23 +17,23 @@ def trained_possible(problem: PipelineProblem, ceiling: int, move: IntArray, liv
     move, live : (L + 1, L + 1) and (L, L + 1), by first layer and end of a run: ticks of its transfers, most bytes live at once
     """
     training, count, most = problem.training, problem.count, problem.largest_group
-    assert training is not None and problem.buffers is not None
-    buffers, limit = problem.buffers, min(problem.stages, count, problem.cores)
+    assert training is not None
+    limit = min(problem.stages, count, problem.cores)
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores)
     ordered = training.schedule == "1f1b"
     rows = limit if counted else min(limit, training.batches) if ordered else 1
-    flights = np.minimum(training.batches, np.arange(1, rows + 1)) if ordered else np.full(rows, training.batches)
+    flights = (
+        np.minimum(training.batches, np.arange(1, rows + 1)) if ordered else np.full(rows, training.batches)
+    )
     never = problem.cores + 1
-    need = np.full((rows + 1, count + 1), never)  # by stages from a layer on; the last row: or more, if they are not counted
+    need = np.full(
+        (rows + 1, count + 1), never
+    )  # by stages from a layer on; the last row: or more, if they are not counted
     need[0, count] = 0
     work = _sums(problem.ticks.time[:, :most])
     forward = _sums(problem.ticks.forward[:, :most])
     weights = _sums(problem.storage.astype(np.int64)[:, None])[:, 0]
-    needing = np.zeros(len(training.layer), bool)
-    kept = _met(count, buffers.size, training.indptr, training.layer, needing)
-    inside = buffers.layer < count
-    ends = np.concatenate([[0], np.cumsum(inside)])[buffers.indptr]
-    entering = _met(count, buffers.size, ends, buffers.layer[inside], buffers.made[inside])
+    kept, entering = kept_tables(problem)
     for begin in range(count - 1, -1, -1):
         end = np.arange(begin + 1, count + 1)
         held = weights[end] - weights[begin] + live[begin, end]
@@ -65,6 +66,16 @@ def trained_possible(problem: PipelineProblem, ceiling: int, move: IntArray, liv
     if problem.use_all:
         allowed &= np.arange(rows + 1) * most >= problem.cores
     return bool((need[allowed, 0] <= problem.cores).any())
+
+
+def kept_tables(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
+    """Return two (L + 1, L + 1) tables by begin and end of a run: bytes that its backward pass needs, and bytes that come in."""
+    training, buffers, count = problem.training, problem.buffers, problem.count
+    assert training is not None and buffers is not None
+    needed = _met(count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), bool))
+    inside = buffers.layer < count
+    ends = np.concatenate([[0], np.cumsum(inside)])[buffers.indptr]
+    return needed, _met(count, buffers.size, ends, buffers.layer[inside], buffers.made[inside])
 
 
 def _sums(values: IntArray) -> IntArray:

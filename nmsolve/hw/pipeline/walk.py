@@ -34,6 +34,16 @@ def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
     return [max(parts) if problem.overlap else sum(parts) for parts in sums]
 
 
+def walked_value(problem: PipelineProblem, plan: PipelinePlan) -> float:
+    """Return the objective: when the last of the problem's micro-batches leaves the last stage, or without any the largest
+    load."""
+    loads = walked_loads(problem, plan)
+    if problem.rounds is None:
+        return max(loads)
+    worst = loads.index(max(loads))  # the others are passed once
+    return math.fsum(loads[:worst]) + problem.rounds * loads[worst] + math.fsum(loads[worst + 1 :])
+
+
 def walked_again(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
     """Return the time of the forward pass of every stage that has to run it again in training, else 0."""
     stage, cores = plan.stage.tolist(), plan.cores.tolist()

@@ -78,7 +78,9 @@ def gradients_of(
 def _depending(graph: OperatorGraph, weights: Weights) -> set[int]:
     """Return the tensors of floats that depend on a parameter, by number."""
     found = {
-        k for k, own in weights.behind.items() if any(_parameter(t) for t in own) and _floats(graph.tensors[k])
+        k
+        for k, own in weights.behind.items()
+        if any(_parameter(t) for t in own) and _floats(graph.tensors[k])
     }
     for operator in graph.operators:
         if any(k in found for k in operator.inputs):
@@ -110,4 +112,3 @@ def _needed(graph: OperatorGraph, operator: Operator, depends: set[int]) -> set[
     if operator.kind == "Div" and len(read) == 2:
         return set(read) if read[1] in depends else {read[1]}
     return set(read) | made
-

@@ -14,8 +14,8 @@ from nmsolve.model.operators.binding import bind, bound_graph, partly_bound, req
 from nmsolve.model.operators.branches import Branch, Choices, Context, outcomes, probability
 from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
-from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.gradients import Gradients, gradients_of
+from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.growth import mean_count, with_longest
 from nmsolve.model.operators.live import buffers_of
 from nmsolve.model.operators.macs import FREE

@@ -55,16 +55,16 @@ def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
         return None
     needs = memory_needs(problem, stage, len(cores))
     if problem.training is not None and problem.training.recompute:
-        needs = [min(both) for both in zip(needs, memory_needs(problem, stage, len(cores), True), strict=True)]
+        needs = [
+            min(both) for both in zip(needs, memory_needs(problem, stage, len(cores), True), strict=True)
+        ]
     for s, (c, needed) in enumerate(zip(cores, needs, strict=True)):
         if c and needed > c * problem.memory:
             return f"stage {s} needs {needed / c:,.6g} of memory per core, the limit is {problem.memory:,.6g}"
     return None
 
 
-def memory_needs(
-    problem: PipelineProblem, stage: list[int], count: int, again: bool = False
-) -> list[float]:
+def memory_needs(problem: PipelineProblem, stage: list[int], count: int, again: bool = False) -> list[float]:
     """Return what each of ``count`` stages needs of memory: the storage of its layers, and the most bytes live at once.
 
     In training also what it keeps for the backward pass, or with ``again`` what it keeps to run forward once more.

@@ -19,7 +19,10 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         lambda p: p.buffers is not None and p.memory is not None,
         rare=True,
     ),
-    "training": Feature("training, which keeps results by stage", lambda p: p.training is not None, rare=True),
+    "training": Feature(
+        "training, which keeps results by stage", lambda p: p.training is not None, rare=True
+    ),
+    "batch": Feature("the time of a batch as objective", lambda p: p.rounds is not None, rare=True),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),
 }
 

@@ -104,6 +104,8 @@ class PipelineProblem:
         every loop of the stage; None: no loops
     training : layers run backward, too: ``time`` is that of both passes, and stages keep results (chains with buffers); None:
         the model only runs forward
+    rounds : the objective is the time of so many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
+        without hosts); None: it is the period, the largest load
     """
 
     name: str
@@ -126,6 +128,7 @@ class PipelineProblem:
     offchip: float = 0.0
     turns: IntArray | None = None
     training: Training | None = None
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -179,6 +182,8 @@ class PipelineProblem:
         self._require_live()
         if self.training is not None:
             self._require_training(self.training)
+        if self.rounds is not None:
+            self._require_rounds(self.rounds)
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
                 "a tensor goes to an earlier layer of the chain", self.name, "layers in topological order"
@@ -205,12 +210,29 @@ class PipelineProblem:
     def _require_training(self, training: Training) -> None:
         """Raise InputError where training does not go with the rest."""
         if self.split != "chain" or self.buffers is None:
-            raise InputError("training without live ranges of a chain", self.name, "--split chain, and buffers")
+            raise InputError(
+                "training without live ranges of a chain", self.name, "--split chain, and buffers"
+            )
         if self.offchip or self.turns is not None or self.together is not None:
             raise InputError("training with off-chip memory or loops", self.name, "neither")
         training.require(self.time, self.buffers.count, self.name)
         if self.storage.sum() + (2.0 * training.batches + 2.0) * self.buffers.size.sum() >= 2**53:
-            raise InputError(f"{training.batches} micro-batches of so many bytes", self.name, "below 2^53 in all")
+            raise InputError(
+                f"{training.batches} micro-batches of so many bytes", self.name, "below 2^53 in all"
+            )
+
+    def _require_rounds(self, rounds: int) -> None:
+        """Raise InputError where the time of micro-batches is not what stages of a chain take one after the other."""
+        if self.split != "chain" or self.hosts:
+            raise InputError(
+                "the time of a batch with another split or hosts", self.name, "--split chain, no hosts"
+            )
+        if not 1 <= rounds < 2**31:
+            raise InputError(f"{rounds} micro-batches", self.name, "1 or more, below 2^31")
+        if self.training is not None and self.training.batches != rounds:
+            raise InputError(
+                f"the time of {rounds} micro-batches", self.name, f"{self.training.batches}, as in a step"
+            )
 
     @property
     def count(self) -> int:
@@ -263,6 +285,8 @@ class PipelineProblem:
             arrays += self.buffers.arrays
         if self.turns is not None:
             arrays.append(self.turns)
+        if self.rounds is not None:
+            h.update(repr(("rounds", self.rounds)).encode())
         if self.training is not None:
             h.update(repr((self.training.schedule, self.training.batches, self.training.recompute)).encode())
             arrays += self.training.arrays

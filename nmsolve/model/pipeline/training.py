@@ -9,8 +9,8 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
-#: ``1f1b``: every stage takes backward and forward passes in turns (PipeDream-Flush, Narayanan et al. 2021); ``gpipe``: all forward
-#: passes of a step, then all backward ones (Huang et al. 2019).
+#: ``1f1b``: every stage takes backward and forward passes in turns (PipeDream-Flush, Narayanan et al. 2021); ``gpipe``: all
+#: forward passes of a step, then all backward ones (Huang et al. 2019).
 SCHEDULES = ("1f1b", "gpipe")
 
 
@@ -18,9 +18,9 @@ SCHEDULES = ("1f1b", "gpipe")
 class Training:
     """A step is B micro-batches forward and backward through all stages; then weights change.
 
-    A stage keeps, of every micro-batch that has passed it forward and not yet backward (*in flight*), all buffers that a backward
-    pass of its layers needs. Where that does not fit, and ``recompute`` allows it, it keeps only the buffers that come in, and runs
-    its layers forward once more before it takes them backward.
+    A stage keeps, of every micro-batch that has passed it forward and not yet backward (*in flight*), all buffers that a
+    backward pass of its layers needs. Where that does not fit, and ``recompute`` allows it, it keeps only the buffers that come
+    in, and runs its layers forward once more before it takes them backward.
 
     Attributes
     ----------
@@ -67,5 +67,9 @@ class Training:
         rising = np.diff(self.layer) > 0
         inner = self.indptr[1:-1]
         rising[inner[(inner > 0) & (inner < len(self.layer))] - 1] = True
-        if not rising.all() or (len(self.layer) and not 0 <= self.layer.min() <= self.layer.max() < len(time)):
-            raise InputError("layers that need a buffer do not rise, or do not exist", where, f"0..{len(time) - 1}")
+        if not rising.all() or (
+            len(self.layer) and not 0 <= self.layer.min() <= self.layer.max() < len(time)
+        ):
+            raise InputError(
+                "layers that need a buffer do not rise, or do not exist", where, f"0..{len(time) - 1}"
+            )

@@ -13,7 +13,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
+import numpy as np
+
+from nmsolve.hw.pipeline.batch_bound import Certificate, Slow, batch_bound_holds
+from nmsolve.hw.pipeline.chain_bound import chain_bound_holds, period_at_least
 from nmsolve.hw.pipeline.downset_bound import TooLarge, contiguous_bound_holds
 from nmsolve.model.bound import Bound, BoundCheck, Stage, meets
 from nmsolve.model.errors import InputError
@@ -27,10 +30,12 @@ CERTIFIED = ("work", "layer", "layer-cut", "cover")
 #: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left (of ``downsets`` where
 #: there are too many to list again).
 CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
+#: The engine whose bound is on the time of a batch along a chain.
+BATCH = "chain-batch"
 #: What storage alone says of the cores and the memory that plans use.
 COUNTING = "counting"
 #: Methods of ours, whose claims no other package may re-check.
-METHODS = (*CERTIFIED, *WORDS, CHAIN, COUNTING)
+METHODS = (*CERTIFIED, *WORDS, CHAIN, BATCH, COUNTING)
 #: Objectives may differ from what is recomputed by this share: sums of floats in another order.
 TOLERANCE = 1e-9
 #: What the storage of a stage, a sum of floats, may be off by.
@@ -67,6 +72,8 @@ def check_plan_bound(
         return there or BoundCheck(False, math.nan, nobody(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
+    if bound.method == BATCH or problem.rounds is not None:
+        return _check_batch(problem, bound, value, seconds)
     if bound.method == "downsets":
         if problem.split != "contiguous":
             text = f"{value} is no bound of downsets: they bound plans of the split contiguous, this one is {problem.split}"
@@ -90,6 +97,55 @@ def check_plan_bound(
     if found.word:
         text += f"; that no value is lower rests on the word of {found.word}"
     return BoundCheck(bound.value <= found.value, found.value, text, found.word)
+
+
+def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:
+    """Prove a bound on the time of a batch again from its ceilings and prices."""
+    if bound.method != BATCH or problem.rounds is None:
+        return BoundCheck(
+            False, math.nan, f"{value} of {bound.method} is no bound on what this problem minimises"
+        )
+    if math.isinf(bound.value):
+        holds = chain_bound_holds(problem, math.inf)
+        text = f"recomputed: {'no' if holds else 'some'} chain of stages keeps the rules"
+        return BoundCheck(holds, bound.value if holds else math.nan, text)
+    try:
+        proof = _batch_proof(bound.certificate)
+        holds = period_at_least(problem, proof.floor) and batch_bound_holds(
+            problem, bound.value, proof, seconds
+        )
+    except InputError as error:
+        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    except Slow:
+        return BoundCheck(
+            False, math.nan, f"{value} is not decided within {seconds:.0f} s and the memory of a check"
+        )
+    ceilings = f"{len(proof.ceilings)} ceiling{'s' if len(proof.ceilings) > 1 else ''}"
+    text = (
+        f"recomputed from {ceilings}: {'no' if holds else 'some'} chain of stages may take less than {value}"
+    )
+    return BoundCheck(holds, bound.value if holds else math.nan, text)
+
+
+def _batch_proof(certificate: Mapping[str, Any]) -> Certificate:
+    """Return the certificate's numbers. InputError where they are none."""
+    floor, ceilings, prices = (certificate.get(key) for key in ("floor", "ceiling", "price"))
+    ceilings, prices = (x.tolist() if isinstance(x, np.ndarray) else x for x in (ceilings, prices))
+    if not isinstance(ceilings, list) or not all(_is_ticks(c) for c in (floor, *ceilings)):
+        raise InputError("its floor or ceilings", "certificate", "whole ticks from 0 to 2^62")
+    if not isinstance(prices, list) or len(prices) != len(ceilings) or not all(map(_is_price, prices)):
+        raise InputError("its prices", "certificate", "a number >= 0 for every ceiling")
+    return Certificate(int(floor or 0), [int(c) for c in ceilings], [float(p) for p in prices])
+
+
+def _is_ticks(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= 2**62 and value == int(value)
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < 2.0**80
 
 
 def _check_downsets(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:

@@ -1,0 +1,49 @@
+"""The engine ``chain-batch``: the chain of stages that takes a batch through in the least time, with a bound on all others."""
+
+from __future__ import annotations
+
+import math
+
+from nmsolve.heuristics.pipeline.baselines import one_group
+from nmsolve.heuristics.pipeline.batch import Descent, fastest_batch
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.features import takes
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.bounds import claimed
+
+
+class ChainBatch:
+    """See :mod:`nmsolve.heuristics.pipeline.batch`."""
+
+    name = "chain-batch"
+    finds = "both"
+    refuses = takes("live training +batch")
+
+    def run(self, problem: PipelineProblem, context: Context) -> None:
+        """Offer one group of all cores, then every better plan, and raise the bound."""
+        single = one_group(problem)
+        if plan_complaint(problem, single) is None:
+            context.offer(single.packed(problem), "one group")
+        best, proved = math.inf, 0.0
+        for found in fastest_batch(problem, lambda: 0.0 if context.should_stop() else context.time_left()):
+            if found.plan is not None and found.value < best:
+                best = found.value
+                context.offer(found.plan.packed(problem), "batch")
+            if found.bound > proved:
+                proved = found.bound
+                context.raise_bound(bound_of(problem, found))
+
+
+def bound_of(problem: PipelineProblem, found: Descent) -> Bound:
+    """Return what a search has proved, with the certificate for :mod:`nmsolve.hw.pipeline.batch_bound`."""
+    if math.isinf(found.bound):
+        return Bound(
+            math.inf, ChainBatch.name, certificate={"method": ChainBatch.name, "status": "infeasible"}
+        )
+    certificate = {
+        "method": ChainBatch.name, "floor": found.floor, "ceiling": list(found.ceilings), "price": list(found.prices),
+    }  # fmt: skip
+    value = math.ldexp(found.bound, -problem.ticks.exponent)
+    return Bound(claimed(value), ChainBatch.name, certificate=certificate)

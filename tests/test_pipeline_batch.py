@@ -1,0 +1,168 @@
+"""The time of a batch as objective: formulas, the search against all plans, and the proof against both."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pipelines_support import Recorder, every_chain
+from test_pipeline_live import chains, pair
+from test_pipeline_training import trained
+
+from nmsolve.heuristics.pipeline.batch import fastest_batch
+from nmsolve.hw.pipeline.batches import batch_time
+from nmsolve.hw.pipeline.stages import objective, stage_loads
+from nmsolve.hw.pipeline.walk import walked_value
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
+from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> PipelineProblem:
+    """Small chains of all kinds, trained or not, with a number of micro-batches."""
+    if draw(st.booleans()):
+        problem = draw(trained(4))
+        assert problem.training is not None
+        return replace(problem, rounds=problem.training.batches)
+    return replace(draw(chains(4)), rounds=draw(st.sampled_from([1, 2, 3, 7, 100])))
+
+
+def least(problem: PipelineProblem) -> float:
+    """The least objective of all plans without a complaint."""
+    allowed = (p for p in every_chain(problem) if plan_complaint(problem, p) is None)
+    return min((objective(problem, p) for p in allowed), default=math.inf)
+
+
+@given(batches())
+@settings(max_examples=250, deadline=None)
+def test_search_and_proof_against_all_plans(problem: PipelineProblem) -> None:
+    """The search ends at the least time of all plans, its certificate proves it, and nothing above it."""
+    expected = least(problem)
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    bound = bound_of(problem, found)
+    if math.isinf(expected):
+        assert found.plan is None and bound.value == math.inf
+    else:
+        assert found.plan is not None and plan_complaint(problem, found.plan) is None
+        assert objective(problem, found.plan) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert bound.value == pytest.approx(expected, rel=1e-8, abs=1e-12) and bound.value <= expected
+    assert check_plan_bound(problem, bound).ok
+    if 0 < expected < math.inf:
+        for above in (expected * (1 + 1e-6), 2 * expected, math.inf):
+            assert not check_plan_bound(problem, replace(bound, value=above)).ok
+
+
+@given(batches(), st.lists(st.floats(0, 1), min_size=1, max_size=3), st.floats(0, 2), st.floats(0, 2))
+@settings(max_examples=150, deadline=None)
+def test_any_certificate_proves_no_more_than_the_truth(
+    problem: PipelineProblem, parts: list[float], price: float, share: float
+) -> None:
+    """Whatever ceilings and prices are claimed: a value above the optimum is never accepted."""
+    expected = least(problem)
+    assume(0 < expected < math.inf)
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    good = bound_of(problem, found)
+    top = found.value if math.isfinite(found.value) else 1.0
+    ceilings = [2**62, *sorted((int(p * top) for p in parts), reverse=True)]
+    certificate = {
+        **good.certificate, "ceiling": ceilings, "price": [price * top] * len(ceilings), "floor": int(share * found.floor),
+    }  # fmt: skip
+    claim = replace(good, value=expected * (1 + 1e-5), certificate=certificate)
+    assert not check_plan_bound(problem, claim).ok
+
+
+@given(batches())
+@settings(max_examples=100, deadline=None)
+def test_formulas(problem: PipelineProblem) -> None:
+    """Evaluator and walk add up alike; a chain of which every stage hears from the one before takes no longer."""
+    for number, plan in enumerate(every_chain(problem)):
+        if number > 40:
+            break
+        loads = stage_loads(problem, plan).load
+        assert problem.rounds is not None
+        value = float(loads.sum() + (problem.rounds - 1) * loads.max())
+        assert objective(problem, plan) == pytest.approx(value, rel=1e-12)
+        assert walked_value(problem, plan) == pytest.approx(value, rel=1e-12)
+        if problem.training is None:
+            laid = batch_time(problem, plan, loads, problem.rounds)
+            assert laid is not None and laid.total <= value * (1 + 1e-12)
+
+
+def test_engine() -> None:
+    """It offers plans and bounds; others do not know the objective; where time is over it stops with what it has."""
+    problem = replace(pair(), rounds=8)
+    recorder = Recorder(problem)
+    ChainBatch().run(problem, recorder)
+    assert recorder.value == least(problem) and not recorder.complaints
+    assert REGISTRY.keys() - plan_of(problem, None)[1].keys() >= {"chain-batch"}
+    for name in ("chain", "pipeline-counting", "pipeline-cpsat"):
+        assert "batch" in plan_of(replace(problem, memory=None), [name])[1][name]
+    assert "chain-batch" in plan_of(pair(), None)[1]
+    *_, found = fastest_batch(problem, lambda: -1.0)
+    assert found.bound <= least(problem) * 2.0**problem.ticks.exponent
+
+
+def test_few_micro_batches_want_few_stages() -> None:
+    """Four equal layers that do not share: the period wants four stages, one micro-batch one group."""
+    chain = PipelineProblem(
+        "four", tuple("abcd"), np.tile([[4.0, 3.0, 3.0, 3.0]], (4, 1)), np.zeros(4), replace(pair().tensors, time=np.zeros(1)),
+        4, 4, split="chain",
+    )  # fmt: skip
+    stages = []
+    for rounds in (1, 2, 100):
+        *_, found = fastest_batch(replace(chain, rounds=rounds), lambda: 1.0)
+        assert isinstance(found.plan, PipelinePlan)
+        stages.append(len(found.plan.cores))
+    assert stages[0] == 1 and stages[-1] == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"rounds": 0}, "0 micro-batches"),
+        ({"rounds": 3, "split": "any"}, "another split"),
+        ({"rounds": 3, "hosts": 1, "buffers": None}, "another split or hosts"),
+    ],
+)
+def test_what_makes_no_sense(changes: dict[str, object], text: str) -> None:
+    """One line each."""
+    with pytest.raises(InputError, match=text):
+        pair(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"floor": -1}, {"floor": 1.5}, {"floor": None}, {"floor": 2**61},
+        {"ceiling": []}, {"ceiling": "all"}, {"ceiling": [2**70]}, {"ceiling": [5]},
+        {"price": []}, {"price": [-1.0]}, {"price": [math.nan]}, {"price": ["x"]},
+    ],
+)  # fmt: skip
+def test_broken_certificates(changes: dict[str, object]) -> None:
+    """None is accepted, none ends in an exception."""
+    problem = replace(pair(), rounds=4)
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    good = bound_of(problem, found)
+    assert check_plan_bound(problem, good).ok
+    assert not check_plan_bound(problem, replace(good, certificate={**good.certificate, **changes})).ok
+
+
+def test_bounds_of_the_other_objective_are_refused() -> None:
+    """A bound on the period is none on a batch, nor the other way round."""
+    problem = replace(pair(), rounds=4)
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    good = bound_of(problem, found)
+    assert not check_plan_bound(replace(problem, rounds=None), replace(good, value=1.0)).ok
+    assert not check_plan_bound(problem, replace(good, method="chain", value=1.0)).ok
+    assert not check_plan_bound(
+        problem, replace(good, method="work", value=1.0, certificate={"rate": 0.0})
+    ).ok
