@@ -24,8 +24,8 @@ from nmsolve.model.types import IntArray
 
 #: Prices tried per ceiling; a ceiling that falls by less than this part asks for an exact search.
 TRIES, SLOW = 24, 0.01
-#: One that falls by less than this even so ends the search.
-STILL = 1e-6
+#: Where that is too large, so many may fall by less than this.
+STILL, SMALL = 1e-4, 20
 #: Prices tried per ceiling while a good plan is looked for, places of ceilings at first, and rounds in which two more are tried.
 LOOK, PLACES, ROUNDS = 8, 10, 5
 #: Stages that an exact search has room for at first, most of them, and most entries of its tables.
@@ -84,6 +84,7 @@ class _Search:
         """See :func:`fastest_batch`."""
         found, more = self.found, self.rounds - 1
         ceiling, price = ANY_LOAD, self._first_price()
+        small = 0
         if more:
             self._look_around(price, time_left)
         while True:
@@ -103,11 +104,15 @@ class _Search:
                 return
             following = ceiling
             if more:
-                following = min(ceiling, math.floor((found.value - least) / more * (1 + ROUNDING)))
+                # what is above is at most rounding better
+                following = min(ceiling, math.floor((found.value * (1 - ROUNDING) - least) / more))
             if following > (1 - SLOW) * ceiling:
                 worst = self._exact(ceiling, price)
-                following = following if worst is None else min(following, worst - 1)
-                if following > ceiling - max(1.0, STILL * ceiling):
+                if worst is not None:
+                    following = min(following, worst - 1)
+                elif following > (1 - STILL) * ceiling:
+                    small += 1
+                if following >= ceiling or small > SMALL:
                     return
             if following < found.floor:
                 found.bound = found.value

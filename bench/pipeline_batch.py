@@ -1,0 +1,112 @@
+"""The fastest chains for batches of several sizes, forward or in training, against simpler plans and that of the least period.
+
+``python bench/pipeline_batch.py MODEL.onnx ... [--cores 64] [--batches 1,8,32,256] [--core-memory BYTES] [--training 1f1b]
+[--recompute] [--bind batch=1,seq=128]`` prints a Markdown table: time of the batch, its gap, stages, how much longer the plan of
+the least period, one group of all cores, and the best cut by hand take, CPU seconds of the search and of the second proof. In
+training also the step as laid out pass by pass. Ends with 1 if a bound is not proved again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, one_group
+from nmsolve.heuristics.pipeline.batch import fastest_batch
+from nmsolve.heuristics.pipeline.chain import ChainPartition
+from nmsolve.hw.pipeline.figures import ASSUMED
+from nmsolve.hw.pipeline.passes import training_passes
+from nmsolve.hw.pipeline.stages import objective
+from nmsolve.hw.pipeline.tiles import pipeline_problem
+from nmsolve.hw.pipeline.training import Step
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.operators.binding import parse_bindings, symbols_of
+from nmsolve.model.operators.layers import Layers, layers_of
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.batch import bound_of
+from nmsolve.solvers.pipeline.fit import require_fit
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
+
+
+def times(problem: PipelineProblem, value: float, plan: PipelinePlan) -> str:
+    """Return how much longer a plan takes, - if it breaks a rule."""
+    return "-" if plan_complaint(problem, plan) else f"{objective(problem, plan) / value:.2f}x"
+
+
+def row(layers: Layers, o: argparse.Namespace, rounds: int) -> tuple[str, bool]:
+    """Return a row of the table, and whether its bound was proved again."""
+    step = None if o.training is None else Step(o.training, rounds, o.recompute, 4.0)
+    memory = None if o.core_memory is None else float(o.core_memory)
+    problem = replace(
+        pipeline_problem(layers, ASSUMED, o.cores, memory=memory, offchip=0.0, step=step), rounds=rounds
+    )
+    try:
+        require_fit(problem)
+    except InputError as error:
+        return f"| {layers.name} | {rounds} | {error.what} |", True
+    begun = time.process_time()
+    end = begun + o.seconds
+    *_, found = fastest_batch(problem, lambda: end - time.process_time())
+    spent, begun = time.process_time() - begun, time.process_time()
+    if found.plan is None:
+        return f"| {layers.name} | {rounds} | no plan |", math.isinf(found.bound)
+    value, bound = objective(problem, found.plan), bound_of(problem, found)
+    check = check_plan_bound(problem, bound, value, 120.0)
+    again = time.process_time() - begun
+    period, _ = ChainPartition(replace(problem, rounds=None)).in_order(
+        np.arange(problem.count), fewest_stages=True
+    )
+    hands = [best_by_hand(problem, rule)[0] for rule in RULES]
+    hands = [p for p in hands if plan_complaint(problem, p) is None]
+    hand = f"{min(objective(problem, p) for p in hands) / value:.2f}x" if hands else "-"
+    laid = "" if o.training is None else f" {training_passes(problem, found.plan).total:,.1f} |"
+    gap = max(0.0, 1 - bound.value / value)
+    cells = [
+        f"{value:,.1f}", f"{0.0 if gap < 1e-8 else gap:.2%}", f"{len(found.plan.cores)}",
+        "-" if period is None else times(problem, value, period), times(problem, value, one_group(problem)), hand,
+        f"{spent:.2f}", f"{again:.2f}" if check.ok else f"NOT PROVED: {check.text}",
+    ]  # fmt: skip
+    return f"| {layers.name} | {rounds} | " + " | ".join(cells) + f" |{laid}", check.ok
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--cores", type=int, default=64)
+    parser.add_argument("--batches", default="1,8,32,256")
+    parser.add_argument("--core-memory", type=int)
+    parser.add_argument("--training", choices=("1f1b", "gpipe"))
+    parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--bind", default="")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    o = parser.parse_args()
+    given = parse_bindings(o.bind)
+    laid = "" if o.training is None else " step, pass by pass, us |"
+    print(
+        "| model | micro-batches | time, us | gap | stages | least period | one group | by hand | CPU s | proof, CPU s |"
+        + laid
+    )
+    print("|---|" + "---:|" * (9 if o.training is None else 10))
+    whole = True
+    for path in o.models:
+        graph = load_onnx(path)
+        layers = layers_of(graph, {name: given[name] for name in symbols_of(graph) if name in given})
+        for rounds in map(int, o.batches.split(",")):
+            text, proved = row(replace(layers, name=path.stem), o, rounds)
+            whole &= proved
+            print(text, flush=True)
+    return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
