@@ -1,8 +1,12 @@
-"""The time of a batch as objective: formulas, the search against all plans, and the proof against both."""
+"""The time of a batch as objective: formulas, the search against all plans, and the proof against both.
+
+``NMSOLVE_BATCH=5000 pytest tests/test_pipeline_batch.py`` tries longer.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -18,12 +22,16 @@ from nmsolve.hw.pipeline.batches import batch_time
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.walk import walked_value
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.training import Training
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
 from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
+
+TRIES = int(os.environ.get("NMSOLVE_BATCH", "200"))
 
 
 @st.composite
@@ -43,7 +51,7 @@ def least(problem: PipelineProblem) -> float:
 
 
 @given(batches())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=TRIES, deadline=None, report_multiple_bugs=False)
 def test_search_and_proof_against_all_plans(problem: PipelineProblem) -> None:
     """The search ends at the least time of all plans, its certificate proves it, and nothing above it."""
     expected = least(problem)
@@ -62,7 +70,7 @@ def test_search_and_proof_against_all_plans(problem: PipelineProblem) -> None:
 
 
 @given(batches(), st.lists(st.floats(0, 1), min_size=1, max_size=3), st.floats(0, 2), st.floats(0, 2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=TRIES, deadline=None, report_multiple_bugs=False)
 def test_any_certificate_proves_no_more_than_the_truth(
     problem: PipelineProblem, parts: list[float], price: float, share: float
 ) -> None:
@@ -123,6 +131,39 @@ def test_few_micro_batches_want_few_stages() -> None:
         assert isinstance(found.plan, PipelinePlan)
         stages.append(len(found.plan.cores))
     assert stages[0] == 1 and stages[-1] == 4
+
+
+def stubborn(memory: float | None, cores: int, trained: bool = False) -> PipelineProblem:
+    """Two layers of 10 bytes that take 4 on any number of cores; 100 micro-batches want them in two stages. Trained, the first
+    keeps 2 bytes of every micro-batch in flight."""
+    buffers = buffers_from([(2, {0: True, 1: False})])
+    training = Training("1f1b", 100, False, np.full((2, cores), 1.0), np.array([0, 1]), np.array([0]))
+    return PipelineProblem(
+        "stubborn", ("a", "b"), np.full((2, cores), 4.0), np.full(2, 10.0), replace(pair().tensors, time=np.zeros(1)), cores, 2,
+        memory=memory, split="chain", buffers=buffers, training=training if trained else None, rounds=100,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        (stubborn(None, 3), 8.0 + 99 * 4),
+        (stubborn(12.0, 2), 8.0 + 99 * 4),
+        (stubborn(8.0, 3), 800.0),  # each needs two cores, both together three
+        (replace(stubborn(8.0, 3), offchip=0.5), 4.0 + 6 + 99 * 6),  # 4 bytes do not fit on one core
+        (stubborn(16.0, 2, trained=True), 8.0 + 99 * 4),  # 10 + 2 + two in flight of 2 each
+        (stubborn(15.0, 2, trained=True), 800.0),  # 20 + 2 + one of 2
+        (replace(stubborn(None, 3), stages=1), 800.0),
+        (replace(stubborn(None, 3), exact_stages=True, rounds=1), 8.0),
+    ],
+)
+def test_memory_and_stages_decide(problem: PipelineProblem, expected: float) -> None:
+    """By hand: what fits in two stages, and the proof knows what does not."""
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    assert found.plan is not None and objective(problem, found.plan) == expected == least(problem)
+    bound = bound_of(problem, found)
+    assert bound.value == pytest.approx(expected) and check_plan_bound(problem, bound).ok
+    assert not check_plan_bound(problem, replace(bound, value=expected + 1e-3)).ok
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
-"""Training of chains: evaluator, rules, engine and second proof against plain definitions and all plans."""
+"""Training of chains: evaluator, rules, engine and second proof against plain definitions and all plans.
+
+``NMSOLVE_TRAINING=5000 pytest tests/test_pipeline_training.py`` tries longer.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +28,8 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.training import Training
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
+
+TRIES = int(os.environ.get("NMSOLVE_TRAINING", "200"))
 
 
 @st.composite
@@ -72,7 +78,7 @@ def by_definition(problem: PipelineProblem, plan: PipelinePlan) -> list[tuple[in
 
 
 @given(trained())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, report_multiple_bugs=False)
 def test_what_stages_keep_by_the_definition(problem: PipelineProblem) -> None:
     """Rules, evaluator and walk agree with the definition on bytes, on who runs forward again, and on loads."""
     assert problem.training is not None
@@ -98,7 +104,7 @@ def test_what_stages_keep_by_the_definition(problem: PipelineProblem) -> None:
 
 
 @given(trained())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=TRIES, deadline=None, report_multiple_bugs=False)
 def test_no_chain_of_stages_is_better(problem: PipelineProblem) -> None:
     """Least objective over all plans without a complaint, of those fewest stages; the second proof knows it to the last digit."""
     answer = best_is_least(problem)
@@ -108,7 +114,7 @@ def test_no_chain_of_stages_is_better(problem: PipelineProblem) -> None:
 
 
 @given(trained(8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, report_multiple_bugs=False)
 def test_tables_of_all_runs(problem: PipelineProblem) -> None:
     """The engine's and the second proof's, against the definition."""
     problem = replace(problem, memory=9.0)

@@ -153,7 +153,7 @@ def timetable(start: FloatArray, load: FloatArray, unit: str) -> Drawn:
 
 @Picture
 def passes_picture(start: FloatArray, forward: FloatArray, backward: FloatArray, unit: str) -> Drawn:
-    """When every stage takes which micro-batch forward (full colour) and backward (pale).
+    """When every stage takes the first micro-batches forward (full colour) and backward (pale); later ones are grey.
 
     Parameters
     ----------
@@ -163,17 +163,29 @@ def passes_picture(start: FloatArray, forward: FloatArray, backward: FloatArray,
     shown = start[:ROWS]
     stages, _, batches = shown.shape
     figure, (ax,) = new_panels(7.2, min(4.2, 0.9 + 0.2 * stages), 1, 1)
-    rows = np.arange(stages)
-    for b in range(batches):
-        colour = PALETTE[b % len(PALETTE)]
-        both = ((0, forward, 1.0, f"micro-batch {b + 1}"), (1, backward, 0.45, None))
-        for way, load, alpha, label in both:
+    end = float((shown[:, 1, min(ROUNDS, batches) - 1] + backward[:stages]).max())
+    for way, load in ((0, forward[:stages]), (1, backward[:stages])):
+        for b in range(batches):
+            begins = shown[:, way, b]
+            first, inside = b < ROUNDS, begins < end
+            colour = PALETTE[b % len(PALETTE)] if first else FAINT
+            label = (
+                f"micro-batch {b + 1}"
+                if first and way == 0
+                else "later ones"
+                if b == ROUNDS and way == 0
+                else None
+            )
+            if not inside.any():
+                break
             ax.barh(
-                rows, load[:stages], left=shown[:, way, b], height=0.85, color=colour, alpha=alpha, edgecolor="white",
-                lw=0.4, label=label,
+                np.flatnonzero(inside), load[inside], left=begins[inside], height=0.85, color=colour,
+                alpha=0.45 if way and first else 1.0, edgecolor="white", lw=0.4, label=label,
             )  # fmt: skip
-    ax.set(ylim=(stages - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage")
-    ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
+    ax.set(
+        xlim=(0, end), ylim=(stages - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage"
+    )
+    ax.xaxis.set_major_formatter(amounts(end))
     ax.yaxis.set_major_locator(_whole())
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return figure, "timetable of a step"

@@ -91,7 +91,7 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         "use": (pictures_pipeline.use_picture, (loads.load / most, loads.compute / most)),
     }
     if problem.training is not None:
-        passes = training_passes(problem, plan, pictures_pipeline.ROUNDS)
+        passes = training_passes(problem, plan)
         step = passes.start, passes.forward, passes.backward, report.unit
         return drawn | {"timetable": (pictures_pipeline.passes_picture, step)}
     batches = report.batch.batches if report.batch is not None else 0

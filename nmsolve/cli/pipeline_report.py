@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import FloatArray
 
+#: What is said where filling and draining take more than this part of the time.
+MUCH, HINT = 0.1, " `--objective batch` looks for the plan that is fastest for so many."
 #: Most names of control flow that a sentence lists.
 NAMED = 4
 
@@ -344,6 +346,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
         words.append(
             f"{batch.batches:,} micro-batches take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain "
             f"the pipeline; all cores work {percent(batch.utilisation)} of the time."
+            + (HINT if report.rounds is None and report.split == "chain" and batch.share > MUCH else "")
         )
     moved = sum(s.streamed for s in report.stages)
     if moved:

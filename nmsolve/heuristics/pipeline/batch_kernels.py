@@ -103,10 +103,14 @@ def final(state: int, limits: Limits) -> bool:
 
 @kernel
 def cheapest(
-    ceiling: int, price: float, chain: Chain, limits: Limits, cost: FloatArray, origin: IntArray
+    ceiling: int, price: float, chain: Chain, limits: Limits, lean: bool, cost: FloatArray, origin: IntArray
 ) -> int:
     """Fill ``cost`` (rows, L + 1), the least of every prefix in every state, and ``origin`` (rows, L + 1, 3): where the last
-    stage begins, in which state, and its cores. Returns the final state of the cheapest plan, -1 if there is none."""
+    stage begins, in which state, and its cores. Returns the final state of the cheapest plan, -1 if there is none.
+
+    ``lean`` : a prefix that costs no less than one of fewer stages is no better in a plan, and not gone on from.
+    """
+    lean = lean and limits.least_stages <= 1 and limits.least_groups == 0
     count, largest = chain.work.shape[0] - 1, chain.work.shape[1]
     cost[:] = np.inf
     cost[0, 0] = 0.0
@@ -118,10 +122,13 @@ def cheapest(
                 break
             if not chain.cut[i]:
                 continue
+            fewer = np.inf
             for s in range(cost.shape[0]):
                 to = following(s, limits)
-                if to < 0 or not np.isfinite(cost[s, i]):
+                if to < 0 or cost[s, i] >= fewer:
                     continue
+                if lean:
+                    fewer = cost[s, i]
                 least = load_of(i, j, largest, to, chain)
                 if cost[s, i] + price + least >= cost[to, j]:
                     continue
@@ -183,7 +190,7 @@ def best_price(
     low, high, price = 0.0, -1.0, first
     bound, chosen = -np.inf, first
     for _ in range(tries):
-        state = cheapest(ceiling, price, chain, limits, cost, origin)
+        state = cheapest(ceiling, price, chain, limits, True, cost, origin)
         if state < 0:
             return np.inf, price, known
         paid = price * limits.cores
@@ -223,7 +230,7 @@ def arcs_left(
     """
     rows, count, largest = limits.rows, chain.work.shape[0] - 1, chain.work.shape[1]
     cost, origin = np.empty((rows, count + 1)), np.zeros((rows, count + 1, 3), np.int64)
-    cheapest(ceiling, price, chain, limits, cost, origin)
+    cheapest(ceiling, price, chain, limits, False, cost, origin)
     rest = np.full((rows, count + 1), np.inf)
     for s in range(rows):
         if final(s, limits):

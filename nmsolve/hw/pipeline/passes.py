@@ -33,15 +33,15 @@ class Passes:
     total: float
 
 
-def training_passes(problem: PipelineProblem, plan: PipelinePlan, batches: int | None = None) -> Passes:
-    """Return the passes of a step, or of the first ``batches`` micro-batches of one, each as early as the schedule lets it.
+def training_passes(problem: PipelineProblem, plan: PipelinePlan) -> Passes:
+    """Return the passes of a step, each as early as the schedule lets it.
 
     A stage takes a micro-batch forward when the stage before it is done with it, and backward when the stage behind it is. It
     goes forward while it has fewer in flight than the schedule says, else backward.
     """
     training, loads = problem.training, stage_loads(problem, plan)
     assert training is not None
-    count, k = training.batches if batches is None else min(batches, training.batches), len(plan.cores)
+    count, k = training.batches, len(plan.cores)
     own = np.zeros(k)
     np.add.at(own, plan.stage, training.forward[np.arange(problem.count), plan.cores[plan.stage] - 1])
     move, compute = loads.transfer_in + loads.transfer_out, loads.compute + loads.again
