@@ -18,6 +18,7 @@ import numpy as np
 from nmsolve.heuristics.pipeline.batch_kernels import Arcs, arcs_left, best_price, least_sum, read_loads
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD
+from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
@@ -30,6 +31,8 @@ STILL, SMALL = 1e-4, 20
 LOOK, PLACES, ROUNDS = 8, 10, 5
 #: Stages that an exact search has room for at first, most of them, and most entries of its tables.
 SOME_ARCS, MOST_ARCS, MOST_ENTRIES = 2**12, 2**22, 2**26
+#: Steps of it per second.
+PACE = 1e8
 #: Part of a value that sums of floats may be off by.
 ROUNDING = 1e-12
 
@@ -65,6 +68,8 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
         return
     # a float holds the period up to its last digit
     found.floor = math.floor(problem.ticks.floor(period) * (1 - 2.0**-50))
+    found.plan, found.value = first, math.ldexp(objective(problem, first), problem.ticks.exponent)
+    yield found
     search = _Search(problem, partition, found)
     yield from search.run(time_left)
 
@@ -79,6 +84,8 @@ class _Search:
         self.limits = counted if counted.rows > 1 else counted.uncounted(partition.flights)
         self.rounds = problem.rounds or 1
         self.stages = np.empty((problem.count, 2), np.int64)
+        #: of an exact search at most
+        self.steps = self.limits.rows * problem.count**2 * problem.largest_group
 
     def run(self, time_left: Callable[[], float]) -> Iterator[Descent]:
         """See :func:`fastest_batch`."""
@@ -107,7 +114,7 @@ class _Search:
                 # what is above is at most rounding better
                 following = min(ceiling, math.floor((found.value * (1 - ROUNDING) - least) / more))
             if following > (1 - SLOW) * ceiling:
-                worst = self._exact(ceiling, price)
+                worst = self._exact(ceiling, price) if self.steps / PACE < time_left() else None
                 if worst is not None:
                     following = min(following, worst - 1)
                 elif following > (1 - STILL) * ceiling:
