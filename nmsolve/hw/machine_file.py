@@ -18,6 +18,9 @@ from nmsolve.model.types import BoolArray, IntArray
 ENERGY_KEYS = ("message", "router", "link_x", "link_y", "crossing")
 LATENCY_KEYS = ("router", "link_x", "link_y", "crossing")
 
+#: ns between two steps of a chip that runs in real time (:mod:`nmsolve.hw.step_time`).
+TICK = "tick"
+
 #: The figure that is no capacity, but a limit of every core.
 KINDS = "kinds_per_core"
 
@@ -106,6 +109,10 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         return at[0] * cols + at[1]
 
     capacity = _capacities(t.capacity, f"{where}: $.capacity")
+    figures = _figures(t.figures, f"{where}: $.figures")
+    if TICK in figures and not (figures[TICK].unit in ("", "ns") and figures[TICK].value > 0):
+        found = f"{figures[TICK].value:g} {figures[TICK].unit}".rstrip()
+        raise InputError(f"the figure is {found}", f"{where}: $.figures.{TICK}", "ns, above 0")
     kinds = _kinds_per_core(t.kinds_per_core, f"{where}: $")
     links = []
     for i, (a, b) in enumerate(t.faulty_links):
@@ -126,7 +133,7 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         latency=_figures(t.latency, f"{where}: $.latency", LATENCY_KEYS, "ns"),
         figures={
             **{f"capacity.{k}": f for k, f in [*capacity.items(), *kinds.items()]},
-            **_figures(t.figures, f"{where}: $.figures"),
+            **figures,
         },
         kinds_per_core=next((int(f.value) for f in kinds.values()), None),
         notes=t.notes.strip(),

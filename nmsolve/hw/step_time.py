@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.energy import stated_all, states_all
+from nmsolve.hw.energy import stated, stated_all, states_all
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.routing.loads import tally
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import LARGEST, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -64,12 +65,26 @@ def has_step_time(graph: LogicGraph, machine: Machine) -> bool:
 def require_step_time(graph: LogicGraph, machine: Machine) -> None:
     """Raise InputError as :func:`step_costs`, and for a graph that does not say who sends."""
     step_costs(machine)
+    tick_of(machine)
     if not graph.directed:
         raise InputError(
             "the graph is undirected: it does not say who sends, which the step time depends on",
             graph.name,
             "a directed graph, or another objective",
         )
+
+
+def tick_of(machine: Machine) -> float | None:
+    """Return the ns between two steps of a chip that runs in real time; None where the next step begins when all are ready.
+
+    Raises
+    ------
+    InputError : the figure is in another unit, not above 0 or 1e30 and more
+    """
+    tick = stated(machine, TICK, "ns")
+    if tick is not None and not 0 < tick < LARGEST:
+        raise InputError(f"the tick is {tick:g} ns", f"{machine.name}: {TICK}", "above 0, below 1e30")
+    return tick
 
 
 def step_costs(machine: Machine) -> StepCosts:

@@ -163,7 +163,7 @@ def verifying(
         text = f"the fullest router needs {used} of {problem.table_limit} entries"
         checks.append(Check("table_entries", used <= problem.table_limit, text))
     if claimed is not None:
-        checks += claim_checks(claimed, found)
+        checks += claim_checks(claimed, found) + tick_checks(machine, claimed, found)
     scores |= found
     yield STAGES[1], checks
     if machine.distance_matrix is None:
@@ -302,6 +302,25 @@ def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> lis
         checks.append(gap_check("placement gap", value, placement, its_gap))
     checks.append(status_check(claimed, value, bound))
     return checks
+
+
+def tick_checks(machine: Machine, claimed: Mapping[str, Any], scores: Mapping[str, float]) -> list[Check]:
+    """Return whether a step fits in the machine's tick, from the recomputed step time, against what a report says of it."""
+    tick, step, said = machine.figures.get("tick"), scores.get("step-time"), claimed.get("tick")
+    if tick is None or step is None:
+        wrong = "the report compares a step with a tick, the machine has none or no step time"
+        return [] if said is None else [Check("tick", False, wrong)]
+    fits = step <= tick.value
+    text = (
+        f"a step takes {step:,.0f} ns, the tick is {tick.value:,.0f} ns: {'it fits' if fits else 'too long'}"
+    )
+    ok = said is None or (
+        isinstance(said, Mapping)
+        and _equal(said.get("step"), step)
+        and _equal(said.get("tick"), tick.value)
+        and said.get("fits") is fits
+    )
+    return [Check("tick", ok, text if ok else f"{text}; the report says otherwise")]
 
 
 def gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
