@@ -116,6 +116,7 @@ def _texts(folder: Path) -> None:
         {"kind": "pin", "nodes": ["node 1"], "core": [0, 0]},
         {"kind": "region", "nodes": ["node 2", "node 3"], "rectangle": [0, 0, 2, 4], "name": "r"},
         {"kind": "forbid", "nodes": ["node 4"], "chips": [0]},
+        {"kind": "region", "nodes": ["node 3"], "at": "edge"},
         {"kind": "together", "nodes": ["node 5", "node 6"]},
         {"kind": "apart", "nodes": ["node 7", "node 8"]},
     ]

@@ -57,6 +57,7 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     latency: dict[str, Any] = {}
     figures: dict[str, Any] = {}
     kinds_per_core: Any = None
+    ports: dict[str, str | list[tuple[int, int]]] = {}
     notes: str = ""
 
 
@@ -136,6 +137,12 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
             **figures,
         },
         kinds_per_core=next((int(f.value) for f in kinds.values()), None),
+        ports={
+            name: where
+            if isinstance(where, str)
+            else tuple(number(p, f"ports.{name}[{i}]") for i, p in enumerate(where))
+            for name, where in t.ports.items()
+        },
         notes=t.notes.strip(),
     )
     return replace(machine, core_capacity=_core_capacity(machine, t.core, where)) if t.core else machine

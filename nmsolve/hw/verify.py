@@ -18,6 +18,7 @@ import numpy as np
 
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.turns import turn_set
+from nmsolve.hw.verify_places import place_complaints
 from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
 from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import distinct, mesh_links, walk, walk_all
@@ -157,6 +158,7 @@ def verifying(
             and (machine.distance_matrix is None or not aim.links)
         ):
             found[name] = named(aim.walk)(between, machine)
+    checks += place_checks(problem, at)
     checks += kind_checks(graph, machine, at) + axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
         used = walked_entries(between, machine)
@@ -231,6 +233,18 @@ def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[
         most = int(scores[name.replace("_", "-")])
         out.append(Check(name, most <= limit, f"the fullest core needs {most} of {limit} entries"))
     return out
+
+
+def place_checks(problem: MappingProblem, core: IntArray) -> list[Check]:
+    """Return whether nodes are at the sides and ports of their constraints, by row and column."""
+    told = [c for c in problem.constraints if c.at]
+    if not told:
+        return []
+    wrong = place_complaints(problem.graph, problem.machine, problem.constraints, core)
+    places = ", ".join(dict.fromkeys(c.at for c in told))
+    more = f"; {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    text = f"{sum(len(c.nodes) for c in told)} nodes of {len(told)} constraints are where they have to be: {places}"
+    return [Check("sides and ports", not wrong, "; ".join(wrong[:5]) + more if wrong else text)]
 
 
 def kind_checks(graph: LogicGraph, machine: Machine, core: IntArray) -> list[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,14 @@ class SideConstraint:
         nodes share a core)
     nodes : node indices
     cores : core numbers; empty for ``together`` and ``apart``
+    at : the side or port (:meth:`nmsolve.model.machine.Machine.at`) that named the cores, for ``verify``; they alone count
     """
 
     name: str
     kind: str
     nodes: tuple[int, ...]
     cores: tuple[int, ...] = ()
+    at: str = field(default="", compare=False, repr=False)
 
 
 KINDS = ("pin", "region", "forbid", "together", "apart")

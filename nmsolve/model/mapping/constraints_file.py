@@ -27,6 +27,7 @@ class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     rectangle : [top, left, bottom, right] of the board, bottom and right excluded; for ``region`` and ``forbid``
     chips : chip numbers (as in ``mapping.json``), instead of ``rectangle``
     cores : any cores, [row, col] of the board each, instead of ``rectangle``
+    at : a side of the board (north, south, east, west, edge) or a port that the machine names, instead of ``rectangle``
     """
 
     kind: str
@@ -36,6 +37,7 @@ class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     rectangle: tuple[int, int, int, int] | None = None
     chips: list[int] | None = None
     cores: list[tuple[int, int]] | None = None
+    at: str | None = None
 
 
 class ConstraintsFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,7 +76,7 @@ def constraints_of(
             )
         names[name] = i
         nodes = _nodes(entry, graph, where)
-        out.append(SideConstraint(name, entry.kind, nodes, _cores(entry, machine, where)))
+        out.append(SideConstraint(name, entry.kind, nodes, _cores(entry, machine, where), entry.at or ""))
     return tuple(out)
 
 
@@ -95,8 +97,8 @@ def _nodes(entry: ConstraintEntry, graph: LogicGraph, where: str) -> tuple[int, 
 
 def _cores(entry: ConstraintEntry, machine: Machine, where: str) -> tuple[int, ...]:
     """Return core numbers that the entry names, in the one way its kind allows."""
-    given = [key for key in ("core", "rectangle", "chips", "cores") if getattr(entry, key) is not None]
-    many = ["rectangle", "chips", "cores"]
+    many = ["rectangle", "chips", "cores", "at"]
+    given = [key for key in ("core", *many) if getattr(entry, key) is not None]
     wanted = {"pin": ["core"], "region": many, "forbid": many}.get(entry.kind, [])
     if (wanted and len(given) != 1) or any(key not in wanted for key in given):
         found = " and ".join(given) or "no cores"
@@ -105,6 +107,11 @@ def _cores(entry: ConstraintEntry, machine: Machine, where: str) -> tuple[int, .
         return (_core(entry.core, machine, f"{where}.core"),)
     if entry.rectangle is not None:
         return _rectangle(entry.rectangle, machine, f"{where}.rectangle")
+    if entry.at is not None:
+        try:
+            return machine.at(entry.at)
+        except InputError as error:
+            raise InputError(error.what, f"{where}.at", error.expected) from None
     if entry.cores is not None:
         if not entry.cores:
             raise InputError("no cores", f"{where}.cores", "at least one [row, column]")
@@ -158,6 +165,9 @@ def stated(constraint: SideConstraint, graph: LogicGraph, machine: Machine) -> C
     row, col = np.divmod(cores, machine.cols)
     if constraint.kind == "pin":
         entry.core = (int(row[0]), int(col[0]))
+        return entry
+    if constraint.at and machine.at(constraint.at) == constraint.cores:
+        entry.at = constraint.at
         return entry
     corners = (int(row.min()), int(col.min()), int(row.max()) + 1, int(col.max()) + 1)
     if np.array_equal(_rectangle(corners, machine, constraint.name), cores):
