@@ -15,7 +15,7 @@ from hw_reference import objective
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.verify import verify
-from nmsolve.hw.verify_places import place_complaints
+from nmsolve.hw.verify_rules import place_complaints
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import SIDES, Machine

@@ -83,7 +83,7 @@ def test_a_step_as_long_as_the_tick_fits_and_a_longer_one_does_not() -> None:
 
 
 def test_a_limit_of_one_tick_keeps_a_mapping_of_few_hops_in_real_time(files: Path) -> None:
-    """Once per neuron and tick: the fewest hops, on one chip, take 52 us; a limit of 30 us is kept."""
+    """The mapping of fewest hops sits on one chip; a limit halfway to the shortest step spreads it."""
     run_here("generate", "reservoir", "--nodes", "64", "--fan", "6", "--out", files / "s.json")
     graph = files / "s.json"
     command = ("map", graph, "-m", "spinnaker1", "--objective", "hops", "-t", "3", "--seed", "1")

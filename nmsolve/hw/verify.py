@@ -18,8 +18,8 @@ import numpy as np
 
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.turns import turn_set
-from nmsolve.hw.verify_places import place_complaints
 from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
+from nmsolve.hw.verify_rules import place_complaints, slice_fullest
 from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import distinct, mesh_links, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
@@ -158,7 +158,7 @@ def verifying(
             and (machine.distance_matrix is None or not aim.links)
         ):
             found[name] = named(aim.walk)(between, machine)
-    checks += place_checks(problem, at)
+    checks += place_checks(problem, at) + slice_checks(problem, at)
     checks += kind_checks(graph, machine, at) + axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
         used = walked_entries(between, machine)
@@ -245,6 +245,19 @@ def place_checks(problem: MappingProblem, core: IntArray) -> list[Check]:
     more = f"; {len(wrong) - 5} more" if len(wrong) > 5 else ""
     text = f"{sum(len(c.nodes) for c in told)} nodes of {len(told)} constraints are where they have to be: {places}"
     return [Check("sides and ports", not wrong, "; ".join(wrong[:5]) + more if wrong else text)]
+
+
+def slice_checks(problem: MappingProblem, core: IntArray) -> list[Check]:
+    """Return the core with most neurons of a population, counted here node by node, against the most that a core may have."""
+    told = [c for c in problem.constraints if c.kind == "slices"]
+    wrong, fullest = [], (-1.0, "")
+    for c in told:
+        p, many = slice_fullest(problem.graph, c, core)
+        text = f"core {p} has {many} of {c.most} neurons of {c.name!r}"
+        wrong += [text] if many > c.most else []
+        fullest = max(fullest, (many / c.most, text))
+    more = f"; {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    return [Check("slices", not wrong, "; ".join(wrong[:5]) + more if wrong else fullest[1])] if told else []
 
 
 def kind_checks(graph: LogicGraph, machine: Machine, core: IntArray) -> list[Check]:

@@ -1,6 +1,7 @@
-"""Whether nodes that have to be at a side of the board, or at a port, are there: by row and column, without the model's lists.
+"""Side constraints that the model turns into others, checked as they are meant: sides and ports, and slices of populations.
 
-Shares no code with :meth:`nmsolve.model.machine.Machine.at`; what a side is stands in docs/files.md.
+Shares no code with :meth:`nmsolve.model.machine.Machine.at` and :mod:`nmsolve.model.mapping.slices`; docs/files.md says what they
+mean.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ def place_complaints(
                 is_at = f"node {graph.node_id(u)!r} at [{row}, {col}] is {'' if inside else 'not '}at {c.at}"
                 out.append(f"{c.kind} {c.name!r}: {is_at}")
     return out
+
+
+def slice_fullest(graph: LogicGraph, constraint: SideConstraint, core: IntArray) -> tuple[int, int]:
+    """Return the core of the mapping (n,) with most neurons of a constraint's nodes, and how many it has."""
+    column = list(graph.resources).index("neurons") if "neurons" in graph.resources else None
+    held: dict[int, int] = {}
+    for u in dict.fromkeys(constraint.nodes):
+        p = int(core[u])
+        held[p] = held.get(p, 0) + (1 if column is None else int(graph.sizes[u][column]))
+    return max(held.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
 
 
 def _is_at(machine: Machine, place: str, row: int, col: int) -> bool:
