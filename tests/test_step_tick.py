@@ -120,5 +120,11 @@ def test_the_figures_of_spinnaker_are_those_of_its_sources() -> None:
     assert costs.taken == pytest.approx(539 * 5 / 17, abs=0.01)
     assert costs.event == pytest.approx(15 * 5 / 17, abs=0.001)
     assert (costs.spike, costs.sent, costs.barrier, costs.link, costs.aside) == (0, 0, 3850 * 5, 160, False)
+    alone = step_costs(
+        load_machine(str(Path(__file__).parent.parent / "examples" / "spinnaker-processors.toml"))
+    )
+    for of_chip, own in zip(costs[:5], alone[:5], strict=True):
+        assert own == pytest.approx(17 * of_chip, rel=1e-3)
+    assert (alone.barrier, alone.link) == (costs.barrier, 0)
     work = 17 * (1000 * costs.neuron + 10 * (costs.taken + 1000 * costs.event)) + costs.barrier
     assert work == pytest.approx(1.7e6, rel=0.01)
