@@ -101,6 +101,7 @@ def _texts(folder: Path) -> None:
     (folder / "board.toml").write_text(
         'name = "board"\nchips = [1, 2]\ncores = [4, 4]\ntorus = false\nlink_weight = 1.0\ncrossing_weight = 4.0\n'
         "faulty_cores = [[0, 1]]\ntaken_cores = [[3, 3]]\nfaulty_links = [[[1, 1], [1, 2]]]\n"
+        'ports = {host = [[0, 0], [1, 3]], west_side = "west"}\n'
         'notes = "n"\ncapacity = {neurons = {value = 40, unit = "", source = "s", verified = true}}\n'
         'energy = {message = 1.5, router = {value = 2.0, unit = "pJ"}, link_x = 1, link_y = 1}\n'
         'latency = {router = 3.0}\nfigures = {clock = {value = 1e9, unit = "Hz"}}\n'
@@ -116,8 +117,10 @@ def _texts(folder: Path) -> None:
         {"kind": "pin", "nodes": ["node 1"], "core": [0, 0]},
         {"kind": "region", "nodes": ["node 2", "node 3"], "rectangle": [0, 0, 2, 4], "name": "r"},
         {"kind": "forbid", "nodes": ["node 4"], "chips": [0]},
+        {"kind": "region", "nodes": ["node 3"], "at": "edge"},
         {"kind": "together", "nodes": ["node 5", "node 6"]},
         {"kind": "apart", "nodes": ["node 7", "node 8"]},
+        {"kind": "slices", "nodes": ["node 1", "node 2", "node 3"], "most": 40},
     ]
     (folder / "constraints.json").write_text(json.dumps({"constraints": constraints}))
     (folder / "parts.part.4").write_text("\n".join(str(k % 4) for k in range(12)))

@@ -151,6 +151,7 @@ def step_time(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> 
     ns = {k.removeprefix("latency_"): f.value for k, f in machine.figures.items()}
     sending, receiving = [0.0] * machine.size, [0.0] * machine.size
     carrying: dict[tuple[int, int], float] = {}
+    once = ns.get("multicast_links", 0) > 0
     for u in range(graph.n):
         neurons = int(graph.sizes[u, graph.resources.index("neurons")]) if "neurons" in graph.resources else 1
         sending[core[u]] += neurons * (ns["neuron_access"] + ns["neuron_update"])
@@ -162,8 +163,12 @@ def step_time(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> 
         for q, amount in copies:
             sending[p] += amount * ns["axon_out"]
             receiving[q] += amount * ns["axon_in"]
+            if multicast and once:
+                continue
             for link in routes(p, q):
                 carrying[link] = carrying.get(link, 0.0) + amount * ns["link_message"]
+        for link in {link for q in set(targets) for link in routes(p, q)} if multicast and once else ():
+            carrying[link] = carrying.get(link, 0.0) + rate * ns["link_message"]
     join = max if ns["receives_while_sending"] else lambda a, b: a + b
     return max(*map(join, sending, receiving), *carrying.values(), 0.0) + ns["barrier"]
 

@@ -51,7 +51,7 @@ def test_constraint_and_mapping_examples_load(tmp_path: Path) -> None:
     graph = LogicGraph.from_edges(5, [0], [1], ids=("in", "a", "b", "c", "d"))
     (tmp_path / "c.json").write_text(EXAMPLES[2])
     found = load_constraints(tmp_path / "c.json", graph, Machine("m", (2, 2), (2, 2)))
-    assert [c.kind for c in found] == ["pin", "region", "forbid", "together", "apart"]
+    assert [c.kind for c in found] == ["pin", "region", "region", "forbid", "together", "apart", "slices"]
     (tmp_path / "g.json").write_text(EXAMPLES[0])
     (tmp_path / "m.json").write_text(EXAMPLES[3])
     pair, machine = load_instance(tmp_path / "g.json")

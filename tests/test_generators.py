@@ -79,6 +79,15 @@ def test_reservoir_is_local_and_counts_every_synapse() -> None:
     assert np.median(graph.rate) == pytest.approx(1.0, rel=0.15)
 
 
+@pytest.mark.parametrize(("kind", "size"), [("microcircuit", {"scale": 0.01}), ("reservoir", {"nodes": 200})])
+def test_a_shorter_step_has_as_many_fewer_spikes(kind: str, size: dict[str, float]) -> None:
+    second, tick = generate(kind, **size), generate(kind, **size, step=1.0)
+    assert (second.targets == tick.targets).all()
+    assert tick.rate == pytest.approx(second.rate / 1000, rel=1e-12)
+    assert tick.weights == pytest.approx(second.weights / 1000, rel=1e-12)
+    assert "-1ms-" in tick.name and "ms" not in second.name
+
+
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_same_seed_same_graph_and_it_survives_a_file(tmp_path: Path, kind: str) -> None:
     small = {
@@ -108,6 +117,7 @@ def test_text_values_are_converted() -> None:
         ("snn", {"nodes": 10, "layers": 20}, "10 nodes in 20 layers"),
         ("microcircuit", {"scale": 0}, "scale is 0; expected a number from 0.001 to 1"),
         ("microcircuit", {"scale": float("nan")}, "scale is nan"),
+        ("reservoir", {"step": 0}, "step is 0; expected a number from 0.001 to 1e+06"),
         ("reservoir", {"seed": -1}, "seed is -1; expected a whole number >= 0"),
     ],
 )

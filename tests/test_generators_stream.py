@@ -20,9 +20,11 @@ from nmsolve.model.store import Store
 KINDS: list[tuple[str, dict[str, int | float]]] = [
     ("microcircuit", {"scale": 0.02}),
     ("microcircuit", {"scale": 0.001, "seed": 4}),
+    ("microcircuit", {"scale": 0.005, "step": 1.0}),
     ("layered", {"exponent": 7, "layers": 5, "fan": 3}),
     ("reservoir", {"nodes": 3000, "fan": 12, "seed": 2}),
     ("reservoir", {"nodes": 3, "fan": 0}),
+    ("reservoir", {"nodes": 300, "fan": 5, "step": 0.1}),
     ("snn", {"nodes": 900, "synapses": 20000, "layers": 4}),
     ("snn", {"nodes": 900, "synapses": 20000, "layers": 4, "directed": 1}),
     ("mesh-rnd", {"nodes": 50}),

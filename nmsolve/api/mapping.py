@@ -165,8 +165,8 @@ def map(
         matrix or a NumPy array (n, n) whose entry [i, j] is what node i sends to node j
     machine : a preset, ``mesh:RxC``, a machine.toml or a Machine; the one that the graph states if not given
     objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md), or several in order of priority;
-        if not given, ``step-time`` where the machine has its figures (of the presets loihi1), else ``hops``
-    constraints : pin, region, together, apart, forbid: a file, or objects, or entries as in that file
+        if not given, ``step-time`` where the machine has its figures (of the presets loihi1 and spinnaker1), else ``hops``
+    constraints : pin, region, together, apart, forbid, slices: a file, or objects, or entries as in that file
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
         states a capacity, 0.03 (0 where there is a core for every node)
     warm_start : a mapping to start from; repaired if it breaks a rule

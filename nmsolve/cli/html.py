@@ -12,7 +12,7 @@ from nmsolve.cli.drawing import PALETTE
 from nmsolve.cli.page import fill
 from nmsolve.cli.pictures import SHARE
 from nmsolve.cli.progress import number
-from nmsolve.cli.report import Report, in_words, routing_words, waiting_words
+from nmsolve.cli.report import Report, in_words, routing_words, tick_words, waiting_words
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.routing.compute import compute_energy
 from nmsolve.model.bound import Result
@@ -81,7 +81,7 @@ def render_html(
         "report.html.j2",
         r=report,
         machine_name=PurePath(report.machine.name).name,
-        words=[*in_words(report), *waiting_words(problem, result.core)],
+        words=[*in_words(report), *waiting_words(problem, result.core), *tick_words(report.tick)],
         checks=report.checks,
         pictures=images,
         core_use_caption=caption,

@@ -17,7 +17,7 @@ from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.map_turns import resolved
 from nmsolve.cli.pareto import run_front
 from nmsolve.cli.patience import Patience, search_time
-from nmsolve.cli.report import waiting_words
+from nmsolve.cli.report import tick_words, waiting_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.files import read_mapping
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, objective_names
@@ -78,7 +78,7 @@ def _leave(run: Run, found: Found, words: list[str]) -> int:
     say(o.out, report, o.json)
     if found.trouble is not None:
         raise found.trouble
-    for text in (*words, *found.words, *waiting_words(found.problem, result.core)):
+    for text in (*words, *found.words, *waiting_words(found.problem, result.core), *tick_words(report.tick)):
         print(text, file=sys.stderr if o.json else sys.stdout)
     if found.ordinary and not found.problem.limits_moves:
         say_infeasible("mapping exists", result)

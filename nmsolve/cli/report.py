@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,10 +10,13 @@ import numpy as np
 
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
+from nmsolve.hw.energy import states_all
+from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.step_time import has_step_time, step_costs, step_loads
 from nmsolve.model.bound import Bound, Result, gap, meets
 from nmsolve.model.host.memory import own_peak
+from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -103,6 +106,14 @@ class RoutingPart(msgspec.Struct, frozen=True):
     prohibited: int | None
 
 
+class TickPart(msgspec.Struct, frozen=True):
+    """On a chip that runs in real time: ns of a step and between two steps, and whether the one fits in the other."""
+
+    step: float
+    tick: float
+    fits: bool
+
+
 class RulePart(msgspec.Struct, frozen=True):
     """What a rule of compilers, or of the literature, made of the same problem; ``gap`` to the bound, ``loss`` against the
     answer."""
@@ -136,6 +147,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     placement_bound: float | None
     placement_gap: float | None
     scores: dict[str, float]
+    tick: TickPart | None
     left_out: dict[str, str]
     wall_seconds: float
     cpu_seconds: float
@@ -230,6 +242,7 @@ def build_report(
         placement_bound=result.placement_bound,
         placement_gap=result.placement_gap,
         scores=dict(result.scores),
+        tick=tick_part(machine, result.scores),
         left_out=uncomputable(machine) if result.scores else {},
         memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),
         graph=GraphPart(graph.name, graph.hash, graph.n, graph.m),
@@ -266,6 +279,27 @@ def proved_words(report: Any, thing: str, about: str, figure: Callable[[float], 
         f"{least}; no {thing} gets below {figure(report.bound)}: at most {percent(report.gap)} "
         f"could still be saved{word}."
     )
+
+
+def tick_part(machine: Machine, scores: Mapping[str, float]) -> TickPart | None:
+    """Return how a step compares with the machine's tick; None where it has no tick, or the step time is not known."""
+    if "step-time" not in scores or not states_all(machine, {TICK: "ns"}):
+        return None
+    step, tick = scores["step-time"], machine.figures[TICK].value
+    return TickPart(step, tick, step <= tick) if tick > 0 else None
+
+
+def tick_words(tick: TickPart | None) -> list[str]:
+    """Say whether a step fits in the tick, and by what factor; nothing without a tick."""
+    if tick is None:
+        return []
+    has = f"the tick of {tick.tick:,.0f} ns"
+    if tick.fits:
+        return [
+            f"A mean step takes {tick.step:,.0f} ns and fits in {has}: {percent(tick.step / tick.tick)} of it."
+        ]
+    slower = f"{tick.step / tick.tick:,.3g} times slower than in real time"
+    return [f"A mean step takes {tick.step:,.0f} ns and does not fit in {has}: the network runs {slower}."]
 
 
 def in_words(report: Report) -> list[str]:

@@ -28,6 +28,9 @@ def describe(machine: Machine) -> list[dict[str, object]]:
     ):
         if count:
             rows.append(_text("shape", what, str(count)))
+    for name, where in m.ports.items():
+        text = where if isinstance(where, str) else f"{len(where)} cores"
+        rows.append(_text("shape", f"port {name}", text))
     for name, limit in m.capacity.items():
         stated = m.figures.get(f"capacity.{name}", Figure(limit, "per core", verified=True))
         rows.append(_row("capacity", name, Figure(limit, stated.unit, stated.source, stated.verified)))

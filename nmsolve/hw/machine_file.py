@@ -18,6 +18,9 @@ from nmsolve.model.types import BoolArray, IntArray
 ENERGY_KEYS = ("message", "router", "link_x", "link_y", "crossing")
 LATENCY_KEYS = ("router", "link_x", "link_y", "crossing")
 
+#: ns between two steps of a chip that runs in real time (:mod:`nmsolve.hw.step_time`).
+TICK = "tick"
+
 #: The figure that is no capacity, but a limit of every core.
 KINDS = "kinds_per_core"
 
@@ -54,6 +57,7 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     latency: dict[str, Any] = {}
     figures: dict[str, Any] = {}
     kinds_per_core: Any = None
+    ports: dict[str, str | list[tuple[int, int]]] = {}
     notes: str = ""
 
 
@@ -106,6 +110,10 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         return at[0] * cols + at[1]
 
     capacity = _capacities(t.capacity, f"{where}: $.capacity")
+    figures = _figures(t.figures, f"{where}: $.figures")
+    if TICK in figures and not (figures[TICK].unit in ("", "ns") and figures[TICK].value > 0):
+        found = f"{figures[TICK].value:g} {figures[TICK].unit}".rstrip()
+        raise InputError(f"the figure is {found}", f"{where}: $.figures.{TICK}", "ns, above 0")
     kinds = _kinds_per_core(t.kinds_per_core, f"{where}: $")
     links = []
     for i, (a, b) in enumerate(t.faulty_links):
@@ -126,9 +134,15 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         latency=_figures(t.latency, f"{where}: $.latency", LATENCY_KEYS, "ns"),
         figures={
             **{f"capacity.{k}": f for k, f in [*capacity.items(), *kinds.items()]},
-            **_figures(t.figures, f"{where}: $.figures"),
+            **figures,
         },
         kinds_per_core=next((int(f.value) for f in kinds.values()), None),
+        ports={
+            name: where
+            if isinstance(where, str)
+            else tuple(number(p, f"ports.{name}[{i}]") for i, p in enumerate(where))
+            for name, where in t.ports.items()
+        },
         notes=t.notes.strip(),
     )
     return replace(machine, core_capacity=_core_capacity(machine, t.core, where)) if t.core else machine

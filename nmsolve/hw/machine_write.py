@@ -50,6 +50,9 @@ def _lines(m: Machine) -> Iterator[str]:
     if m.kinds_per_core is not None:
         stated = m.figures.get(f"capacity.{KINDS}", Figure(m.kinds_per_core))
         yield from _entries({KINDS: stated}, {KINDS: m.kinds_per_core})
+    yield "[ports]"
+    for name, where in m.ports.items():
+        yield f"{_text(name)} = {_text(where) if isinstance(where, str) else [_place(m, p) for p in where]}"
     known = {k: m.figures.get(f"capacity.{k}", Figure(v)) for k, v in m.capacity.items()}
     yield from _table("capacity", known, m.capacity)
     yield from _table("energy", m.energy)

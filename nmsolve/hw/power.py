@@ -50,7 +50,7 @@ def draw_of(graph: LogicGraph, machine: Machine) -> Draw:
         raise InputError("the energy of a step needs figures under [energy]", machine.name, wanted)
     each = StepCosts(
         f["energy_neuron_access"] + f["energy_neuron_update"], f["energy_spike_out"], 0.0, 0.0, f["energy_synaptic_op"],
-        0.0, 0.0, False,
+        0.0, 0.0, False, False,
     )  # fmt: skip
     work = sum(float(side.sum()) for side in fixed_times(graph, each))  # pJ in place of ns
     return Draw(f["power_chip"] * machine.n_chips, f["power_core"], work)

@@ -1,8 +1,9 @@
 """How long one synchronous step takes: the slowest core or the hottest link, and the barrier (docs/objectives.md, *Step time*).
 
 A core updates its neurons and sends; it takes messages and works off their synaptic events. Where the chip does both side by
-side, the longer one counts, else their sum. A message goes to every core that holds a target, its sender's own too, and the
-network carries a copy to each, as SANA-FE simulates Loihi.
+side, the longer one counts, else their sum. A message goes to every core that holds a target, its sender's own too. The
+network carries a copy to each, as SANA-FE simulates Loihi; or, where its routers copy messages (``multicast_links``), one over
+every link of the tree of routes, as on SpiNNaker.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.energy import stated_all, states_all
+from nmsolve.hw.energy import stated, stated_all, states_all
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.routing.loads import tally
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import LARGEST, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -29,13 +31,16 @@ FIGURES = {
     "receives_while_sending": "1 or 0",
 }  # fmt: skip
 
+#: Figures that change it where they are given: whether routers copy messages. 0 if left out.
+OPTIONAL = {"multicast_links": "1 or 0"}
+
 
 class StepCosts(NamedTuple):
     """What takes time, in ns.
 
     ``neuron`` per neuron and step, ``spike`` per firing, ``sent`` and ``taken`` per message and core that it goes to,
     ``event`` per synapse that a message reaches, ``link`` per message on a link, ``barrier`` once per step. ``aside``: a core
-    receives while it updates and sends.
+    receives while it updates and sends. ``shared``: a multicast message is on a link once, whatever cores it goes to behind it.
     """
 
     neuron: float
@@ -46,6 +51,7 @@ class StepCosts(NamedTuple):
     link: float
     barrier: float
     aside: bool
+    shared: bool
 
 
 class StepLoads(NamedTuple):
@@ -58,18 +64,33 @@ class StepLoads(NamedTuple):
 
 def has_step_time(graph: LogicGraph, machine: Machine) -> bool:
     """Return True if mappings of this graph on this machine have a step time."""
-    return graph.directed and states_all(machine, FIGURES) and machine.distance_matrix is None
+    given = {name: unit for name, unit in OPTIONAL.items() if name in machine.figures}
+    return graph.directed and states_all(machine, FIGURES | given) and machine.distance_matrix is None
 
 
 def require_step_time(graph: LogicGraph, machine: Machine) -> None:
     """Raise InputError as :func:`step_costs`, and for a graph that does not say who sends."""
     step_costs(machine)
+    tick_of(machine)
     if not graph.directed:
         raise InputError(
             "the graph is undirected: it does not say who sends, which the step time depends on",
             graph.name,
             "a directed graph, or another objective",
         )
+
+
+def tick_of(machine: Machine) -> float | None:
+    """Return the ns between two steps of a chip that runs in real time; None where the next step begins when all are ready.
+
+    Raises
+    ------
+    InputError : the figure is in another unit, not above 0 or 1e30 and more
+    """
+    tick = stated(machine, TICK, "ns")
+    if tick is not None and not 0 < tick < LARGEST:
+        raise InputError(f"the tick is {tick:g} ns", f"{machine.name}: {TICK}", "above 0, below 1e30")
+    return tick
 
 
 def step_costs(machine: Machine) -> StepCosts:
@@ -85,7 +106,7 @@ def step_costs(machine: Machine) -> StepCosts:
     return StepCosts(
         f["latency_neuron_access"] + f["latency_neuron_update"], f["latency_spike_out"], f["latency_axon_out"],
         f["latency_axon_in"], f["latency_synaptic_op"], f["latency_link_message"], f["latency_barrier"],
-        f["receives_while_sending"] > 0,
+        f["receives_while_sending"] > 0, any((stated(machine, name, unit) or 0) > 0 for name, unit in OPTIONAL.items()),
     )  # fmt: skip
 
 
@@ -124,7 +145,7 @@ def step_loads(graph: LogicGraph, machine: Machine, core: IntArray) -> StepLoads
     counts, links = np.zeros((2, machine.size)), np.zeros(4 * machine.size)
     routes = links_of(machine)
     for rows in graph.blocks():
-        _add_messages(rows.fixed, core, routes, counts, links)
+        _add_messages(rows.fixed, core, routes, counts, links, costs.shared)
     return StepLoads(
         sending + costs.sent * counts[0], receiving + costs.taken * counts[1], costs.link * links
     )
@@ -144,9 +165,11 @@ def longest(loads: StepLoads, aside: bool) -> float:
 
 
 @kernel
-def _add_messages(rows: Rows, core: IntArray, routes: Links, counts: FloatArray, links: FloatArray) -> None:
+def _add_messages(
+    rows: Rows, core: IntArray, routes: Links, counts: FloatArray, links: FloatArray, shared: bool
+) -> None:
     """Add messages per step that cores send and take, ``counts`` (2, P), and that links carry (4 P,)."""
-    seen = np.full(counts.shape[1], -1, np.int64)
+    seen, used = np.full(counts.shape[1], -1, np.int64), np.full(len(links), -1, np.int64)
     for i in range(len(rows.source)):
         p = core[rows.source[i]]
         for k in range(rows.indptr[i], rows.indptr[i + 1]):
@@ -159,17 +182,24 @@ def _add_messages(rows: Rows, core: IntArray, routes: Links, counts: FloatArray,
                 amount = rows.rate[i]
             counts[0, p] += amount
             counts[1, q] += amount
-            add_copy(routes, p, q, amount, links)
+            add_copy(routes, p, q, amount, links, used, i if shared and rows.multicast[i] else -1)
 
 
 @plain_callee
-def add_copy(routes: Links, p: int, q: int, amount: float, links: FloatArray) -> None:
-    """Add a message's amount to the links of the machine's route from core ``p`` to ``q``."""
+def add_copy(
+    routes: Links, p: int, q: int, amount: float, links: FloatArray, used: IntArray, message: int
+) -> None:
+    """Add a message's amount to the links of the machine's route from core ``p`` to ``q``.
+
+    ``message`` >= 0: only to those that it does not take yet, marked with its number in ``used`` (4 P,). Routes of a core are
+    a tree, so where one is taken, all before it are.
+    """
     v = q
     while v != p:
         u, link = link_before(routes, p, q, v)
-        if link < 0:
+        if link < 0 or (message >= 0 and used[link] == message):
             return
+        used[link] = message
         links[link] += amount
         v = u
 

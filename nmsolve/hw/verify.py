@@ -19,6 +19,7 @@ import numpy as np
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.turns import turn_set
 from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
+from nmsolve.hw.verify_rules import place_complaints, slice_fullest
 from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import distinct, mesh_links, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
@@ -157,13 +158,14 @@ def verifying(
             and (machine.distance_matrix is None or not aim.links)
         ):
             found[name] = named(aim.walk)(between, machine)
+    checks += place_checks(problem, at) + slice_checks(problem, at)
     checks += kind_checks(graph, machine, at) + axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
         used = walked_entries(between, machine)
         text = f"the fullest router needs {used} of {problem.table_limit} entries"
         checks.append(Check("table_entries", used <= problem.table_limit, text))
     if claimed is not None:
-        checks += claim_checks(claimed, found)
+        checks += claim_checks(claimed, found) + tick_checks(machine, claimed, found)
     scores |= found
     yield STAGES[1], checks
     if machine.distance_matrix is None:
@@ -231,6 +233,31 @@ def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[
         most = int(scores[name.replace("_", "-")])
         out.append(Check(name, most <= limit, f"the fullest core needs {most} of {limit} entries"))
     return out
+
+
+def place_checks(problem: MappingProblem, core: IntArray) -> list[Check]:
+    """Return whether nodes are at the sides and ports of their constraints, by row and column."""
+    told = [c for c in problem.constraints if c.at]
+    if not told:
+        return []
+    wrong = place_complaints(problem.graph, problem.machine, problem.constraints, core)
+    places = ", ".join(dict.fromkeys(c.at for c in told))
+    more = f"; {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    text = f"{sum(len(c.nodes) for c in told)} nodes of {len(told)} constraints are where they have to be: {places}"
+    return [Check("sides and ports", not wrong, "; ".join(wrong[:5]) + more if wrong else text)]
+
+
+def slice_checks(problem: MappingProblem, core: IntArray) -> list[Check]:
+    """Return the core with most neurons of a population, counted here node by node, against the most that a core may have."""
+    told = [c for c in problem.constraints if c.kind == "slices"]
+    wrong, fullest = [], (-1.0, "")
+    for c in told:
+        p, many = slice_fullest(problem.graph, c, core)
+        text = f"core {p} has {many} of {c.most} neurons of {c.name!r}"
+        wrong += [text] if many > c.most else []
+        fullest = max(fullest, (many / c.most, text))
+    more = f"; {len(wrong) - 5} more" if len(wrong) > 5 else ""
+    return [Check("slices", not wrong, "; ".join(wrong[:5]) + more if wrong else fullest[1])] if told else []
 
 
 def kind_checks(graph: LogicGraph, machine: Machine, core: IntArray) -> list[Check]:
@@ -302,6 +329,25 @@ def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> lis
         checks.append(gap_check("placement gap", value, placement, its_gap))
     checks.append(status_check(claimed, value, bound))
     return checks
+
+
+def tick_checks(machine: Machine, claimed: Mapping[str, Any], scores: Mapping[str, float]) -> list[Check]:
+    """Return whether a step fits in the machine's tick, from the recomputed step time, against what a report says of it."""
+    tick, step, said = machine.figures.get("tick"), scores.get("step-time"), claimed.get("tick")
+    if tick is None or step is None:
+        wrong = "the report compares a step with a tick, the machine has none or no step time"
+        return [] if said is None else [Check("tick", False, wrong)]
+    fits = step <= tick.value
+    text = (
+        f"a step takes {step:,.0f} ns, the tick is {tick.value:,.0f} ns: {'it fits' if fits else 'too long'}"
+    )
+    ok = said is None or (
+        isinstance(said, Mapping)
+        and _equal(said.get("step"), step)
+        and _equal(said.get("tick"), tick.value)
+        and said.get("fits") is fits
+    )
+    return [Check("tick", ok, text if ok else f"{text}; the report says otherwise")]
 
 
 def gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
-from nmsolve.hw.walker import mesh_links, walk
+from nmsolve.hw.walker import distinct, mesh_links, walk
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
@@ -39,15 +39,22 @@ def walked_step_time(cores: BetweenCores, machine: Machine) -> float:
         events = np.where(rows.multicast[row], rows.rate[row], rows.weights)
         np.add.at(takes, at[rows.targets], events * cost["latency_synaptic_op"])
     board = mesh_links(machine, "hops")
+    once = cost.get("multicast_links", 0.0) > 0
     for rows in cores.condensed():
         row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
         p, q = at[rows.source[row]].astype(np.int64), rows.targets.astype(np.int64)
         copies = np.where(rows.multicast[row], rows.rate[row], rows.weights)
         np.add.at(sends, p, copies * cost["latency_axon_out"])
         np.add.at(takes, q, copies * cost["latency_axon_in"])
+        tree = rows.multicast[row] & once
+        taken = [np.zeros(0, np.int64)]
         for first in range(0, len(p), board.edges_at_once):
             part = slice(first, first + board.edges_at_once)
             for which, link in walk(board, p[part], q[part]):
-                np.add.at(carries, link, copies[part][which] * cost["latency_link_message"])
+                alone = ~tree[part][which]
+                np.add.at(carries, link[alone], copies[part][which[alone]] * cost["latency_link_message"])
+                taken.append(row[part][which[~alone]] * (4 * count) + link[~alone])
+        keys = distinct(taken, len(rows.source) * 4 * count)
+        np.add.at(carries, keys % (4 * count), rows.rate[keys // (4 * count)] * cost["latency_link_message"])
     busy = np.maximum(sends, takes) if cost["receives_while_sending"] > 0 else sends + takes
     return float(max(busy.max(), carries.max()) + cost["latency_barrier"])

@@ -16,6 +16,8 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 LARGEST = 1e30
 #: Capacities end here: whole numbers of 64 bits can still be added up.
 MOST_CAPACITY = 2**62
+#: Where input and output reach a board: the cores of its first or last row or column; ``edge``: all four.
+SIDES = ("north", "south", "east", "west", "edge")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Machine:
         resource, too (:meth:`limits` is what counts)
     held : resource name -> (size,) int64 what other networks hold of each core already
     kinds_per_core : most kinds of nodes (:attr:`nmsolve.model.graph.LogicGraph.kinds`) that may share a core; None: any number
+    ports : name -> where input and output reach the board: one of :data:`SIDES`, or core numbers
     """
 
     name: str
@@ -83,6 +86,7 @@ class Machine:
     core_capacity: MappingType[str, IntArray] = field(default_factory=dict)
     held: MappingType[str, IntArray] = field(default_factory=dict)
     kinds_per_core: int | None = None
+    ports: MappingType[str, str | tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, pair in (("chips", self.chips), ("cores", self.cores)):
@@ -125,6 +129,43 @@ class Machine:
                     f"{self.size} x {self.size} numbers from 0 to 1e30",
                 )
             d.setflags(write=False)
+        for name, where in self.ports.items():
+            if name in SIDES or not name:
+                raise InputError(f"a port called {name!r}", self.name, "a name that is no side of the board")
+            if not isinstance(where, str):
+                wrong = [p for p in where if not 0 <= p < self.size]
+                if wrong or not where:
+                    what = f"core {wrong[0]} does not exist" if wrong else "no cores"
+                    raise InputError(f"port {name!r}: {what}", self.name, f"some of 0..{self.size - 1}")
+            elif where not in SIDES:
+                raise InputError(f"port {name!r} is at {where!r}", self.name, "one of " + ", ".join(SIDES))
+            else:
+                self.at(where)
+
+    def at(self, place: str) -> tuple[int, ...]:
+        """Return the cores at a side of the board (one of :data:`SIDES`) or at a port, usable or not, ascending.
+
+        Raises
+        ------
+        InputError : no such place; a side of a torus or of a machine given by a distance matrix, which have none
+        """
+        where = self.ports.get(place, place)
+        if not isinstance(where, str):
+            return tuple(sorted(set(where)))
+        if where not in SIDES:
+            ports = ", ".join(self.ports) or "a port under [ports] of the machine file (there is none)"
+            raise InputError(
+                f"no side or port is called {place!r}", self.name, f"{', '.join(SIDES)}, or {ports}"
+            )
+        if self.torus or self.distance_matrix is not None:
+            kind = "a torus" if self.torus else "a machine given by a distance matrix"
+            raise InputError(f"{kind} has no {where} side", self.name, "ports of listed cores, or a mesh")
+        row, col = np.divmod(np.arange(self.size), self.cols)
+        on = {
+            "north": row == 0, "south": row == self.rows - 1, "east": col == self.cols - 1, "west": col == 0,
+            "edge": (row == 0) | (row == self.rows - 1) | (col == 0) | (col == self.cols - 1),
+        }  # fmt: skip
+        return tuple(np.flatnonzero(on[where]).tolist())
 
     @property
     def rows(self) -> int:
@@ -201,7 +242,10 @@ class Machine:
         return out
 
     def with_chips(self, rows: int, cols: int) -> Machine:
-        """Return the same kind of machine with another number of chips, all healthy and free, all cores alike."""
+        """Return the same kind of machine with another number of chips, all healthy and free, all cores alike.
+
+        Ports at sides stay at the sides of the new board; those of listed cores are left out.
+        """
         return replace(
             self,
             chips=(rows, cols),
@@ -210,6 +254,7 @@ class Machine:
             faulty_links=(),
             core_capacity={},
             held={},
+            ports={name: where for name, where in self.ports.items() if isinstance(where, str)},
         )
 
     @cached_property

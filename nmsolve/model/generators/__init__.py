@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.generators.steps import SECOND
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network, graph, store
 
@@ -46,6 +47,7 @@ class Generator:
 
 
 _SEED = Parameter("seed", 1, "seed of the random numbers", 0)
+_STEP = Parameter("step", SECOND, "milliseconds of a step: rates are spikes per step", 1e-3, 10**6)
 
 
 def _mesh(text: str, function: str, nodes: int) -> Generator:
@@ -72,6 +74,7 @@ GENERATORS: dict[str, Generator] = {
             Parameter("scale", 0.05, "fraction of the 77,169 neurons", 1e-3, 1.0),
             _SEED,
             Parameter("kinds", 0, "1: every population is a kind of nodes; 0: no kinds", 0, 1),
+            _STEP,
         ),
     ),
     "layered": Generator(
@@ -97,6 +100,7 @@ GENERATORS: dict[str, Generator] = {
             Parameter("sigma", 0.05, "standard deviation of a local synapse's length", 0.0, 10.0),
             Parameter("far", 0.05, "fraction of synapses that go anywhere", 0.0, 1.0),
             _SEED,
+            _STEP,
         ),
     ),
     "snn": Generator(

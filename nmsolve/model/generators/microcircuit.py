@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.generators.draws import mark, pieces, row_blocks
+from nmsolve.model.generators.steps import SECOND, step_name
 from nmsolve.model.graph import NodeKinds
 from nmsolve.model.network import Connections, Network
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 POPULATIONS = ("L23E", "L23I", "L4E", "L4I", "L5E", "L5I", "L6E", "L6I")
 NEURONS = (20683, 5834, 21915, 5479, 4850, 1065, 14395, 2948)
@@ -43,10 +44,10 @@ def synapse_counts(neurons: IntArray) -> IntArray:
     return out
 
 
-def microcircuit(scale: float = 0.05, seed: int = 1, kinds: int = 0) -> Network:
+def microcircuit(scale: float = 0.05, seed: int = 1, kinds: int = 0, step: float = SECOND) -> Network:
     """Return the microcircuit with ``scale`` times its neurons and unchanged connection probabilities.
 
-    Directed; every neuron is a multicast node whose rate is its population's mean rate (Hz), which is also the
+    Directed; every neuron is a multicast node whose rate is its population's mean rate (spikes per step), which is also the
     weight of each of its edges. Several synapses between the same two neurons are one edge; all of them count in
     the target's ``synapses``. Synapses of a neuron onto itself count there too, but are not traffic. Node ids are
     ``L4E/17`` and the like.
@@ -57,31 +58,32 @@ def microcircuit(scale: float = 0.05, seed: int = 1, kinds: int = 0) -> Network:
     seed : seed of the random numbers
     kinds : 1: every population is a kind of nodes. All neurons are alike, but populations differ in their background input, and
         SpiNNaker's tools put neurons of one population only on a processor
+    step : milliseconds of a step
     """
     neurons = np.maximum(1, np.rint(np.array(NEURONS) * scale)).astype(np.int64)
     sizes = np.zeros((int(neurons.sum()), 2), np.int64)
     sizes[:, 0] = 1
+    rate = np.repeat(np.array(RATES), neurons) * (step / SECOND)
     return Network(
         n=len(sizes),
-        name=f"microcircuit-{scale:g}-s{seed}",
-        blocks=_blocks(neurons, sizes[:, 1], seed),
-        rate=np.repeat(np.array(RATES), neurons),
+        name=f"microcircuit-{scale:g}{step_name(step)}-s{seed}",
+        blocks=_blocks(neurons, sizes[:, 1], rate, seed),
+        rate=rate,
         resources=("neurons", "synapses"),
         sizes=sizes,
         ids=tuple(f"{name}/{i}" for name, k in zip(POPULATIONS, neurons, strict=True) for i in range(k)),
-        unit=0.001,
+        unit=0.001 if step == SECOND else None,
         kinds=NodeKinds(POPULATIONS, np.repeat(np.arange(8, dtype=np.int32), neurons)) if kinds else None,
     )
 
 
-def _blocks(neurons: IntArray, synapses: IntArray, seed: int) -> Iterator[Connections]:
+def _blocks(neurons: IntArray, synapses: IntArray, rate: FloatArray, seed: int) -> Iterator[Connections]:
     """Connections of all neurons in order; adds every synapse to its target's ``synapses``."""
     from nmsolve.model.generators.kernels import merged
 
     rng = np.random.default_rng(seed)
     first = np.concatenate([[0], np.cumsum(neurons)])
     counts = synapse_counts(neurons)
-    rate = np.repeat(np.array(RATES), neurons)
     for source in range(len(POPULATIONS)):
         indptr, receiver = _population(rng, int(neurons[source]), first, counts[:, source], synapses)
         degree = np.diff(indptr)

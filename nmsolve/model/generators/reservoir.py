@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
+from nmsolve.model.generators.steps import SECOND, step_name
 from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -16,12 +17,12 @@ PER_CELL = 2
 
 
 def reservoir(
-    nodes: int = 16384, fan: float = 100.0, sigma: float = 0.05, far: float = 0.05, seed: int = 1
-) -> Network:
+    nodes: int = 16384, fan: float = 100.0, sigma: float = 0.05, far: float = 0.05, seed: int = 1, step: float = SECOND
+) -> Network:  # fmt: skip
     """Return neurons uniform in the unit square (a torus), with Poisson fan-out.
 
     A local synapse goes to a neuron in the grid cell that lies a Gaussian displacement away, a far one to any
-    neuron. Directed, multicast; rates are log-normal with median 1 Hz and coefficient of variation 2. Several
+    neuron. Directed, multicast; rates are log-normal with median 1 Hz and coefficient of variation 2, in spikes per step. Several
     synapses between two neurons are one edge, all count in the target's ``synapses``.
 
     Parameters
@@ -31,13 +32,14 @@ def reservoir(
     sigma : standard deviation of the displacement, in sides of the square
     far : fraction of far synapses
     seed : seed of the random numbers
+    step : milliseconds of a step
     """
     rng = np.random.default_rng(seed)
     place = rng.random((nodes, 2))
     degree = rng.poisson(fan, nodes)
     aim, pick, is_far, anywhere = _begins(rng, int(degree.sum()), nodes, far)
     # variance of log-normal over mean^2 is exp(s^2) - 1 = CV^2
-    rate = rng.lognormal(0.0, np.sqrt(np.log1p(2.0**2)), nodes)
+    rate = rng.lognormal(0.0, np.sqrt(np.log1p(2.0**2)), nodes) * (step / SECOND)
     sizes = np.zeros((nodes, 2), np.int64)
     sizes[:, 0] = 1
 
@@ -56,7 +58,7 @@ def reservoir(
 
     return Network(
         n=nodes,
-        name=f"reservoir-{nodes}-s{seed}",
+        name=f"reservoir-{nodes}{step_name(step)}-s{seed}",
         blocks=blocks(),
         rate=rate,
         resources=("neurons", "synapses"),

@@ -16,6 +16,7 @@ from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.kinds import MOST_COUNTS, KindSets, single_kinds
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, Objective, RewardTerms
+from nmsolve.model.mapping.slices import Slice, slices_of
 from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen, starts
 
@@ -101,6 +102,11 @@ class MappingProblem:
                 bad = [i for i in items if not 0 <= i < end]
                 if bad:
                     raise InputError(f"constraint {c.name!r} names {what} {bad[0]}", "", f"0..{end - 1}")
+        for s in self.slices:
+            if not float(s.size.sum(dtype=np.float64)) * self.machine.size < MOST_CAPACITY:
+                raise InputError(
+                    f"too many {s.resource} on {self.machine.size} cores", self.graph.name, "below 2^62"
+                )
         if self.migration is not None:
             reference, group = self.migration.reference, self.migration.group
             if len(reference) != len(group) or len(np.unique(group)) != self.graph.n:
@@ -158,10 +164,16 @@ class MappingProblem:
         return self.machine.size
 
     @cached_property
+    def slices(self) -> tuple[Slice, ...]:
+        """What the constraints of kind ``slices`` limit, each a resource of its own."""
+        return slices_of(self.graph, self.constraints)
+
+    @cached_property
     def resources(self) -> tuple[str, ...]:
-        """Names of the resources that are limited here: those the machine limits and the graph states."""
+        """Names of the resources that are limited here: those the machine limits and the graph states, then those of slices."""
         limited = tuple(r for r in self.graph.resources if r in self.machine.capacity)
-        return limited + (("nodes",) if self.node_limit is not None else ())
+        own = tuple(s.resource for s in self.slices)
+        return limited + (("nodes",) if self.node_limit is not None else ()) + own
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -170,6 +182,7 @@ class MappingProblem:
         columns = [graph.sizes[:, graph.resources.index(r)] for r in self.resources if r in graph.resources]
         if self.node_limit is not None:
             columns.append(np.ones(self.n, np.int64))
+        columns += [s.size for s in self.slices]
         stacked = np.stack(columns, axis=1) if columns else np.zeros((self.n, 0), np.int64)
         out: IntArray = frozen(np.ascontiguousarray(stacked))
         return out
@@ -178,10 +191,13 @@ class MappingProblem:
     def capacity(self) -> IntArray:
         """(cores, R) int64: what every core holds, no more than all nodes need; all 0 on cores that are faulty or taken."""
         cap = np.zeros((self.cores, len(self.resources)), np.int64)
+        own = {s.resource: s.most for s in self.slices}
         for r, (name, total) in enumerate(zip(self.resources, self.sizes.sum(axis=0).tolist(), strict=True)):
             cap[:, r] = total
             if name in self.graph.resources:
                 cap[:, r] = np.minimum(self.machine.limits(name), total)
+            elif name in own:
+                cap[:, r] = min(own[name], total)
             elif self.node_limit is not None:
                 cap[:, r] = min(self.node_limit, total)
         cap[~self.machine.usable] = 0
@@ -346,6 +362,8 @@ class MappingProblem:
             parts += self.migration.key
         if self.ceilings:
             parts += (self.ceilings,)
+        if self.slices:
+            parts += ("slices", tuple(s.most for s in self.slices))
         if self.inner is not None:
             parts += (self.inner.tobytes(),)
         if self.terms != PUBLISHED:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, compress_rows
-from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.constraints import SLICES, SideConstraint
 from nmsolve.model.mapping.kinds import merged_kinds
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
@@ -41,8 +41,8 @@ class TogetherReduction:
 def merge_together(problem: MappingProblem) -> TogetherReduction:
     """Contract every ``together`` group.
 
-    Sizes add up; rows keep their own message; pins, regions and so on move to the group. A migration budget still
-    counts the nodes that were merged.
+    Sizes add up; rows keep their own message; pins, regions and so on move to the group, slices become resources. A migration
+    budget still counts the nodes that were merged.
 
     Raises
     ------
@@ -65,27 +65,32 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
             "a distance matrix whose diagonal is 0",
         )  # fmt: skip
     sizes, resources = graph.sizes, graph.resources
+    own = {s.resource: s.most for s in problem.slices}
     if problem.node_limit is not None:
         sizes = np.column_stack([sizes, np.ones(problem.n, np.int64)])
         resources = (*resources, "nodes")
+        own["nodes"] = problem.node_limit
+    if problem.slices:
+        sizes = np.column_stack([sizes, *(s.size for s in problem.slices)])
+        resources = (*resources, *(s.resource for s in problem.slices))
     merged = np.zeros((k, sizes.shape[1]), np.int64)
     np.add.at(merged, group, sizes)
     machine = problem.machine
-    if problem.node_limit is not None:
+    if own:
         machine = replace(
             machine,
-            capacity={**machine.capacity, "nodes": problem.node_limit},
-            core_capacity={r: c for r, c in machine.core_capacity.items() if r != "nodes"},
+            capacity={**machine.capacity, **own},
+            core_capacity={r: c for r, c in machine.core_capacity.items() if r not in own},
             held={
-                r: c for r, c in machine.held.items() if r != "nodes"
-            },  # a resource that the graph does not have
+                r: c for r, c in machine.held.items() if r not in own
+            },  # resources that the graph does not have
         )
     constraints = []
     for c in problem.constraints:
         nodes = tuple(dict.fromkeys(int(group[u]) for u in c.nodes))
         if c.kind == "apart" and len(nodes) < len(set(c.nodes)):
             nodes = tuple(int(group[u]) for u in c.nodes)  # keep the contradiction visible
-        if c.kind != "together":
+        if c.kind not in ("together", SLICES):
             constraints.append(SideConstraint(c.name, c.kind, nodes, c.cores))
     migration = None if problem.migration is None else problem.migration.contract(group)
     reduced = MappingProblem(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.mapping.axons_fit import axon_overflows
+from nmsolve.model.mapping.constraints import SLICES
 from nmsolve.model.mapping.groups import quoted
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -51,6 +52,7 @@ def check_mapping(problem: MappingProblem, core: IntArray) -> list[Violation]:
     out += _capacity_violations(problem, core)
     out += _kind_violations(problem, core)
     out += [Violation("axons", text) for text in axon_overflows(problem, core)]
+    out += _slice_violations(problem, core)
     for c in problem.constraints:
         out += _constraint_violations(problem, core, c.name, c.kind, c.nodes, c.cores)
     return out + _migration_violations(problem, core)
@@ -88,6 +90,27 @@ def _kind_violations(problem: MappingProblem, core: IntArray) -> list[Violation]
     for p, k in zip(cores[count > most].tolist(), count[count > most].tolist(), strict=True):
         names = quoted([sets.names[i] for i in at[at[:, 0] == p, 1].tolist()])
         out.append(Violation("kinds", f"core {p} holds nodes of {k} kinds ({names}), its limit is {most}"))
+    return out
+
+
+def _slice_violations(problem: MappingProblem, core: IntArray) -> list[Violation]:
+    """Return cores that hold more neurons of a population than a constraint of kind ``slices`` allows."""
+    graph, out = problem.graph, []
+    for c in problem.constraints:
+        if c.kind != SLICES:
+            continue
+        used: dict[int, int] = {}
+        for u in set(c.nodes):
+            neurons = (
+                int(graph.sizes[u, graph.resources.index("neurons")]) if "neurons" in graph.resources else 1
+            )
+            used[int(core[u])] = used.get(int(core[u]), 0) + neurons
+        for p in sorted(p for p, many in used.items() if many > c.most):
+            out.append(
+                Violation(
+                    c.name, f"slices {c.name!r}: core {p} holds {used[p]} neurons, its limit is {c.most}"
+                )
+            )
     return out
 
 

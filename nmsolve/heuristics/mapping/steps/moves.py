@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.common.metropolis import PASSING, SOUND, metropo
 from nmsolve.heuristics.mapping.common.room import fits, seat
 from nmsolve.heuristics.mapping.links.moves import SLACK
 from nmsolve.heuristics.mapping.nets.moves import follow, move_change
-from nmsolve.heuristics.mapping.steps.state import StepState, carry, reached, shift
+from nmsolve.heuristics.mapping.steps.state import StepState, carry, plant, reached, shift
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
@@ -68,7 +68,10 @@ def move(s: StepState, u: int, q: int) -> None:
         e = s.out_net[j]
         s.origin[e] = q
         sends += s.rate[e] * s.price[0] * s.reach[e]
-        if s.price[2] > 0.0:
+        if s.price[2] > 0.0 and s.shared > 0:
+            plant(s, e, p, -s.rate[e] * s.price[2])
+            plant(s, e, q, s.rate[e] * s.price[2])
+        elif s.price[2] > 0.0:
             whole = s.base[e + 1] - s.base[e] == cores
             for i in range(s.base[e], s.base[e + 1]):
                 if s.hits[i] > 0:

@@ -39,6 +39,9 @@ class StepState(NamedTuple):
     Where a sum counts, too, as objective or with a ceiling: ``sum``, its messages in the same room, and ``paid`` = [value of it,
     ceiling, 1 if it is what the search lowers, price of what is above a ceiling].
 
+    ``shared``: 1 if a net is on a link once, however many cores behind it it goes to; ``mark`` (P,), ``stamp`` (1,): cores whose
+    way from the source a net is known to take already.
+
     ``draw``: empty, or what the energy of a step takes beside that sum = [pJ per ns, the same per core in use, pJ, barrier in ns,
     1 if it counts times the step's time, cores in use].
     """
@@ -68,6 +71,9 @@ class StepState(NamedTuple):
     sum: NetState
     paid: FloatArray
     draw: FloatArray
+    shared: int
+    mark: IntArray
+    stamp: IntArray
 
 
 def sum_of(problem: MappingProblem) -> MappingProblem | None:
@@ -111,7 +117,7 @@ def build(problem: MappingProblem, core: IntArray) -> StepState:
         np.full(base[-1], -1, np.int32), np.zeros(base[-1], np.int32), np.zeros(len(nets.rate), np.int64),
         np.zeros(6 * cores), np.array([0.0, 1.0, 3.0, 0.0, _ceiling(problem, True), 0.0]), build_axons(problem, room.core),
         _tables_of_sum(problem, core, room), np.array([0.0, _ceiling(problem, False), problem.aim.charges != "time", 0.0]),
-        _drawn(problem),
+        _drawn(problem), int(costs.shared), np.zeros(cores, np.int64), np.zeros(1, np.int64),
     )  # fmt: skip
     reset(state)
     return state
@@ -192,7 +198,10 @@ def reached(s: StepState, e: int, q: int, sign: int) -> None:
     s.reach[e] += sign
     shift(s, s.origin[e], amount * s.price[0])
     shift(s, s.inbox + q, amount * s.price[1])
-    if s.price[2] > 0.0:
+    if s.price[2] > 0.0 and s.shared > 0:
+        mark_tree(s, e, s.origin[e], q)
+        branch(s, s.origin[e], q, amount * s.price[2])
+    elif s.price[2] > 0.0:
         carry(s, s.origin[e], q, amount * s.price[2])
 
 
@@ -205,6 +214,51 @@ def carry(s: StepState, p: int, q: int, time: float) -> None:
         u, link = link_before(s.links, p, q, v)
         shift(s, first + link, time)
         v = u
+
+
+@plain_callee
+def goal(s: StepState, e: int, i: int) -> int:
+    """Return the core that entry ``i`` of net ``e``'s table counts, -1 if the net does not go there."""
+    if s.hits[i] <= 0:
+        return -1
+    return int(i - s.base[e]) if s.base[e + 1] - s.base[e] == len(s.room.head) else int(s.keys[i])
+
+
+@plain_callee
+def mark_tree(s: StepState, e: int, p: int, but: int) -> None:
+    """Mark all cores on the routes from ``p`` to the cores of net ``e`` other than ``but``."""
+    s.stamp[0] += 1
+    s.mark[p] = s.stamp[0]
+    for i in range(s.base[e], s.base[e + 1]):
+        q = goal(s, e, i)
+        if q >= 0 and q != but:
+            v = q
+            while s.mark[v] != s.stamp[0]:
+                s.mark[v] = s.stamp[0]
+                v = link_before(s.links, p, q, v)[0]
+
+
+@plain_callee
+def branch(s: StepState, p: int, q: int, time: float) -> None:
+    """The links from the marked cores to ``q`` on its route from ``p`` are busy for so much longer; their ends get marks."""
+    first = 2 * len(s.room.head)
+    v = q
+    while s.mark[v] != s.stamp[0]:
+        s.mark[v] = s.stamp[0]
+        u, link = link_before(s.links, p, q, v)
+        shift(s, first + link, time)
+        v = u
+
+
+@plain_callee
+def plant(s: StepState, e: int, p: int, time: float) -> None:
+    """The links of the tree from ``p`` to all cores of net ``e`` are busy for so much longer."""
+    s.stamp[0] += 1
+    s.mark[p] = s.stamp[0]
+    for i in range(s.base[e], s.base[e + 1]):
+        q = goal(s, e, i)
+        if q >= 0:
+            branch(s, p, q, time)
 
 
 @embedded_callee

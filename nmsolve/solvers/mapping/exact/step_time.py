@@ -1,9 +1,9 @@
 """The step time in exact models, for CP-SAT and MIP solvers.
 
 u, v are nodes, p, q cores, m messages with source s_m and targets T_m (a
-multicast row, or one edge of any other row), l links. ``goes[m,q]``: m has a target on q. ``more[u,p]``: ns that the copies of
-u's messages beyond each one's first take on the sending side of p, where u is there; ``carried[u,l]``: ns that u's messages are
-on link l.
+multicast row, or one edge of any other row), l links. ``goes[m,q]``: m has a target on q; ``any[m,Q]``: on one of the cores Q,
+where routers copy messages. ``more[u,p]``: ns that the copies of u's messages beyond each one's first take on the sending side
+of p, where u is there; ``carried[u,l]``: ns that u's messages are on link l.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class StepData:
     link: IntArray
     barrier: int
     aside: bool
+    shared: bool
     scale: Scale
 
     def targets(self, m: int) -> list[int]:
@@ -59,7 +60,9 @@ def step_data(problem: MappingProblem) -> StepData:
     factor, exact = whole_factor(values, OBJECTIVE_LIMIT / (problem.cores * max(1, len(values))))
     own, heard, sent, taken, link, barrier = (to_whole(part, factor, exact) for part in parts)
     scale = Scale(factor, exact, False)
-    return StepData(problem, nets, own, heard, sent, taken, link, int(barrier[0]), costs.aside, scale)
+    return StepData(
+        problem, nets, own, heard, sent, taken, link, int(barrier[0]), costs.aside, costs.shared, scale
+    )
 
 
 def measure(rows: Rows, problem: MappingProblem, x: list[list[Any]]) -> tuple[Any, Scale, float]:
@@ -128,7 +131,8 @@ def _cores(rows: Rows, data: StepData, x: list[list[Any]], goes: list[list[Any]]
 
 def _links(rows: Rows, data: StepData, x: list[list[Any]], goes: list[list[Any]], by: float) -> list[Any]:
     """``sum_u carried[u,l]``; for every group (S, Q) of senders and receivers whose routes take l, where u is on a core of S:
-    ``carried[u,l] >= sum_m link_m sum_{q in Q} goes[m,q]``.
+    ``carried[u,l] >= sum_m link_m sum_{q in Q} goes[m,q]``. Where routers copy messages, one of several targets is on l once:
+    ``any[m,Q] >= goes[m,q]`` takes the place of its sum.
     """
     if not data.link.any():
         return []
@@ -136,19 +140,37 @@ def _links(rows: Rows, data: StepData, x: list[list[Any]], goes: list[list[Any]]
     of: dict[int, list[int]] = {}
     for m in np.flatnonzero(data.link).tolist():
         of.setdefault(int(data.nets.source[m]), []).append(m)
+    several = {m for m in range(len(data.nets.rate)) if data.shared and len(data.targets(m)) > 1}
+    either: dict[tuple[int, tuple[int, ...]], Any] = {}
+
+    def copies(m: int, receivers: tuple[int, ...]) -> list[Any]:
+        """What message m has on a link that leads to these receivers, as a sum."""
+        if m not in several or len(receivers) == 1:
+            return [goes[m][q] for q in receivers]
+        if (m, receivers) not in either:
+            found = rows.binary(f"any_{m}_{len(either)}", [0], implied=True)[0]
+            for q in receivers:
+                rows.implies(goes[m][q], found)
+            either[m, receivers] = found
+        return [either[m, receivers]]
+
     out = []
     for k, groups in enumerate(route_groups(JointProblem(data.problem))):
         own = []
         for g, (senders, receivers) in enumerate(groups):
             high = {
-                u: sum(int(data.link[m]) * min(len(data.targets(m)), len(receivers)) for m in ms)
+                u: sum(
+                    int(data.link[m]) * (1 if m in several else min(len(data.targets(m)), len(receivers)))
+                    for m in ms
+                )
                 for u, ms in of.items()
             }
             carried = rows.amounts(f"carried_{k}_{g}", list(of), 0, rows.per(max(high.values()), by))
             for u, ms in of.items():
+                parts = [copies(m, receivers) for m in ms]
                 load = rows.dot(
-                    np.repeat(rows.per(data.link[ms], by), len(receivers)),
-                    [goes[m][q] for m in ms for q in receivers],
+                    np.repeat(rows.per(data.link[ms], by), [len(part) for part in parts]),
+                    [v for part in parts for v in part],
                 )
                 away = 1 - rows.total(x[u][p] for p in senders)
                 rows.add(carried[u] >= load - rows.per(high[u], by) * away)

@@ -127,7 +127,11 @@ def add_limit(
             add_axons(model, problem, [y[k] for k in classes.of.tolist()], limit.name, on)
         return
     if limit.kind == "capacity":
-        _capacity(model, problem, classes, y, limit.name, on)
+        _capacity(model, problem, classes, y, limit.name, machine.limits(limit.name).tolist(), on)
+        return
+    if limit.kind == "slices":
+        own = next(s for s in problem.slices if s.resource == f"neurons of {limit.name}")
+        _capacity(model, problem, classes, y, own.resource, [own.most] * problem.cores, on)
         return
     assert limit.rule is not None
     nodes, cores = np.asarray(limit.rule.nodes, np.int64), set(limit.rule.cores)
@@ -159,8 +163,9 @@ def _kinds(model: Any, problem: MappingProblem, classes: Classes, y: list[list[A
 
 
 def _capacity(
-    model: Any, problem: MappingProblem, classes: Classes, y: list[list[Any]], name: str, on: Any
-) -> None:
+    model: Any, problem: MappingProblem, classes: Classes, y: list[list[Any]], name: str, room: list[int], on: Any
+) -> None:  # fmt: skip
+    """State that no core holds more of resource ``name`` than its ``room`` where ``on`` is true."""
     r = problem.resources.index(name)
     held: list[list[Any]] = [[] for _ in range(problem.cores)]
     for k, row in enumerate(y):
@@ -176,7 +181,7 @@ def _capacity(
             model.add(part >= least * row[p])
             model.add(part <= most * row[p])
             held[p].append(part)
-    for terms, limit in zip(held, problem.machine.limits(name).tolist(), strict=True):
+    for terms, limit in zip(held, room, strict=True):
         model.add(_total(terms) <= min(limit, int(classes.total[:, r].sum()))).only_enforce_if(on)
 
 

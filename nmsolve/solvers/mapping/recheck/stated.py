@@ -96,11 +96,22 @@ def contracted(problem: MappingProblem) -> MappingProblem:
         problem.node_limit is not None
     ):  # "nodes" is not a resource of the graph's, or the problem would have been refused
         limits["nodes"], sizes["nodes"] = problem.node_limit, _added(group, k, np.ones(problem.n, np.int64))
+    for c in problem.constraints:
+        if c.kind == "slices":
+            counts = (
+                graph.sizes[:, graph.resources.index("neurons")]
+                if "neurons" in graph.resources
+                else np.ones(problem.n, np.int64)
+            )
+            inside = np.zeros(problem.n, bool)
+            inside[list(c.nodes)] = True
+            name = f"neurons of {c.name}"
+            limits[name], sizes[name] = c.most, _added(group, k, np.where(inside, counts, 0))
     other = {r: limit for r, limit in problem.machine.capacity.items() if r not in limits}
     moved = tuple(
         SideConstraint(c.name, c.kind, tuple(int(group[u]) for u in dict.fromkeys(c.nodes)), c.cores)
         for c in problem.constraints
-        if c.kind != "together"
+        if c.kind not in ("together", "slices")
     )
     small, inner = _graph(graph, group, k, sizes)
     return replace(
