@@ -160,6 +160,23 @@ def test_by_hand() -> None:
     assert loads.load.tolist() == [4 + 1, 4 + 1 + 1]
 
 
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe"])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_memory_from_scarce_to_plenty(schedule: str, recompute: bool) -> None:
+    """At every limit the best plan: stages run forward again where that is faster than more cores, and nowhere else."""
+    ran_again = set()
+    for memory in range(100, 460, 20):
+        problem = small(schedule=schedule, batches=4, recompute=recompute, memory=float(memory))
+        assert problem.training is not None
+        problem = replace(problem, training=replace(problem.training, forward=problem.time / 2))
+        answer = best_is_least(problem)
+        assert chain_bound_holds(problem, answer.value)
+        if answer.plan is not None:
+            ran_again.add(bool(stage_loads(problem, answer.plan).again.any()))
+    assert (True in ran_again) == (recompute and schedule == "gpipe")
+    assert False in ran_again
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

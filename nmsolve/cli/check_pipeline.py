@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 #: Steps of recomputing a bound that every run can afford, about a second.
 QUICK = 1e8
+#: Seconds that a check of a bound may take, and where somebody asked for it.
+SECONDS, THOROUGH = 60.0, 600.0
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
 
 
@@ -217,7 +219,7 @@ def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thoro
     if recomputed and not thorough and _steps(problem, bound) > QUICK:
         text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
         return CheckPart(name, True, text, REPORT)
-    return bound_part(name, check_plan_bound(problem, bound, objective))
+    return bound_part(name, check_plan_bound(problem, bound, objective, THOROUGH if thorough else SECONDS))
 
 
 def _steps(problem: PipelineProblem, bound: Bound) -> float:

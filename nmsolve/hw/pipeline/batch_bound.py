@@ -29,6 +29,10 @@ MARGIN = 1e-11
 MOST, ENTRIES = 2**22, 2**26
 
 
+#: States with which a proof is tried first, where what a stage keeps depends on those behind it.
+FEW = 8
+
+
 class Slow(Exception):
     """The proof was not done in time, or takes too much memory."""
 
@@ -52,24 +56,30 @@ def batch_bound_holds(
     Slow : not within ``seconds``, or not with the memory at hand
     """
     assert problem.rounds is not None
-    more, runs = problem.rounds - 1, _Runs(problem, time.monotonic() + seconds)
+    more, until = problem.rounds - 1, time.monotonic() + seconds
     need = float(np.ldexp(value, problem.ticks.exponent))
     if not proof.ceilings or proof.ceilings[0] < NONE or len(proof.prices) != len(proof.ceilings):
         return False
     following = [*(c + 1 for c in proof.ceilings[1:]), proof.floor]
-    for ceiling, price, least in zip(proof.ceilings, proof.prices, following, strict=True):
-        if least > ceiling + 1 or not 0 <= price < 2.0**80:
-            return False
-        missing = need - float(more) * float(least)
-        if not runs.sum_at_least(ceiling, price, missing, least, more):
-            return False
-    return True
+    steps = list(zip(proof.ceilings, proof.prices, following, strict=True))
+    if any(least > ceiling + 1 or not 0 <= price < 2.0**80 for ceiling, price, least in steps):
+        return False
+
+    def holds(runs: _Runs) -> bool:
+        return all(runs.sum_at_least(c, p, need - float(more) * float(t), t, more) for c, p, t in steps)
+
+    few = _Runs(problem, until, FEW)
+    return holds(few) or (few.eased and holds(_Runs(problem, until)))
 
 
 class _Runs:
-    """The runs of a chain of layers, from the last one on; state k: k stages from here to the end, the last state: or more."""
+    """The runs of a chain of layers, from the last one on; state k: k stages from here to the end, the last state: or more.
 
-    def __init__(self, problem: PipelineProblem, until: float) -> None:
+    With no more states than ``most_states`` (None: all that count) stages further from the end may keep as little as the last of
+    these, which lets more plans through: ``eased``. Where the number of stages is limited all of them count.
+    """
+
+    def __init__(self, problem: PipelineProblem, until: float, most_states: int | None = None) -> None:
         self.problem, self.until = problem, until
         count, most = problem.count, problem.largest_group
         limit = min(problem.stages, count, problem.cores)
@@ -78,12 +88,15 @@ class _Runs:
         keeps = training is not None and problem.memory is not None
         ordered = training is not None and keeps and training.schedule == "1f1b"
         self.rows = limit if self.counted else min(limit, training.batches) if ordered and training else 1
+        self.eased = not self.counted and most_states is not None and self.rows > most_states
+        if self.eased and most_states is not None:
+            self.rows = most_states
         self.final: BoolArray = np.arange(self.rows + 1) >= 1
         if problem.exact_stages:
             self.final = np.arange(self.rows + 1) == problem.stages
         self.flights = np.ones(self.rows, np.int64)
         if training is not None:
-            self.flights = np.array([training.in_flight(k) for k in range(self.rows)], np.int64)
+            self.flights = np.array([training.in_flight(k) for k in range(self.rows)], np.int64)  # rising
         self.places = np.flatnonzero(begins_and_ends(problem))
         self.work = _sums(problem.ticks.time[:, :most])
         self.move = transfer_table(problem)
