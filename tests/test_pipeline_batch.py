@@ -65,7 +65,7 @@ def test_search_and_proof_against_all_plans(problem: PipelineProblem) -> None:
         assert bound.value == pytest.approx(expected, rel=1e-8, abs=1e-12) and bound.value <= expected
     assert check_plan_bound(problem, bound).ok
     if 0 < expected < math.inf:
-        for above in (expected * (1 + 1e-6), 2 * expected, math.inf):
+        for above in (math.nextafter(expected, math.inf), expected * (1 + 1e-6), 2 * expected, math.inf):
             assert not check_plan_bound(problem, replace(bound, value=above)).ok
 
 
@@ -84,7 +84,7 @@ def test_any_certificate_proves_no_more_than_the_truth(
     certificate = {
         **good.certificate, "ceiling": ceilings, "price": [price * top] * len(ceilings), "floor": int(share * found.floor),
     }  # fmt: skip
-    claim = replace(good, value=expected * (1 + 1e-5), certificate=certificate)
+    claim = replace(good, value=math.nextafter(expected, math.inf), certificate=certificate)
     assert not check_plan_bound(problem, claim).ok
 
 
@@ -144,6 +144,9 @@ def stubborn(memory: float | None, cores: int, trained: bool = False) -> Pipelin
     )  # fmt: skip
 
 
+FALLING = np.array([[6.0, 6, 6], [6, 3, 2]])
+
+
 @pytest.mark.parametrize(
     ("problem", "expected"),
     [
@@ -153,6 +156,11 @@ def stubborn(memory: float | None, cores: int, trained: bool = False) -> Pipelin
         (replace(stubborn(8.0, 3), offchip=0.5), 4.0 + 6 + 99 * 6),  # 4 bytes do not fit on one core
         (stubborn(16.0, 2, trained=True), 8.0 + 99 * 4),  # 10 + 2 + two in flight of 2 each
         (stubborn(15.0, 2, trained=True), 800.0),  # 20 + 2 + one of 2
+        (replace(stubborn(None, 3), time=FALLING), 6.0 + 3 + 99 * 6),
+        (
+            replace(stubborn(6.0, 3), time=FALLING, storage=np.array([10.0, 1.0])),
+            6.0 + 6 + 99 * 6,
+        ),  # two cores for the first
         (replace(stubborn(None, 3), stages=1), 800.0),
         (replace(stubborn(None, 3), exact_stages=True, rounds=1), 8.0),
     ],

@@ -168,11 +168,12 @@ def test_memory_from_scarce_to_plenty(schedule: str, recompute: bool) -> None:
     for memory in range(100, 460, 20):
         problem = small(schedule=schedule, batches=4, recompute=recompute, memory=float(memory))
         assert problem.training is not None
-        problem = replace(problem, training=replace(problem.training, forward=problem.time / 2))
-        answer = best_is_least(problem)
-        assert chain_bound_holds(problem, answer.value)
-        if answer.plan is not None:
-            ran_again.add(bool(stage_loads(problem, answer.plan).again.any()))
+        for time in (problem.time, np.array([[8.0, 4, 3, 2], [9, 5, 5, 5]])):
+            own = replace(problem, time=time, training=replace(problem.training, forward=time / 2))
+            answer = best_is_least(own)
+            assert chain_bound_holds(own, answer.value)
+            if answer.plan is not None:
+                ran_again.add(bool(stage_loads(own, answer.plan).again.any()))
     assert (True in ran_again) == (recompute and schedule == "gpipe")
     assert False in ran_again
 

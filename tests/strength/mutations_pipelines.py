@@ -130,7 +130,7 @@ PIPELINES = [
              "holds = period_at_least(problem, proof.floor) and batch_bound_holds(",
              "holds = batch_bound_holds(", False),
     Mutation("chain-batch", "no exact search", _BATCH, "heuristics/pipeline/batch.py",
-             "                worst = self._exact(ceiling, price)\n", "                worst = None\n", False),
+             "self._exact(ceiling, price) if self.steps / PACE < time_left() else None", "None", False),
     Mutation("chain-batch", "stages are left out too early", _BATCH, "heuristics/pipeline/batch_kernels.py",
              "(rounds - 1) * max(floor, own)", "rounds * max(floor, own)", False),
     Mutation("batch", "the walk forgets a micro-batch", _BATCH, _W + "walk.py",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,10 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 NONE = 2**62
 #: Part of all sums by which a proof has to exceed what it proves.
 MARGIN = 1e-11
+#: The same of sums of loads alone, which are whole numbers below 2^62.
+SUMS = 1e-13
 #: Most stages and entries of an exact search.
 MOST, ENTRIES = 2**22, 2**26
-
-
 #: States with which a proof is tried first, where what a stage keeps depends on those behind it.
 FEW = 8
 
@@ -57,7 +58,7 @@ def batch_bound_holds(
     """
     assert problem.rounds is not None
     more, until = problem.rounds - 1, time.monotonic() + seconds
-    need = float(np.ldexp(value, problem.ticks.exponent))
+    need = Fraction(value) * Fraction(2) ** problem.ticks.exponent
     if not proof.ceilings or proof.ceilings[0] < NONE or len(proof.prices) != len(proof.ceilings):
         return False
     following = [*(c + 1 for c in proof.ceilings[1:]), proof.floor]
@@ -66,7 +67,7 @@ def batch_bound_holds(
         return False
 
     def holds(runs: _Runs) -> bool:
-        return all(runs.sum_at_least(c, p, need - float(more) * float(t), t, more) for c, p, t in steps)
+        return all(runs.sum_at_least(c, p, _above(need - more * t), t, more) for c, p, t in steps)
 
     few = _Runs(problem, until, FEW)
     return holds(few) or (few.eased and holds(_Runs(problem, until)))
@@ -171,7 +172,7 @@ class _Runs:
         if least - paid >= missing + margin:
             return True
         stages = list(self._possible(ceiling, price, missing + margin, rest, least_load, more))
-        return self._least_sum(stages) >= missing - margin
+        return self._least_sum(stages) >= missing + SUMS * (least + abs(missing))
 
     def _behind(self, table: FloatArray, end: IntArray) -> FloatArray:
         """(rows, E) what is behind a stage that is number 1 to ``rows`` from the end."""
@@ -227,6 +228,11 @@ class _Runs:
                     behind = np.minimum(behind, total[k, e, : cores + 1 - c])
                 np.minimum(total[k, begin, c:], behind + own, out=total[k, begin, c:])
         return float(total[self.final, 0].min())
+
+
+def _above(value: Fraction) -> float:
+    """Return a float that is not below a number."""
+    return float(np.nextafter(float(value), np.inf))
 
 
 def _sums(values: IntArray) -> IntArray:
