@@ -258,7 +258,7 @@ class PipelineProblemOptions:
 
 @dataclass(frozen=True)
 class PipelineOptions(SearchOptions, PipelineProblemOptions):
-    """Split a network into stages on groups of cores so that the slowest stage is as fast as possible, with a bound."""
+    """Split a network into stages on groups of cores so that the slowest stage, or a batch, takes least time, with a bound."""
 
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
