@@ -6,19 +6,27 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+from onnx_support import model, saved, value
 from pipelines_support import best_is_least, every_chain
 
 from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, live_bytes
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds, live_table
+from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import live_of, objective, stage_loads
+from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.hw.pipeline.walk import walked_loads, walked_stream
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.buffers import Buffers, buffers_from
+from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.operators.layers import layers_of
+from nmsolve.model.operators.memory import live_along
+from nmsolve.model.pipeline.buffers import MADE, RENAMED, Buffers, buffers_from
 from nmsolve.model.pipeline.check import live_needs, plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -34,7 +42,9 @@ def buffered(draw: st.DrawFn, layers: int) -> Buffers:
     pieces = []
     for _ in range(draw(st.integers(0, 8))):
         events = sorted(draw(st.sets(st.integers(0, layers), min_size=1, max_size=4)))
-        made = {at: at < layers and draw(st.booleans()) for at in events}
+        made = {at: int(at < layers and draw(st.booleans())) for at in events}
+        if made[events[0]] and draw(st.booleans()):
+            made[events[0]] = RENAMED
         pieces.append((draw(st.integers(0, 9)), made))
     return buffers_from(pieces)
 
@@ -99,7 +109,7 @@ def live_at(problem: PipelineProblem, members: list[int], x: int) -> int:
         own = [at for at, _ in events if at in members]
         if not own:
             continue
-        there = not (events[0][1] and events[0][0] in members) or events[0][0] <= x
+        there = not (events[0][1] == MADE and events[0][0] in members) or events[0][0] <= x
         needed = any(at >= x for at in own)
         sent = any(m and a in members and z not in members for a, m in events for z, _ in events if z > a)
         total += amount if there and (needed or sent) else 0
@@ -182,6 +192,30 @@ def pair(**changes: object) -> PipelineProblem:
     )  # type: ignore[arg-type]  # fmt: skip
 
 
+def test_inputs_that_are_first_called_by_another_shape(tmp_path: Path) -> None:
+    """An input of 4 KiB that only a later Reshape reads lies in memory from the begin of its stage on."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "second"),
+        helper.make_node("Reshape", ["cache", "shape"], ["c"], "view"),
+        helper.make_node("Concat", ["b", "c"], ["y"], "join", axis=0),
+    ]
+    shape = numpy_helper.from_array(np.array([64, 16], np.int64), "shape")
+    graph = model(nodes, [value("x", 1, 16), value("cache", 16, 64)], [value("y", 65, 16)], [shape])
+    layers = layers_of(load_onnx(saved(graph, tmp_path, "m.onnx")))
+    problem = pipeline_problem(layers, ASSUMED, 4, memory=9000.0, offchip=0.0)
+    for stage, expected in (
+        ([0, 0, 0, 0], [8320]),
+        ([0, 0, 1, 1], [128, 8320]),
+        ([0, 1, 1, 1], [128, 8320]),
+        ([0, 0, 0, 1], [4224, 8320]),
+        ([0, 0, 1, 2], [128, 4096, 8320]),
+    ):
+        plan = PipelinePlan(np.array(stage), np.ones(max(stage) + 1, np.int64))
+        assert live_of(problem, plan).tolist() == live_needs(problem, stage, max(stage) + 1) == expected
+    assert live_along(problem.buffers, 4).tolist() == [4224, 4224, 4160, 8320]
+
+
 def test_by_hand() -> None:
     """Together 200 bytes of weights and 70 live: three cores. Apart 150 and 170: two each."""
     one, two = np.zeros(2, np.int64), np.arange(2)
@@ -209,7 +243,7 @@ def test_by_hand() -> None:
         ({"buffers": buffers_from([(1, {3: False})])}, "name no layer"),
         ({"buffers": buffers_from([(-1, {0: True})])}, "negative"),
         ({"buffers": buffers_from([(1, {2: True})])}, "after the last"),
-        ({"buffers": Buffers(*(np.array(x) for x in ([1], [0, 2], [1, 0], [True, False])))}, "do not rise"),
+        ({"buffers": Buffers(*(np.array(x) for x in ([1], [0, 2], [1, 0], [1, 0])))}, "do not rise"),
         ({"buffers": Buffers(*(np.array(x) for x in ([1], [0, 0], [], [])))}, "differ in length"),
     ],
 )

@@ -23,6 +23,7 @@ from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.training_bound import kept_tables
 from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.check import kept_needs, memory_needs, plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -69,7 +70,7 @@ def by_definition(problem: PipelineProblem, plan: PipelinePlan) -> list[tuple[in
         for b in range(buffers.count):
             needing = training.layer[training.indptr[b] : training.indptr[b + 1]].tolist()
             events = buffers.layer[buffers.indptr[b] : buffers.indptr[b + 1]].tolist()
-            made_here = buffers.made[buffers.indptr[b]] and events[0] in own
+            made_here = buffers.made[buffers.indptr[b]] == MADE and events[0] in own
             kept += int(buffers.size[b]) if own & set(needing) else 0
             entering += int(buffers.size[b]) if own & set(events) and not made_here else 0
         flights = training.batches if training.schedule == "gpipe" else min(training.batches, count - s)

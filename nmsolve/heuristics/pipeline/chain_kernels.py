@@ -12,6 +12,7 @@ import numpy as np
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -175,7 +176,7 @@ def live_bytes(
     size: IntArray,
     indptr: IntArray,
     layer: IntArray,
-    made: BoolArray,
+    made: IntArray,
     out: IntArray,
 ) -> None:
     """Fill ``out`` (L, L + 1): most bytes live at once in the run [i, j), at [i, j) for j > i; the layers are in their own order.
@@ -213,13 +214,13 @@ def live_bytes(
                     always -= size[b]
                     until[b] = x
                 elif run[b] != i:
-                    run[b], until[b] = i, x if e == indptr[b] and made[e] else i
+                    run[b], until[b] = i, x if e == indptr[b] and made[e] == MADE else i
                 for y in range(until[b], x):
                     live[y] += size[b]
                     most = max(most, live[y])
                 until[b] = x + 1
                 live[x] += size[b]
-                if (made[e] or kept[b] == i) and e + 1 < indptr[b + 1]:
+                if (made[e] > 0 or kept[b] == i) and e + 1 < indptr[b + 1]:
                     kept[b] = i
                     always += size[b]
                     live[x] -= size[b]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.compiled import kernel
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import IntArray
 
 
 def kept_bytes(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
@@ -16,13 +17,13 @@ def kept_bytes(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
     if training is None or buffers is None or problem.memory is None:
         return np.empty((0, 0), np.int64), np.empty((0, 0), np.int64)
     needed = met_bytes(
-        problem.count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), bool)
+        problem.count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), np.int64)
     )
     return needed, met_bytes(problem.count, buffers.size, buffers.indptr, buffers.layer, buffers.made)
 
 
 @kernel
-def met_bytes(count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: BoolArray) -> IntArray:
+def met_bytes(count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: IntArray) -> IntArray:
     """(count, count + 1) bytes of all buffers that the run [i, j) meets, but for those whose first event, in the run, makes them.
 
     Events as in ``Buffers``. A run that grows by a layer meets those whose event before that one lies before the run.
@@ -46,7 +47,7 @@ def met_bytes(count: int, size: IntArray, indptr: IntArray, layer: IntArray, mad
             if e > indptr[b]:
                 before[k] = layer[e - 1]
             else:
-                before[k] = count if made[e] else -1
+                before[k] = count if made[e] == MADE else -1
     out = np.zeros((count, count + 1), np.int64)
     for i in range(count):
         amount = np.int64(0)

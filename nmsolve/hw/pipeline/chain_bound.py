@@ -12,6 +12,7 @@ import numpy as np
 
 from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
 from nmsolve.hw.pipeline.training_bound import trained_possible
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import Ticks
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -137,7 +138,7 @@ def live_table(problem: PipelineProblem) -> IntArray:
     for b in range(len(size)):
         at, makes = layer[indptr[b] : indptr[b + 1]].tolist(), made[indptr[b] : indptr[b + 1]].tolist()
         maker, k = -1, 0
-        for x in range(at[0] if makes[0] else 0, min(at[-1], count - 1) + 1):
+        for x in range(at[0] if makes[0] == MADE else 0, min(at[-1], count - 1) + 1):
             k += at[k] < x
             if at[k] == x and makes[k]:
                 maker = x

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.compiled import embedded, kernel
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -117,7 +118,9 @@ def _trained(
     size, indptr, layer, made = problem.buffers.arrays
     inside = layer < problem.count
     buffer = np.repeat(np.arange(len(size)), np.diff(indptr))[inside]
-    home = np.where(made[indptr[:-1]], plan.stage[np.minimum(layer[indptr[:-1]], problem.count - 1)], -1)
+    home = np.where(
+        made[indptr[:-1]] == MADE, plan.stage[np.minimum(layer[indptr[:-1]], problem.count - 1)], -1
+    )
     at = plan.stage[layer[inside]]
     entering = _stage_bytes(buffer[at != home[buffer]], at[at != home[buffer]], size, count)
     needed = np.repeat(np.arange(len(size)), np.diff(training.indptr))
@@ -171,7 +174,7 @@ def stream_ticks(moved: int, offchip: float, cores: int) -> int:
 
 @kernel
 def live_peaks(
-    stage: IntArray, count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: BoolArray
+    stage: IntArray, count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: IntArray
 ) -> IntArray:
     """(count,) most live bytes of every stage; arrays as in ``Buffers``; what begins and ends is added up along all stages."""
     layers = stage.shape[0]
@@ -193,13 +196,13 @@ def live_peaks(
                 continue
             s = stage[layer[e]]
             if seen[s] != b:
-                starts = e == indptr[b] and made[e]
+                starts = e == indptr[b] and made[e] == MADE
                 seen[s], first[s] = b, place[layer[e]] if starts else begin[s]
             last[s] = place[layer[e]]
         for e in range(
             indptr[b], indptr[b + 1]
         ):  # what a stage makes and another one needs is kept to its end
-            if layer[e] < layers and made[e]:
+            if layer[e] < layers and made[e] > 0:
                 s = stage[layer[e]]
                 for f in range(e + 1, indptr[b + 1]):
                     if layer[f] == layers or stage[layer[f]] != s:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, IntArray
 
@@ -72,7 +73,9 @@ def kept_tables(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
     """Return two (L + 1, L + 1) tables by begin and end of a run: bytes that its backward pass needs, and bytes that come in."""
     training, buffers, count = problem.training, problem.buffers, problem.count
     assert training is not None and buffers is not None
-    needed = _met(count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), bool))
+    needed = _met(
+        count, buffers.size, training.indptr, training.layer, np.zeros(len(training.layer), np.int64)
+    )
     inside = buffers.layer < count
     ends = np.concatenate([[0], np.cumsum(inside)])[buffers.indptr]
     return needed, _met(count, buffers.size, ends, buffers.layer[inside], buffers.made[inside])
@@ -83,7 +86,7 @@ def _sums(values: IntArray) -> IntArray:
     return np.concatenate([np.zeros((1, *values.shape[1:]), np.int64), np.cumsum(values, axis=0)])
 
 
-def _met(count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: BoolArray) -> IntArray:
+def _met(count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: IntArray) -> IntArray:
     """Return (L + 1, L + 1) bytes of buffers with an event in [begin, end), but for those made in it: sums over rectangles.
 
     An event at x, the one before it at y (-1: none), brings the buffer into runs with y < begin <= x < end.
@@ -93,7 +96,7 @@ def _met(count: int, size: IntArray, indptr: IntArray, layer: IntArray, made: Bo
         before = -1
         for e in range(indptr[b], indptr[b + 1]):
             x = int(layer[e])
-            if not (e == indptr[b] and made[e]):
+            if not (e == indptr[b] and made[e] == MADE):
                 corners[before + 1, x + 1] += size[b]
                 corners[x + 1, x + 1] -= size[b]
             before = x

@@ -10,7 +10,7 @@ from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.weights import Weights
 from nmsolve.model.operators.widths import FOLDED, kept_bits
-from nmsolve.model.pipeline.buffers import Buffers, buffers_from
+from nmsolve.model.pipeline.buffers import MADE, RENAMED, Buffers, buffers_from
 
 
 def buffers_of(
@@ -35,7 +35,7 @@ def buffers_of(
     """
     layer, bits = {number: k for k, number in enumerate(kept)}, kept_bits(graph)
     root: dict[int, int] = {}
-    pieces: dict[int, tuple[int, dict[int, bool]]] = {}
+    pieces: dict[int, tuple[int, dict[int, int]]] = {}
 
     def add(k: int, home: int, maker: int) -> None:
         tensor = graph.tensors[k]
@@ -45,9 +45,9 @@ def buffers_of(
         place = f"{graph.name}: tensor {tensor.name!r}"
         size, events = pieces.get(home, (0, {}))
         if maker >= 0:
-            events[maker] = True
+            events[maker] = RENAMED if home in graph.inputs else MADE
         for user in users[k]:
-            events.setdefault(user, False)
+            events.setdefault(user, 0)
         pieces[home] = max(size, bind(count, bindings, "the size", place)), events
 
     for k in graph.inputs:

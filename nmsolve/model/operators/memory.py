@@ -11,7 +11,7 @@ from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.weights import used_weights
-from nmsolve.model.pipeline.buffers import Buffers
+from nmsolve.model.pipeline.buffers import MADE, Buffers
 from nmsolve.model.types import IntArray
 
 
@@ -47,7 +47,7 @@ def memory_of(graph: OperatorGraph, layers: Layers) -> ModelMemory:
 def live_along(buffers: Buffers, layers: int) -> IntArray:
     """Return (L,) bytes that are live at every layer when one stage has all of them."""
     first, last = buffers.layer[buffers.indptr[:-1]], buffers.layer[buffers.indptr[1:] - 1]
-    begins = np.where(buffers.made[buffers.indptr[:-1]], first, 0)
+    begins = np.where(buffers.made[buffers.indptr[:-1]] == MADE, first, 0)
     change = np.zeros(layers + 1, np.int64)
     np.add.at(change, np.minimum(begins, layers), buffers.size)
     np.add.at(change, np.minimum(last, layers - 1) + 1, -buffers.size)

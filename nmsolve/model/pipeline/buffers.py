@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import IntArray
+
+MADE, RENAMED = 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +27,14 @@ class Buffers:
     size : (B,) bytes
     indptr : (B + 1,) CSR of the events
     layer : (E,) layers ``0..L - 1``, rising in every buffer; L, perhaps its last event: it leaves the model
-    made : (E,) whether the layer writes it: the first event does, unless it comes into the model; later ones that do only call
-        it by another shape
+    made : (E,) 0: the layer reads it; ``MADE``: it makes it, which only a first event does, or later calls it by another shape;
+        ``RENAMED``: the same of a buffer that comes into the model, which no layer makes
     """
 
     size: IntArray
     indptr: IntArray
     layer: IntArray
-    made: BoolArray
+    made: IntArray
 
     @property
     def count(self) -> int:
@@ -39,7 +42,7 @@ class Buffers:
         return len(self.size)
 
     @property
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """All arrays, in the order of the attributes."""
         return self.size, self.indptr, self.layer, self.made
 
@@ -60,14 +63,14 @@ class Buffers:
             raise InputError(
                 "events of a buffer do not rise, or name no layer", where, f"0..{layers} in rising order"
             )
-        if (self.layer[self.made] == layers).any() or (self.size < 0).any():
+        if (self.layer[self.made > 0] == layers).any() or (self.size < 0).any():
             raise InputError(
                 "a buffer is of negative size, or made after the last layer", where, "bytes >= 0"
             )
 
 
-def buffers_from(pieces: list[tuple[int, dict[int, bool]]]) -> Buffers:
-    """Return buffers from (size, {layer: whether it is made there}) each."""
+def buffers_from(pieces: Sequence[tuple[int, Mapping[int, int]]]) -> Buffers:
+    """Return buffers from (size, {layer: what it does, as in ``Buffers.made``}) each."""
     indptr, layer, made = [0], [], []
     for _, events in pieces:
         for at in sorted(events):
@@ -78,5 +81,5 @@ def buffers_from(pieces: list[tuple[int, dict[int, bool]]]) -> Buffers:
         np.array([size for size, _ in pieces], np.int64),
         np.array(indptr, np.int64),
         np.array(layer, np.int64),
-        np.array(made, bool),
+        np.array(made, np.int64),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -93,7 +94,7 @@ def kept_needs(problem: PipelineProblem, stage: list[int], count: int) -> tuple[
         for s in {stage[layer] for layer in needing[need[b] : need[b + 1]]}:
             kept[s] += bytes_
         events = [layer for layer in at[indptr[b] : indptr[b + 1]] if layer < problem.count]
-        home = stage[events[0]] if events and made[indptr[b]] else -1
+        home = stage[events[0]] if events and made[indptr[b]] == MADE else -1
         for s in {stage[layer] for layer in events} - {home}:
             entering[s] += bytes_
     return kept, entering
@@ -113,7 +114,7 @@ def live_needs(problem: PipelineProblem, stage: list[int], count: int) -> list[i
         where = [stage[layer] if layer < problem.count else -1 for layer, _ in events]
         for s in set(where) - {-1}:
             own = [k for k, w in enumerate(where) if w == s]
-            first = events[0][0] if where[0] == s and events[0][1] else layers[s][0]
+            first = events[0][0] if where[0] == s and events[0][1] == MADE else layers[s][0]
             writes = [k for k in own if events[k][1]]
             sent = bool(writes) and any(w != s for w in where[writes[0] :])
             lives[s].append((first, layers[s][-1] if sent else events[own[-1]][0], bytes_))
