@@ -19,6 +19,7 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.pipeline.batch import ChainBatch
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.partition import Chain, Downsets
@@ -69,6 +70,16 @@ def test_chain() -> None:
     counted = run(Chain(), CHAIN)
     assert counted.value == counted.bound()
     at_most(counted.value, 151)
+
+
+def test_chain_batch() -> None:
+    """Fails without the exact search within a ceiling."""
+    alone, sizes = network(40, 100, 100, "chain"), np.arange(1, 101)
+    tiles = np.random.default_rng(40).integers(3, 40, 40)[:, None]
+    tiled = replace(alone, time=np.ceil(tiles / sizes) * alone.time[:, :1] / tiles, rounds=9)
+    counted = run(ChainBatch(), tiled, stops=1000)
+    at_most(counted.value, 401.3)
+    at_least(counted.bound(), 401.2)
 
 
 def test_counting() -> None:

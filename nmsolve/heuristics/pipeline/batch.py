@@ -145,7 +145,7 @@ class _Search:
             return 0
         plan = self._plan()
         total, worst = read_loads(self.stages, chain)
-        value = total + (self.rounds - 1) * worst
+        value = total + (self.rounds - 1) * float(worst)
         if value < found.value:
             found.value, found.plan = value, plan
         return int(worst)

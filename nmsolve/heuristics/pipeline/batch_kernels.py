@@ -2,7 +2,7 @@
 
 A plan within a ceiling on loads costs the sum of its loads plus ``price`` per core. For any price, the least cost of all plans
 less price times N is a bound on the sum of loads of every plan with up to N cores (Lagrangian relaxation). Positions, runs and
-states are those of :mod:`.chain_kernels`; a state is a number of stages. Times are ticks, as floats.
+states are those of :mod:`.chain_kernels`; a state is a number of stages. Times are ticks, sums and costs floats of them.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Arcs(NamedTuple):
 
 
 @plain_callee
-def load_of(i: int, j: int, cores: int, stage: int, chain: Chain) -> float:
+def load_of(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores, with room for it, as stage number ``stage`` of training."""
     if chain.offchip > 0.0:
-        return float(streamed_load(i, j, cores, chain))
+        return int(streamed_load(i, j, cores, chain))
     if chain.kept.shape[0] > 0:
-        return float(trained_load(i, j, cores, stage, chain))
+        return int(trained_load(i, j, cores, stage, chain))
     compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    return float(run_load(compute, chain.move[i, j], chain.overlap))
+    return int(run_load(compute, chain.move[i, j], chain.overlap))
 
 
 @plain_callee
@@ -152,12 +152,12 @@ def cheapest(
 
 
 @plain_callee
-def read_plan(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> tuple[int, float, float]:
+def read_plan(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> tuple[int, float, int]:
     """Read the plan that ends in ``state`` into ``stages`` (L, 2), first positions and cores, from its end; -1: no more.
 
     Returns its cores, the sum of its loads, and the largest.
     """
-    j, row, cores, total, worst = chain.work.shape[0] - 1, 0, 0, 0.0, 0.0
+    j, row, cores, total, worst = chain.work.shape[0] - 1, 0, 0, 0.0, 0
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         load = load_of(i, j, c, state, chain)
@@ -199,7 +199,7 @@ def best_price(
             bound, chosen = found, price
         cores, total, worst = read_plan(state, chain, origin, trial)
         if cores <= limits.cores:
-            value = total + (rounds - 1) * worst
+            value = total + float(rounds - 1) * float(worst)  # may be more than 64 bits hold
             if value < known:
                 known = value
                 stages[:] = trial
@@ -252,7 +252,12 @@ def arcs_left(
                     own = load_of(i, j, c, to, chain)
                     behind = own + price * c + rest[to, j]
                     rest[s, i] = min(rest[s, i], behind)
-                    whole = cost[s, i] + behind - price * limits.cores + (rounds - 1) * max(floor, own)
+                    whole = (
+                        cost[s, i]
+                        + behind
+                        - price * limits.cores
+                        + float(rounds - 1) * max(floor, float(own))
+                    )
                     if whole >= below:
                         continue
                     if number < arcs.load.shape[0]:
@@ -292,9 +297,9 @@ def least_sum(number: int, arcs: Arcs, count: int, limits: Limits, stages: IntAr
 
 
 @kernel
-def read_loads(stages: IntArray, chain: Chain) -> tuple[float, float]:
+def read_loads(stages: IntArray, chain: Chain) -> tuple[float, int]:
     """The sum and the largest of the loads of (L, 2) first positions and cores, from the end of the plan; -1: no more."""
-    total, worst, count = 0.0, 0.0, 0
+    total, worst, count = 0.0, 0, 0
     while count < stages.shape[0] and stages[count, 0] >= 0:
         count += 1
     end = chain.work.shape[0] - 1

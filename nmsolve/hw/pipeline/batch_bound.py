@@ -204,7 +204,7 @@ class _Runs:
             if not self.counted:
                 before[-1, end] = np.minimum(before[-1, end], across[-1])
             whole = here[:, :, None] + cost + self._behind(rest, end)[:, :, None] - paid
-            dearer = float(more) * np.maximum(load.astype(float) - least_load, 0.0)
+            dearer = float(more) * np.maximum(load - least_load, 0).astype(float)
             state, e, c = np.nonzero(allowed & (whole + np.where(allowed, dearer, 0.0) < missing))
             found += len(state)
             if found > MOST:
