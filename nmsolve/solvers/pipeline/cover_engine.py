@@ -19,16 +19,21 @@ from nmsolve.solvers.pipeline.blocks import (
     Question,
     best_prices,
     cover_of,
+    kinds_of,
     lightest,
     needed,
     question,
 )
 from nmsolve.solvers.pipeline.bounds import work_bound
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.pipeline.pricing import Answer, Pricing
+from nmsolve.solvers.pipeline.sweep import sweep_of
 from nmsolve.solvers.search.cpsat import new_solver
 
 #: Most items: a question has three variables for each.
 MOST = 3000
+#: Most nodes of a sweep.
+NODES = 300_000
 #: CP-SAT's effort (about CPU seconds) for the first answer to a question, and how much it grows while there is none.
 EFFORT, MORE = 0.5, 4.0
 #: Seconds for one ceiling: a part of those left, and no fewer than this. The first question's effort.
@@ -44,7 +49,7 @@ class CoverBound:
 
     name = "cover"
     finds = "bounds"
-    refuses = takes("-chain -groups", at_most(MOST, lambda problem: problem.count, "layers"))
+    refuses = takes("-chain", at_most(MOST, lambda problem: problem.count, "layers"))
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Raise the bound until prices prove no more, or no plan is better than the one known."""
@@ -58,22 +63,36 @@ class CoverBound:
             climb.learn(PipelinePlan.unpacked(problem, known))
         climb.low = cover.least(max(context.bound(), work_bound(problem).value))
         high = cover.most(value)
-        if high > WIDE * climb.low:
+        if high > WIDE * climb.low and climb.pricing is None:
             climb.lift(climb.center, high, value)
-        while climb.low <= high and not context.should_stop():
-            ceiling = (climb.low + high) // 2
-            if not climb.prove(ceiling, value, max(LEAST, PART * context.time_left())):
-                high = ceiling - 1
+        for kind in (kinds_of(cover), np.arange(data.count)):
+            climb.kind = kind
+            print("kinds", kind.max()+1)
+            high = cover.most(value)
+            while climb.low <= high and not context.should_stop():
+                ceiling = (climb.low + high) // 2
+                if not climb.prove(ceiling, value, max(LEAST, PART * context.time_left())):
+                    high = ceiling - 1
 
 
 class Climb:
-    """Blocks found so far, ``blocks`` (B, I) with their ``loads`` (B,); no plan has a whole load below ``low``."""
+    """Blocks found so far, ``blocks`` (B, I) with their ``loads`` (B, S); no plan has a whole load below ``low``.
+
+    ``center`` (I,) are the prices that proved something last, with sum 1, and ``core`` what a core was worth.
+    """
 
     def __init__(self, cover: Cover, context: Context) -> None:
         self.cover, self.context, self.low = cover, context, 0
-        self.blocks: BoolArray = np.zeros((0, cover.data.count), bool)
-        self.loads: IntArray = np.zeros(0, np.int64)
-        self.center: FloatArray = cover.time / cover.time.sum()
+        count = cover.data.count
+        self.blocks: BoolArray = np.zeros((0, count), bool)
+        self.loads: IntArray = np.zeros((0, len(cover.sizes)), np.int64)
+        area = (cover.time * cover.sizes).min(axis=1).astype(float)
+        self.center: FloatArray = area / area.sum()
+        self.core = 1.0 / cover.cores
+        sweep = sweep_of(cover.data, cover.cost, NODES)
+        self.pricing = None if sweep is None else Pricing(cover, sweep, context.should_stop)
+        for i in range(count):
+            self.add(np.arange(count) == i)
 
     def learn(self, plan: PipelinePlan) -> None:
         """Take the stages of a plan as blocks (those that tear no item apart)."""
@@ -88,72 +107,55 @@ class Climb:
     def add(self, block: BoolArray) -> None:
         """Keep a block (items,)."""
         self.blocks = np.concatenate([self.blocks, block[None]])
-        self.loads = np.append(self.loads, self.cover.load(block))
+        self.loads = np.concatenate([self.loads, self.cover.loads(block)[None]])
 
-    def lift(self, share: FloatArray, high: int, below: float) -> None:
-        """Raise ``low`` to the least load, up to ``high``, of blocks that have a group's part of the prices.
-
-        ``share`` (items,) are the prices, with sum 1.
-        """
-        price = np.floor(share * UNIT).astype(np.int64)
-        asked = lightest(self.cover, price, high, needed(self.cover, price, high))
-        solver, status = self.answer(asked, FIRST)
-        bound = high + 1
-        if status != "INFEASIBLE":
-            bound = int(np.ceil(solver.best_objective_bound - 1e-6))
-        if bound > self.low:
-            self.offer(price, bound - 1, below)
+    def fewest(self, ceiling: int) -> tuple[BoolArray, IntArray]:
+        """Return which blocks (B,) some group can hold, and the fewest cores (B,) of one."""
+        held = self.blocks @ self.cover.storage
+        fits = (self.loads <= ceiling) & (held[:, None] <= self.cover.room[None, :])
+        return fits.any(axis=1), self.cover.sizes[fits.argmax(axis=1)]
 
     def prove(self, ceiling: int, below: float, seconds: float) -> bool:
         """Are there prices that no plan with this ceiling can cover? The bound is offered; False also if it stays open."""
         effort, share, until = EFFORT, SMOOTH, self.context.time_left() - seconds
-        mixed = self.center
         while not self.context.should_stop() and self.context.time_left() > until:
-            usable = self.blocks[self.loads <= ceiling]
-            prices, worth = best_prices(self.cover, usable, ceiling)
-            if worth <= self.cover.groups * (1 + 1e-7):
+            usable, cores = self.fewest(ceiling)
+            prices, worth_core, worth = best_prices(self.cover, self.kind, self.blocks[usable], cores[usable], ceiling)
+            if worth <= 1 + 1e-7:
                 return False
             mixed = share * self.center + (1 - share) * prices / prices.sum()
+            mixed_core = share * self.core + (1 - share) * worth_core
             price = np.floor(mixed * UNIT).astype(np.int64)
-            _, answer = self.answer(
-                question(self.cover, price, ceiling, needed(self.cover, price, ceiling)), effort
-            )
-            if answer == "INFEASIBLE":
-                self.center = mixed
-                self.offer(price, ceiling, below)
+            core = int(mixed_core * float(price.sum()))
+            known = len(self.blocks)
+            least = needed(self.cover, price, ceiling, core)
+            answer = self.pricing.better(price, least, ceiling)
+            for block in answer.blocks:
+                self.add(block)
+            if answer.none:
+                self.center, self.core = mixed, mixed_core
+                self.offer(price, core, ceiling, below)
                 return True
-            helps = answer != "UNKNOWN" and float(prices[self.blocks[-1]].sum()) > 1 + 1e-7
+            usable, cores = self.fewest(ceiling)
+            worth_stage = max(0.0, (1 - self.cover.cores * worth_core) / self.cover.groups)
+            pays = cores[known:] * worth_core + worth_stage
+            helps = bool((usable[known:] & (self.blocks[known:] @ prices > pays * (1 + 1e-7))).any())
+            print(f"  T={ceiling/self.cover.factor:.4f} worth {worth:.5f} new {len(self.blocks)-known} open {answer.open} helps {helps} core {worth_core*self.cover.cores:.3f} t {self.context.time_left():.1f}")
+            if not helps and share == 0.0 and len(self.blocks)==known:
+                return False
             share = SMOOTH if helps else 0.0
-            effort = effort * MORE if answer == "UNKNOWN" and share == 0.0 else EFFORT
-        if not self.context.should_stop():
-            self.lift(mixed, ceiling, below)
         return False
 
-    def answer(self, asked: Question, effort: float) -> tuple[Any, str]:
-        """Ask CP-SAT and keep all blocks that turn up; the solver and its status."""
-        from ortools.sat.python import cp_model
-
-        found: list[BoolArray] = []
-
-        class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-            def on_solution_callback(self) -> None:
-                found.append(np.array([self.boolean_value(v) for v in asked.x]))
-
-        solver = new_solver(self.context.time_left(), self.context.workers, self.context.seed, effort)
-        status = str(solver.status_name(solver.solve(asked.model, Listener())))
-        for block in found:
-            self.add(block)
-        return solver, status
-
-    def offer(self, price: IntArray, ceiling: int, below: float) -> None:
-        """Raise the bound that ``price`` (items,) proves; ``below`` is the value of the plan known, if any."""
+    def offer(self, price: IntArray, core: int, ceiling: int, below: float) -> None:
+        """Raise the bound that ``price`` (items,) and ``core`` prove; ``below`` is the value of the plan known, if any."""
         self.low = max(self.low, ceiling + 1)
         value = self.cover.bound(ceiling, below)
         layers = self.cover.data.item
         certificate = {
             "method": "cover", "ceiling": max(0, ceiling - self.cover.slack), "factor": self.cover.factor,
-            "price": price.tolist(), "item": layers.tolist(), "seed": self.context.seed,
+            "price": price.tolist(), "core": core, "item": layers.tolist(), "seed": self.context.seed,
         }  # fmt: skip
         if np.isinf(value):
             certificate["status"] = "infeasible"
+        print("PROVED", value)
         self.context.raise_bound(Bound(value, "cover", certificate=certificate))

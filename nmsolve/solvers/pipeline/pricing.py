@@ -1,0 +1,168 @@
+"""The question of ``cover`` answered on a sweep: is there a block whose prices are more than its cores and its stage are worth?
+
+For each number of cores apart: first by multipliers of what a block needs, whose best block ignores the limits and so is worth no
+less (Lagrange; Geoffrion 1974). Where that leaves it open, all ways through the sweep that may still be good enough are
+followed (Desrochers and Soumis 1988), those together that are near where they would be too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.pipeline.blocks import Cover
+from nmsolve.solvers.pipeline.sweep import Sweep
+from nmsolve.solvers.pipeline.sweep_kernels import Asked, Guide, followed, most_valuable, remaining
+
+#: Most multipliers tried for one size of a group.
+TRIES = 40
+#: Ways kept per step: at first, how many times more if these do not answer, and at most.
+ROOM, MORE, MOST = 1500, 8, 100_000
+#: Sizes for which a block is found after which the others are not asked.
+ENOUGH = 12
+#: Multipliers around the best that guide the search for ways.
+AROUND = (1.0, 0.8, 1.25)
+#: Prices are whole numbers, so a block whose worth is within this of less than the least asked for has less.
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``blocks`` (items,) worth more than they may be; ``open``: for some size neither a block nor that there is none was found."""
+
+    blocks: list[BoolArray]
+    open: bool
+
+    @property
+    def none(self) -> bool:
+        """There is no such block."""
+        return not self.blocks and not self.open
+
+
+class Pricing:
+    """Questions about the blocks of a problem; remembers good multipliers, ``rates`` (S, R), from one to the next."""
+
+    def __init__(self, cover: Cover, sweep: Sweep, stop: Callable[[], bool]) -> None:
+        self.cover, self.sweep, self.stop = cover, sweep, stop
+        order = sweep.order
+        needs = [cover.time[order]]
+        if cover.data.problem.overlap:
+            needs.append(np.zeros_like(needs[0]))
+        if cover.limits_storage:
+            needs.append(np.repeat(cover.storage[order, None], len(cover.sizes), axis=1))
+        #: (S, I, R)
+        self.needs = np.ascontiguousarray(np.stack(needs, axis=2).transpose(1, 0, 2))
+        self.moves = int(cover.data.problem.overlap)
+        self.rates: list[FloatArray | None] = [None] * len(cover.sizes)
+
+    def asked(self, size: int, price: IntArray, ceiling: int) -> Asked:
+        """Return the question for groups of the size of this number; ``price`` (items,)."""
+        limit = [ceiling, *([ceiling] if self.moves else [])]
+        if self.cover.limits_storage:
+            limit.append(int(self.cover.room[size]))
+        return Asked(price[self.sweep.order], self.needs[size], self.moves, np.array(limit, np.int64))
+
+    def better(self, price: IntArray, least: IntArray, ceiling: int) -> Answer:
+        """Look for blocks of load ``ceiling`` or less worth ``least`` (S,) on groups of every size; ``price`` (items,)."""
+        blocks: list[BoolArray] = []
+        left: list[tuple[float, int]] = []
+        for size in range(len(least)):
+            if self.stop():
+                return Answer(blocks, True)
+            most, block = self.relaxed(self.asked(size, price, ceiling), size, int(least[size]))
+            if block is not None:
+                blocks.append(block)
+            elif most >= least[size] - HALF:
+                left.append((float(most / max(1, least[size])), size))
+        if len(blocks) >= ENOUGH:
+            return Answer(blocks, True)
+        unknown = False
+        for _, size in sorted(left, reverse=True):
+            block, closed = self.exact(self.asked(size, price, ceiling), size, int(least[size]))
+            unknown |= block is None and not closed
+            if block is not None:
+                blocks.append(block)
+            if len(blocks) >= ENOUGH or self.stop():
+                return Answer(blocks, True)
+        return Answer(blocks, unknown)
+
+    def relaxed(self, asked: Asked, size: int, least: int) -> tuple[float, BoolArray | None]:
+        """Return a bound on the worth of blocks by multipliers, lowered until it is below ``least``; or a block worth that."""
+        width, best = len(asked.limit), np.inf
+        lines: list[tuple[int, IntArray]] = [(0, np.zeros(width, np.int64))]
+        rate = self.rates[size]
+        if rate is None:
+            rate = np.zeros(width)
+        for _ in range(TRIES):
+            rest = remaining(self.sweep, asked, rate)
+            value = float(rest[0] + rate @ asked.limit)
+            if value < best:
+                best, self.rates[size] = value, rate
+            if best < least - HALF:
+                return best, None
+            taken, price, needs = followed(self.sweep, asked, rate, rest)
+            if (needs <= asked.limit).all() and price >= least:
+                return best, self.block(taken)
+            lines.append((price, needs))
+            rate, low = _lowest(lines, asked.limit)
+            if low >= best - 1e-9 * abs(best) - 0.01:
+                break
+        return best, None
+
+    def exact(self, asked: Asked, size: int, least: int) -> tuple[BoolArray | None, bool]:
+        """Return a block worth ``least``, if one is found, and else whether it is shown that there is none."""
+        best = self.rates[size]
+        assert best is not None
+        rates = np.array([best * part for part in AROUND])
+        guide = Guide(rates, np.array([remaining(self.sweep, asked, rate) for rate in rates]))
+        room = ROOM
+        while not self.stop():
+            price, rough, taken = most_valuable(self.sweep, asked, guide, least - HALF, room)
+            if price < least:
+                return None, True
+            block = self.block(taken)
+            if not rough or self.cover.fits(block, size, int(asked.limit[0])):
+                return block, False
+            if room >= MOST:
+                return None, False
+            room *= MORE
+        return None, False
+
+    def block(self, taken: BoolArray) -> BoolArray:
+        """Return what is taken in the sweep's order as a block (items,)."""
+        out = np.zeros(len(taken), bool)
+        out[self.sweep.order] = taken
+        return out
+
+
+def _lowest(lines: list[tuple[int, IntArray]], limit: IntArray) -> tuple[FloatArray, float]:
+    """Return the multipliers >= 0 for which the best of the ``lines`` (price, needs), less what it lacks of ``limit``, is lowest."""
+    if len(limit) == 1:
+        return _crossing(lines, int(limit[0]))
+    from scipy.optimize import linprog
+
+    scale = np.maximum(1.0, limit.astype(float))
+    rows = np.array([[-1.0, *((limit - needs) / scale)] for _, needs in lines])
+    values = np.array([-float(price) for price, _ in lines])
+    found: Any = linprog([1.0, *[0.0] * len(limit)], rows, values, bounds=[(None, None), *[(0, None)] * len(limit)])
+    if found.x is None:
+        return np.zeros(len(limit)), np.inf
+    return np.maximum(0.0, found.x[1:]) / scale, float(found.fun)
+
+
+def _crossing(lines: list[tuple[int, IntArray]], limit: int) -> tuple[FloatArray, float]:
+    """The same for one need: where the best line that keeps the limit crosses one that does not."""
+    price = np.array([float(p) for p, _ in lines])
+    slope = np.array([float(limit - int(needs[0])) for _, needs in lines])
+    falls, rises = slope < 0, slope >= 0
+    if not falls.any():
+        return np.zeros(1), float(price.max())
+    at = (price[falls][:, None] - price[rises][None, :]) / (slope[rises][None, :] - slope[falls][:, None])
+    points = np.unique(np.maximum(0.0, np.append(at.ravel(), 0.0)))
+    values = (price[:, None] + slope[:, None] * points[None, :]).max(axis=0)
+    k = int(values.argmin())
+    return points[k : k + 1], float(values[k])
