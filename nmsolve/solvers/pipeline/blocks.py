@@ -12,7 +12,7 @@ holds 1/K of the work.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -180,14 +180,24 @@ def kinds_of(cover: Cover) -> IntArray:
     ], np.int64)  # fmt: skip
 
 
+class Prices(NamedTuple):
+    """Prices: ``item`` (I,), ``core``, and what all items are ``worth`` less what hosts can hold, where all cores and groups have 1.
+
+    If there are no other blocks than those that they were made for, a worth above 1 says that no plan keeps the ceiling.
+    """
+
+    item: FloatArray
+    core: float
+    worth: float
+
+
 def best_prices(
     cover: Cover, kind: IntArray, blocks: BoolArray, cores: IntArray, ceiling: int
-) -> tuple[FloatArray, float, float]:
-    """(I,) prices, equal within a ``kind`` (I,), that no ``blocks`` (B, I) can pay for with ``cores`` (B,), and that are worth most.
+) -> Prices:
+    """Return the prices that are worth most, equal within a ``kind`` (I,), with which no ``blocks`` (B, I) exceed their ``cores`` (B,).
 
-    Returns also the price of a core, and the worth. N cores at ``m`` and G groups at ``n`` have 1 together; with ``h`` host times
-    and H hosts: ``max sum(p) - H * ceiling * u - sum(s)`` with ``p(block) <= cores * m + n``, ``s >= p - h * u``,
-    ``N m + G n = 1``. A worth above 1: no plan keeps the ceiling, if these are all blocks.
+    N cores at ``m`` and G groups at ``n`` have 1 together. With ``h`` host times and H hosts:
+    ``max sum(p) - H * ceiling * u - sum(s)`` with ``p(block) <= cores * m + n``, ``s >= p - h * u``, ``N m + G n = 1``.
     """
     from scipy import optimize, sparse
 
@@ -198,7 +208,7 @@ def best_prices(
     able = np.flatnonzero(host >= 0) if cover.hosts else np.zeros(0, np.int64)
     slope = csr_array((-host[able] / max(1, ceiling))[:, None])
     pays = csr_array(np.stack([-cores, -np.ones(len(cores))], axis=1))
-    held, pays = _distinct(blocks @ member, pays)
+    held, pays = _distinct(blocks @ member, pays) if count < len(kind) else (csr_array(blocks.astype(float)), pays)
     rows = bmat([
         [held, pays, csr_array((pays.shape[0], len(able))), csr_array((pays.shape[0], 1))],
         [member[able], csr_array((len(able), 2)), -eye_array(len(able), format="csr"), slope],
@@ -210,7 +220,7 @@ def best_prices(
         gain, rows, np.zeros(rows.shape[0]), whole, [1.0],
         bounds=[(0, 2.0)] * count + [(0, None)] * (len(gain) - count), method="highs",
     )  # fmt: skip
-    return np.maximum(0.0, end.x[:count])[kind], float(end.x[count]), -float(end.fun)
+    return Prices(np.maximum(0.0, end.x[:count])[kind], float(end.x[count]), -float(end.fun))
 
 
 def _distinct(held: Any, pays: Any) -> tuple[Any, Any]:

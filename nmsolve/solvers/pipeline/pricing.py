@@ -8,7 +8,7 @@ followed (Desrochers and Soumis 1988), those together that are near where they w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from nmsolve.solvers.pipeline.sweep_kernels import Asked, Guide, followed, most_
 
 #: Most multipliers tried for one size of a group.
 TRIES = 40
-#: Ways kept per step: at first, how many times more if these do not answer, and at most.
-ROOM, MORE, MOST = 1500, 8, 100_000
+#: Ways kept per step where the best are wanted quickly.
+THIN = 400
 #: Sizes for which a block is found after which the others are not asked.
 ENOUGH = 12
 #: Multipliers around the best that guide the search for ways.
@@ -32,15 +32,20 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Answer:
-    """``blocks`` (items,) worth more than they may be; ``open``: for some size neither a block nor that there is none was found."""
+    """``blocks`` (items,) worth more than they may be, with the number of their ``sizes``.
+
+    ``rough``: sets that may be no blocks, but none is worth more; ``stopped``: not all was asked for.
+    """
 
     blocks: list[BoolArray]
-    open: bool
+    sizes: list[int]
+    rough: list[tuple[BoolArray, int]]
+    stopped: bool
 
     @property
     def none(self) -> bool:
         """There is no such block."""
-        return not self.blocks and not self.open
+        return not self.blocks and not self.rough and not self.stopped
 
 
 class Pricing:
@@ -66,29 +71,32 @@ class Pricing:
             limit.append(int(self.cover.room[size]))
         return Asked(price[self.sweep.order], self.needs[size], self.moves, np.array(limit, np.int64))
 
-    def better(self, price: IntArray, least: IntArray, ceiling: int) -> Answer:
-        """Look for blocks of load ``ceiling`` or less worth ``least`` (S,) on groups of every size; ``price`` (items,)."""
-        blocks: list[BoolArray] = []
+    def better(self, price: IntArray, least: IntArray, ceiling: int, room: int) -> Answer:
+        """Look for blocks of load ``ceiling`` or less worth ``least`` (S,) on groups of every size; ``price`` (items,).
+
+        ``room``: ways kept per step where all count.
+        """
+        found = Answer([], [], [], True)
         left: list[tuple[float, int]] = []
         for size in range(len(least)):
             if self.stop():
-                return Answer(blocks, True)
+                return found
             most, block = self.relaxed(self.asked(size, price, ceiling), size, int(least[size]))
             if block is not None:
-                blocks.append(block)
+                found.blocks.append(block)
+                found.sizes.append(size)
             elif most >= least[size] - HALF:
                 left.append((float(most / max(1, least[size])), size))
-        if len(blocks) >= ENOUGH:
-            return Answer(blocks, True)
-        unknown = False
         for _, size in sorted(left, reverse=True):
-            block, closed = self.exact(self.asked(size, price, ceiling), size, int(least[size]))
-            unknown |= block is None and not closed
-            if block is not None:
-                blocks.append(block)
-            if len(blocks) >= ENOUGH or self.stop():
-                return Answer(blocks, True)
-        return Answer(blocks, unknown)
+            if len(found.blocks) + len(found.rough) >= ENOUGH or self.stop():
+                return found
+            block, sure = self.exact(self.asked(size, price, ceiling), size, int(least[size]), room)
+            if block is not None and sure:
+                found.blocks.append(block)
+                found.sizes.append(size)
+            elif block is not None:
+                found.rough.append((block, size))
+        return replace(found, stopped=False)
 
     def relaxed(self, asked: Asked, size: int, least: int) -> tuple[float, BoolArray | None]:
         """Return a bound on the worth of blocks by multipliers, lowered until it is below ``least``; or a block worth that."""
@@ -113,24 +121,18 @@ class Pricing:
                 break
         return best, None
 
-    def exact(self, asked: Asked, size: int, least: int) -> tuple[BoolArray | None, bool]:
-        """Return a block worth ``least``, if one is found, and else whether it is shown that there is none."""
+    def exact(self, asked: Asked, size: int, least: int, room: int) -> tuple[BoolArray | None, bool]:
+        """Return a set worth ``least``, if there may be one, and whether it is a block."""
         best = self.rates[size]
         assert best is not None
         rates = np.array([best * part for part in AROUND])
         guide = Guide(rates, np.array([remaining(self.sweep, asked, rate) for rate in rates]))
-        room = ROOM
-        while not self.stop():
-            price, rough, taken = most_valuable(self.sweep, asked, guide, least - HALF, room)
-            if price < least:
-                return None, True
-            block = self.block(taken)
-            if not rough or self.cover.fits(block, size, int(asked.limit[0])):
-                return block, False
-            if room >= MOST:
-                return None, False
-            room *= MORE
-        return None, False
+        for ways, thin in ((min(THIN, room), True), (room, False)):
+            price, _, taken = most_valuable(self.sweep, asked, guide, least - HALF, ways, thin)
+            if price >= least:
+                block = self.block(taken)
+                return block, self.cover.fits(block, size, int(asked.limit[0]))
+        return None, True
 
     def block(self, taken: BoolArray) -> BoolArray:
         """Return what is taken in the sweep's order as a block (items,)."""

@@ -91,13 +91,14 @@ def _reaches(asked: Asked, guide: Guide, node: int, price: int, needs: AnyArray,
 
 @kernel
 def most_valuable(
-    sweep: Sweep, asked: Asked, guide: Guide, least: float, room: int
+    sweep: Sweep, asked: Asked, guide: Guide, least: float, room: int, thin: bool
 ) -> tuple[int, bool, BoolArray]:
     """Return the most that a way within the limits is worth if at least ``least``, else -1; and what it takes (I,).
 
     Ways to a node that need no less than another and are worth no more are forgotten. Where more than ``room`` of one step are
     left, neighbours are taken together: what the best is worth, and the least of every need. The second answer is then True:
-    there may be no such way, but none is worth more.
+    there may be no such way, but none is worth more. With ``thin`` the best of neighbours is kept as it is, and better ways may be
+    missed.
     """
     count, width = sweep.order.shape[0], asked.limit.shape[0]
     size = 4096
@@ -107,7 +108,7 @@ def most_valuable(
     begin[1] = 1
     filled, rough = 1, False
     for i in range(count):
-        share = max(16, room // (sweep.first[i + 2] - sweep.first[i + 1]))
+        share = max(4, room // (sweep.first[i + 2] - sweep.first[i + 1]))
         for node in range(sweep.first[i + 1], sweep.first[i + 2]):
             most = 0
             for k in range(sweep.into[node], sweep.into[node + 1]):
@@ -150,7 +151,8 @@ def most_valuable(
                 came[filled], takes[filled] = new_came[k], new_takes[k]
                 filled += 1
             if filled - start > share:
-                filled, rough = _together(needs, price, came, takes, start, filled, share), True
+                filled = _together(needs, price, came, takes, start, filled, share, thin)
+                rough = not thin
             begin[node + 1] = filled
     best, at = -1, -1
     last = sweep.left_to.shape[0] - 1
@@ -167,9 +169,12 @@ def most_valuable(
 
 @plain_callee
 def _together(
-    needs: IntArray, price: IntArray, came: IntArray, takes: BoolArray, start: int, filled: int, share: int
+    needs: IntArray, price: IntArray, came: IntArray, takes: BoolArray, start: int, filled: int, share: int, thin: bool
 ) -> int:
-    """Take neighbours together until there are at most ``share`` ways from ``start`` on; returns where they end."""
+    """Take neighbours together, or with ``thin`` only the best of them, until there are at most ``share`` ways from ``start`` on.
+
+    Returns where they end.
+    """
     each = -(-(filled - start) // share)
     to = start
     for first in range(start, filled, each):
@@ -179,8 +184,8 @@ def _together(
                 best = k
         worth, source, taken = price[best], came[best], takes[best]
         for r in range(needs.shape[1]):
-            least = needs[first, r]
-            for k in range(first, min(first + each, filled)):
+            least = needs[best, r]
+            for k in range(first, first if thin else min(first + each, filled)):
                 least = min(least, needs[k, r])
             needs[to, r] = least
         price[to], came[to], takes[to] = worth, source, taken

@@ -1,0 +1,84 @@
+"""``cover`` where blocks come from a sweep: groups of any size, as long as few tensors pass any place in an order of the layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.engine import Context
+from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.pipeline.blocks import Cover, Prices, kinds_of, needed
+from nmsolve.solvers.pipeline.climb import LEAST, PART, SMOOTH, WORTH, Climb
+from nmsolve.solvers.pipeline.pricing import Pricing
+from nmsolve.solvers.pipeline.sweep import Sweep
+
+#: Ways kept per step of a sweep in one pass over the ceilings after the other, and most in all steps together.
+ROOMS, WAYS = (1500, 12_000, 100_000, 800_000), 40_000_000
+#: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known.
+NEAR = 1e-4
+
+
+class Sweeping(Climb):
+    """Raises the bound in passes over the ceilings that are open, each with more prices or more room than the one before."""
+
+    def __init__(self, cover: Cover, context: Context, sweep: Sweep) -> None:
+        super().__init__(cover, context)
+        self.pricing = Pricing(cover, sweep, context.should_stop)
+        self.add(list(np.eye(cover.data.count, dtype=bool)))
+
+    def run(self, below: float) -> None:
+        """First all items of a kind have one price, which is found soon; then each has its own."""
+        top, count = self.cover.most(below), self.cover.data.count
+        kinds = (kinds_of(self.cover), np.arange(count))
+        tops = [top, top]
+        for room in ROOMS:
+            for k, self.kind in enumerate(kinds):
+                if self.low <= tops[k] and (room == ROOMS[0] or room * count <= WAYS):
+                    tops[k] = self.climb(tops[k], top, room, below)
+
+    def climb(self, high: int, top: int, room: int, below: float) -> int:
+        """Raise ``low`` towards ``high``; returns the highest ceiling that such prices might still prove."""
+        might, soon = high, False
+        while self.low <= high and not self.context.should_stop():
+            if high < top and high - self.low < NEAR * high:
+                break
+            ceiling = high if high == top and soon else (self.low + high) // 2
+            proved, never = self.prove(ceiling, below, room, max(LEAST, PART * self.context.time_left()))
+            soon |= proved
+            if not proved:
+                high = ceiling - 1
+                might = high if never else might
+        return might
+
+    def prove(self, ceiling: int, below: float, room: int, seconds: float) -> tuple[bool, bool]:
+        """Return whether prices prove that no plan has this ceiling, and else whether none can. The bound is offered."""
+        share, until = SMOOTH, self.context.time_left() - seconds
+        rough: BoolArray = self.blocks[:0]
+        paid: IntArray = self.cover.sizes[:0]
+        while not self.context.should_stop() and self.context.time_left() > until:
+            best = self.best(ceiling, rough, paid)
+            if best.worth <= WORTH:
+                return False, not len(rough)
+            mixed = self.mixed(best, share)
+            price, core = self.whole(*mixed)
+            answer = self.pricing.better(price, needed(self.cover, price, ceiling, core), ceiling, room)
+            if answer.none:
+                self.center, self.core = mixed
+                self.offer(price, core, ceiling, below)
+                return True, False
+            known = len(self.blocks)
+            self.add(answer.blocks)
+            new, cores = self.fewest(ceiling, known)
+            if answer.rough:  # prices must not count on what is not shown
+                others = np.array([block for block, _ in answer.rough])
+                sizes = self.cover.sizes[[size for _, size in answer.rough]]
+                rough, paid = np.concatenate([rough, others]), np.concatenate([paid, sizes])
+                new, cores = np.concatenate([new, others]), np.concatenate([cores, sizes])
+            if share == 0.0 and not len(new):
+                break
+            share = SMOOTH if self.helps(best, new, cores) else 0.0
+        return False, False
+
+    def helps(self, best: Prices, new: BoolArray, cores: IntArray) -> bool:
+        """Do the best prices change for ``new`` blocks (B, I) that cost so many ``cores`` (B,)?"""
+        stage = max(0.0, (1 - self.cover.cores * best.core) / self.cover.groups)
+        return bool((new @ best.item > (cores * best.core + stage) * WORTH).any())
