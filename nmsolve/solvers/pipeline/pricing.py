@@ -16,16 +16,16 @@ import numpy as np
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.blocks import Cover
 from nmsolve.solvers.pipeline.sweep import Sweep
-from nmsolve.solvers.pipeline.sweep_kernels import Asked, Guide, followed, most_valuable, remaining
+from nmsolve.solvers.pipeline.sweep_kernels import Asked, Guide, followed, most_valuable, remaining, within_limits
 
 #: Most multipliers tried for one size of a group.
 TRIES = 40
-#: Ways kept per step where the best are wanted quickly.
-THIN = 400
+#: Ways kept per step where the best are wanted quickly, and where all count but the answer may be open.
+THIN, ROOM = 400, 5000
 #: Sizes for which a block is found after which the others are not asked.
 ENOUGH = 12
 #: Multipliers around the best that guide the search for ways.
-AROUND = (1.0, 0.8, 1.25)
+AROUND = (1.0, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 4.0)
 #: Prices are whole numbers, so a block whose worth is within this of less than the least asked for has less.
 HALF = 0.5
 
@@ -63,6 +63,15 @@ class Pricing:
         self.needs = np.ascontiguousarray(np.stack(needs, axis=2).transpose(1, 0, 2))
         self.moves = int(cover.data.problem.overlap)
         self.rates: list[FloatArray | None] = [None] * len(cover.sizes)
+        self.at, self.ways = -1, dict[int, Sweep]()
+
+    def inside(self, asked: Asked, size: int, ceiling: int) -> Sweep:
+        """Return the sweep without what no block of this size takes."""
+        if self.at != ceiling:
+            self.at, self.ways = ceiling, {}
+        if size not in self.ways:
+            self.ways[size] = within_limits(self.sweep, asked)
+        return self.ways[size]
 
     def asked(self, size: int, price: IntArray, ceiling: int) -> Asked:
         """Return the question for groups of the size of this number; ``price`` (items,)."""
@@ -87,32 +96,39 @@ class Pricing:
                 found.sizes.append(size)
             elif most >= least[size] - HALF:
                 left.append((float(most / max(1, least[size])), size))
-        for _, size in sorted(left, reverse=True):
-            if len(found.blocks) + len(found.rough) >= ENOUGH or self.stop():
-                return found
-            block, sure = self.exact(self.asked(size, price, ceiling), size, int(least[size]), room)
-            if block is not None and sure:
-                found.blocks.append(block)
-                found.sizes.append(size)
-            elif block is not None:
-                found.rough.append((block, size))
+        doubts = [size for _, size in sorted(left, reverse=True)]
+        for ways in (ROOM, room):
+            found.rough.clear()
+            for size in doubts:
+                if len(found.blocks) >= ENOUGH or self.stop():
+                    return found
+                block, sure = self.exact(self.asked(size, price, ceiling), size, int(least[size]), ways)
+                if block is not None and sure:
+                    found.blocks.append(block)
+                    found.sizes.append(size)
+                elif block is not None:
+                    found.rough.append((block, size))
+            if found.blocks or not found.rough:
+                break
+            doubts = [size for _, size in found.rough]
         return replace(found, stopped=False)
 
     def relaxed(self, asked: Asked, size: int, least: int) -> tuple[float, BoolArray | None]:
         """Return a bound on the worth of blocks by multipliers, lowered until it is below ``least``; or a block worth that."""
         width, best = len(asked.limit), np.inf
+        sweep = self.inside(asked, size, int(asked.limit[0]))
         lines: list[tuple[int, IntArray]] = [(0, np.zeros(width, np.int64))]
         rate = self.rates[size]
         if rate is None:
             rate = np.zeros(width)
         for _ in range(TRIES):
-            rest = remaining(self.sweep, asked, rate)
+            rest = remaining(sweep, asked, rate)
             value = float(rest[0] + rate @ asked.limit)
             if value < best:
                 best, self.rates[size] = value, rate
             if best < least - HALF:
                 return best, None
-            taken, price, needs = followed(self.sweep, asked, rate, rest)
+            taken, price, needs = followed(sweep, asked, rate, rest)
             if (needs <= asked.limit).all() and price >= least:
                 return best, self.block(taken)
             lines.append((price, needs))
@@ -123,12 +139,12 @@ class Pricing:
 
     def exact(self, asked: Asked, size: int, least: int, room: int) -> tuple[BoolArray | None, bool]:
         """Return a set worth ``least``, if there may be one, and whether it is a block."""
-        best = self.rates[size]
+        best, sweep = self.rates[size], self.inside(asked, size, int(asked.limit[0]))
         assert best is not None
         rates = np.array([best * part for part in AROUND])
-        guide = Guide(rates, np.array([remaining(self.sweep, asked, rate) for rate in rates]))
+        guide = Guide(rates, np.array([remaining(sweep, asked, rate) for rate in rates]))
         for ways, thin in ((min(THIN, room), True), (room, False)):
-            price, _, taken = most_valuable(self.sweep, asked, guide, least - HALF, ways, thin)
+            price, _, taken = most_valuable(sweep, asked, guide, least - HALF, ways, thin)
             if price >= least:
                 block = self.block(taken)
                 return block, self.cover.fits(block, size, int(asked.limit[0]))

@@ -34,8 +34,42 @@ class Guide(NamedTuple):
 
 
 @kernel
+def within_limits(sweep: Sweep, asked: Asked) -> Sweep:
+    """Return the sweep without arcs that no way within the limits takes: they lead to -1."""
+    count, nodes, width = sweep.order.shape[0], sweep.left_to.shape[0], asked.limit.shape[0]
+    left_to, taken_to = sweep.left_to.copy(), sweep.taken_to.copy()
+    for r in range(width):
+        paid = 1 if r == asked.moves else 0
+        least = np.full(nodes, np.int64(2**62))
+        least[0] = 0
+        for i in range(count):
+            for node in range(sweep.first[i], sweep.first[i + 1]):
+                to = sweep.left_to[node]
+                least[to] = min(least[to], least[node] + paid * sweep.left_cost[node])
+                to = sweep.taken_to[node]
+                if to >= 0:
+                    least[to] = min(least[to], least[node] + asked.needs[i, r] + paid * sweep.taken_cost[node])
+        rest = np.zeros(nodes, np.int64)
+        for i in range(count - 1, -1, -1):
+            for node in range(sweep.first[i], sweep.first[i + 1]):
+                out = rest[sweep.left_to[node]] + paid * sweep.left_cost[node]
+                if least[node] + out > asked.limit[r]:
+                    left_to[node] = -1
+                to = sweep.taken_to[node]
+                if to >= 0:
+                    into = rest[to] + asked.needs[i, r] + paid * sweep.taken_cost[node]
+                    if least[node] + into > asked.limit[r]:
+                        taken_to[node] = -1
+                    out = min(out, into)
+                rest[node] = out
+    return Sweep(
+        sweep.order, sweep.first, left_to, sweep.left_cost, taken_to, sweep.taken_cost, sweep.into, sweep.tail
+    )
+
+
+@kernel
 def remaining(sweep: Sweep, asked: Asked, rate: FloatArray) -> FloatArray:
-    """(nodes,) the most that a way to the end is worth: prices less ``rate`` (R,) times needs."""
+    """(nodes,) the most that a way to the end is worth, prices less ``rate`` (R,) times needs; -inf where none leads there."""
     count = sweep.order.shape[0]
     out = np.zeros(sweep.left_to.shape[0])
     for i in range(count - 1, -1, -1):
@@ -43,7 +77,9 @@ def remaining(sweep: Sweep, asked: Asked, rate: FloatArray) -> FloatArray:
         for r in range(rate.shape[0]):
             gain -= rate[r] * asked.needs[i, r]
         for node in range(sweep.first[i], sweep.first[i + 1]):
-            best = out[sweep.left_to[node]] - rate[asked.moves] * sweep.left_cost[node]
+            best, to = -np.inf, sweep.left_to[node]
+            if to >= 0:
+                best = out[to] - rate[asked.moves] * sweep.left_cost[node]
             to = sweep.taken_to[node]
             if to >= 0:
                 best = max(best, out[to] + gain - rate[asked.moves] * sweep.taken_cost[node])
@@ -60,7 +96,9 @@ def followed(sweep: Sweep, asked: Asked, rate: FloatArray, rest: FloatArray) -> 
         gain = float(asked.price[i])
         for r in range(rate.shape[0]):
             gain -= rate[r] * asked.needs[i, r]
-        left = rest[sweep.left_to[node]] - rate[asked.moves] * sweep.left_cost[node]
+        left, to = -np.inf, sweep.left_to[node]
+        if to >= 0:
+            left = rest[to] - rate[asked.moves] * sweep.left_cost[node]
         to = sweep.taken_to[node]
         if to >= 0 and rest[to] + gain - rate[asked.moves] * sweep.taken_cost[node] > left:
             taken[i] = True
@@ -108,7 +146,7 @@ def most_valuable(
     begin[1] = 1
     filled, rough = 1, False
     for i in range(count):
-        share = max(4, room // (sweep.first[i + 2] - sweep.first[i + 1]))
+        before = filled
         for node in range(sweep.first[i + 1], sweep.first[i + 2]):
             most = 0
             for k in range(sweep.into[node], sweep.into[node + 1]):
@@ -120,6 +158,8 @@ def most_valuable(
             for k in range(sweep.into[node], sweep.into[node + 1]):
                 tail, taken = sweep.tail[k] // 2, sweep.tail[k] % 2 == 1
                 cost = sweep.taken_cost[tail] if taken else sweep.left_cost[tail]
+                if (sweep.taken_to[tail] if taken else sweep.left_to[tail]) < 0:
+                    continue
                 for label in range(begin[tail], begin[tail + 1]):
                     new_price[found] = price[label] + (asked.price[i] if taken else 0)
                     for r in range(width):
@@ -150,10 +190,15 @@ def most_valuable(
                 needs[filled], price[filled] = new_needs[k], new_price[k]
                 came[filled], takes[filled] = new_came[k], new_takes[k]
                 filled += 1
-            if filled - start > share:
-                filled = _together(needs, price, came, takes, start, filled, share, thin)
-                rough = not thin
             begin[node + 1] = filled
+        if filled - before > room:
+            part, start, to = room / (filled - before), before, before
+            for node in range(sweep.first[i + 1], sweep.first[i + 2]):
+                end = begin[node + 1]
+                share = max(2, int((end - start) * part))
+                to = _together(needs, price, came, takes, start, end, to, share, thin)
+                start, begin[node + 1] = end, to
+            filled, rough = to, not thin
     best, at = -1, -1
     last = sweep.left_to.shape[0] - 1
     for label in range(begin[last], begin[last + 1]):
@@ -169,25 +214,41 @@ def most_valuable(
 
 @plain_callee
 def _together(
-    needs: IntArray, price: IntArray, came: IntArray, takes: BoolArray, start: int, filled: int, share: int, thin: bool
+    needs: IntArray, price: IntArray, came: IntArray, takes: BoolArray, start: int, end: int, to: int, share: int, thin: bool
 ) -> int:
-    """Take neighbours together, or with ``thin`` only the best of them, until there are at most ``share`` ways from ``start`` on.
-
-    Returns where they end.
-    """
-    each = -(-(filled - start) // share)
-    to = start
-    for first in range(start, filled, each):
-        best = first
-        for k in range(first, min(first + each, filled)):
-            if price[k] > price[best]:
-                best = k
+    """Take neighbours among the ways from ``start`` to ``end`` together, or with ``thin`` only the best of them, until there are at
+    most ``share``; they are moved to ``to`` and after. Returns where they end."""
+    if start == end:
+        return to
+    low, wide = needs[start, 0], max(1, needs[end - 1, 0] - needs[start, 0])
+    cheap, dear = price[start], price[start]
+    for k in range(start, end):
+        cheap, dear = min(cheap, price[k]), max(dear, price[k])
+    step = 2.0 / share
+    kept = end - start
+    while kept > share:  # how many cells of this size hold any
+        kept, cell, step = 0, -1, step * 1.3
+        for k in range(start, end):
+            at = int(((needs[k, 0] - low) / wide + (price[k] - cheap) / max(1, dear - cheap)) / step)
+            kept += at != cell
+            cell = at
+    first = start
+    while first < end:
+        last, best, cell = first, first, -1
+        while last < end:
+            at = int(((needs[last, 0] - low) / wide + (price[last] - cheap) / max(1, dear - cheap)) / step)
+            if cell >= 0 and at != cell:
+                break
+            cell = at
+            if price[last] > price[best]:
+                best = last
+            last += 1
         worth, source, taken = price[best], came[best], takes[best]
         for r in range(needs.shape[1]):
             least = needs[best, r]
-            for k in range(first, first if thin else min(first + each, filled)):
+            for k in range(first, first if thin else last):
                 least = min(least, needs[k, r])
             needs[to, r] = least
         price[to], came[to], takes[to] = worth, source, taken
-        to += 1
+        to, first = to + 1, last
     return to

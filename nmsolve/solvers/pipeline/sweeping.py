@@ -12,7 +12,7 @@ from nmsolve.solvers.pipeline.pricing import Pricing
 from nmsolve.solvers.pipeline.sweep import Sweep
 
 #: Ways kept per step of a sweep in one pass over the ceilings after the other, and most in all steps together.
-ROOMS, WAYS = (1500, 12_000, 100_000, 800_000), 40_000_000
+ROOMS, WAYS = (40_000, 320_000), 100_000_000
 #: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known.
 NEAR = 1e-4
 
@@ -68,7 +68,7 @@ class Sweeping(Climb):
             known = len(self.blocks)
             self.add(answer.blocks)
             new, cores = self.fewest(ceiling, known)
-            if answer.rough:  # prices must not count on what is not shown
+            if answer.rough and not answer.blocks:  # prices must not count on what is not shown
                 others = np.array([block for block, _ in answer.rough])
                 sizes = self.cover.sizes[[size for _, size in answer.rough]]
                 rough, paid = np.concatenate([rough, others]), np.concatenate([paid, sizes])
