@@ -166,18 +166,17 @@ def needed(cover: Cover, price: IntArray, ceiling: int, core: int = 0) -> IntArr
     return np.maximum(0, cover.sizes * core + part)
 
 
-def kinds_of(cover: Cover) -> IntArray:
-    """(I,) number of the kind of every item: those of one kind take the same times, and so do the tensors at them."""
+def kinds_of(cover: Cover, tensors: bool) -> IntArray:
+    """(I,) number of the kind of every item: those of one kind take the same times, and with ``tensors`` so do the tensors at them."""
     near: list[list[int]] = [[] for _ in range(cover.data.count)]
     for a, users, cost in zip(cover.data.source, cover.data.users, cover.cost.tolist(), strict=True):
         near[a].append(cost)
         for b in users:
             near[b].append(-cost)
-    seen: dict[tuple[Any, ...], int] = {}
     rows = np.column_stack([cover.time, cover.host, cover.storage])
-    return np.array([
-        seen.setdefault((row.tobytes(), *sorted(some)), len(seen)) for row, some in zip(rows, near, strict=True)
-    ], np.int64)  # fmt: skip
+    seen: dict[tuple[Any, ...], int] = {}
+    keys = [(row.tobytes(), *(sorted(some) if tensors else ())) for row, some in zip(rows, near, strict=True)]
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
 
 
 class Prices(NamedTuple):

@@ -28,12 +28,16 @@ class Sweeping(Climb):
     def run(self, below: float) -> None:
         """First all items of a kind have one price, which is found soon; then each has its own."""
         top, count = self.cover.most(below), self.cover.data.count
-        kinds = (kinds_of(self.cover), np.arange(count))
-        tops = [top, top]
+        kinds = (kinds_of(self.cover, tensors=False), kinds_of(self.cover, tensors=True), np.arange(count))
+        tops = [top] * len(kinds)
         for room in ROOMS:
             for k, self.kind in enumerate(kinds):
                 if self.low <= tops[k] and (room == ROOMS[0] or room * count <= WAYS):
                     tops[k] = self.climb(tops[k], top, room, below)
+
+    def hints(self) -> dict[str, object]:
+        """Return the order of the items in the sweep."""
+        return {"turn": self.pricing.sweep.order.tolist()}
 
     def climb(self, high: int, top: int, room: int, below: float) -> int:
         """Raise ``low`` towards ``high``; returns the highest ceiling that such prices might still prove."""
@@ -41,7 +45,7 @@ class Sweeping(Climb):
         while self.low <= high and not self.context.should_stop():
             if high < top and high - self.low < NEAR * high:
                 break
-            ceiling = high if high == top and soon else (self.low + high) // 2
+            ceiling = high if high == top and soon else self.low + (high - self.low) // (2 if soon else 4)
             proved, never = self.prove(ceiling, below, room, max(LEAST, PART * self.context.time_left()))
             soon |= proved
             if not proved:
