@@ -12,6 +12,7 @@ holds 1/K of the work.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -60,13 +61,20 @@ class Cover:
         """There is a rule on memory that a block could break."""
         return bool(self.storage.any() or self.room.any())
 
+    @cached_property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """Items at all tensors, one tensor after another, and (T,) where those of each begin."""
+        some = [(a, *users) for a, users in zip(self.data.source, self.data.users, strict=True)]
+        size = np.array([len(x) for x in some], np.int64)
+        return np.array([i for x in some for i in x], np.int64), np.cumsum(size) - size
+
     def moved(self, block: BoolArray) -> int:
         """Return the whole time of the tensors that a block (items,) pays for."""
-        move = 0
-        for a, users, cost in zip(self.data.source, self.data.users, self.cost.tolist(), strict=True):
-            inside = int(block[a]) + int(block[list(users)].sum())
-            move += cost if 0 < inside < 1 + len(users) else 0
-        return move
+        items, first = self.ends
+        if not len(first):
+            return 0
+        inside = block[items]
+        return int(self.cost[np.logical_or.reduceat(inside, first) & ~np.logical_and.reduceat(inside, first)].sum())
 
     def loads(self, block: BoolArray) -> IntArray:
         """(S,) whole load of a block (items,) on groups of all sizes."""

@@ -10,19 +10,19 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.blocks import UNIT, Cover, Prices, best_prices
 
-#: Share of the prices that proved something last in those tried next: the best ones for few blocks are far off (Wentges 1997).
+#: Share of the best prices so far in those tried next: the best ones for few blocks are far off (Wentges 1997).
 SMOOTH = 0.5
 #: Prices that are worth no more than this, times what cores and stages cost, prove nothing: solvers of linear programs round.
 WORTH = 1 + 1e-7
 #: Seconds for one ceiling: a part of those left, and no fewer than this.
-PART, LEAST = 0.2, 2.0
+PART, LEAST = 0.25, 2.0
 
 
 class Climb:
     """Blocks found so far, ``blocks`` (B, I) with their ``loads`` (B, S); no plan has a whole load below ``low``.
 
-    ``center`` (I,) are the prices that proved something last, with sum 1, and ``core`` what a core was worth; items of one ``kind``
-    (I,) have one price.
+    ``center`` (I,) are the best prices so far, with sum 1, and ``core`` what a core was worth; items of one ``kind`` (I,) have one
+    price.
     """
 
     def __init__(self, cover: Cover, context: Context) -> None:
@@ -70,7 +70,7 @@ class Climb:
         return best_prices(self.cover, self.kind, *every, ceiling)
 
     def mixed(self, best: Prices, share: float) -> tuple[FloatArray, float]:
-        """Return prices (I,), with sum 1, and that of a core, between the best and those that proved something last."""
+        """Return prices (I,), with sum 1, and that of a core, between the best and ``center``."""
         price = share * self.center + (1 - share) * best.item / best.item.sum()
         return price, share * self.core + (1 - share) * best.core / best.item.sum()
 

@@ -23,7 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray
-from nmsolve.solvers.pipeline.recheck_sweep import Question, no_block, states_of
+from nmsolve.solvers.pipeline.recheck_sweep import Question, States, no_block, states_of
 
 #: Whole numbers (prices, times and storage, all together) stay below this: floats hold them and their sums exactly.
 LARGEST = 2**52
@@ -139,19 +139,10 @@ def _none_swept(sizes: list[_Blocks], problem: PipelineProblem, place: list[int]
     states = states_of(len(first.price), first.tensors, first.order, places)
     if states is None:
         return None
-    turn = states.part
     doubt = False
     for blocks in sizes:
-        needs, limit = [blocks.time], [blocks.ceiling]
-        if blocks.overlap:
-            needs, limit = [*needs, [0] * len(turn)], [*limit, blocks.ceiling]
-        if blocks.memory is not None:
-            needs, limit = [*needs, blocks.storage], [*limit, blocks.memory]
-        asked = Question(
-            np.array(blocks.price, np.int64)[turn], np.array(needs, np.int64).T[turn], int(blocks.overlap),
-            np.array(limit, np.int64), blocks.least,
-        )  # fmt: skip
-        none = no_block(states, asked, end)
+        none = False if blocks.memory is None else no_block(states, _asked(blocks, states, False), (clock.now() + end) / 2)
+        none = none or no_block(states, _asked(blocks, states, True), end)
         if none is False:
             return False
         doubt |= none is None
@@ -228,6 +219,19 @@ def _paid(problem: PipelineProblem, group: list[int]) -> dict[tuple[int, ...], F
         if len(ends) > 1:
             out[ends] = out.get(ends, Fraction(0)) + Fraction(float(tensors.time[t]))
     return out
+
+
+def _asked(blocks: _Blocks, states: States, stores: bool) -> Question:
+    """Return the question on one size as numbers along the states; without ``stores`` with no rule on memory, which asks for less."""
+    turn, needs, limit = states.part, [blocks.time], [blocks.ceiling]
+    if blocks.overlap:
+        needs, limit = [*needs, [0] * len(turn)], [*limit, blocks.ceiling]
+    if stores and blocks.memory is not None:
+        needs, limit = [*needs, blocks.storage], [*limit, blocks.memory]
+    return Question(
+        np.array(blocks.price, np.int64)[turn], np.ascontiguousarray(np.array(needs, np.int64).T[turn]),
+        int(blocks.overlap), np.array(limit, np.int64), blocks.least,
+    )  # fmt: skip
 
 
 def _times(problem: PipelineProblem, group: list[int], factor: Fraction) -> tuple[list[list[int]], Fraction]:

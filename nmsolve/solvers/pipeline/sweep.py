@@ -75,13 +75,12 @@ def _orders(data: PipelineData) -> Iterable[IntArray]:
     natural = np.argsort(first, kind="stable")
     rank = np.empty(data.count, np.int64)
     rank[natural] = np.arange(data.count)
-    waits = np.bincount(data.uses[:, 1], minlength=data.count)
+    yield _narrow(data, rank)
     if (rank[data.uses[:, 0]] < rank[data.uses[:, 1]]).all():
         yield natural
-    yield _narrow(data, rank, waits)
 
 
-def _narrow(data: PipelineData, rank: IntArray, waits: IntArray) -> IntArray:
+def _narrow(data: PipelineData, rank: IntArray) -> IntArray:
     """Return an order, along the order of stages, that opens few tensors and closes many; earlier layers first (``rank``)."""
     tensors: list[list[int]] = [[] for _ in range(data.count)]
     left = []
@@ -93,7 +92,8 @@ def _narrow(data: PipelineData, rank: IntArray, waits: IntArray) -> IntArray:
     after: list[list[int]] = [[] for _ in range(data.count)]
     for a, b in data.uses.tolist():
         after[a].append(b)
-    waiting, ready = waits.copy(), set(np.flatnonzero(waits == 0).tolist())
+    waiting = np.bincount(data.uses[:, 1], minlength=data.count)
+    ready = set(np.flatnonzero(waiting == 0).tolist())
     open_ = [False] * len(size)
 
     def change(i: int) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.engine import Context
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.blocks import Cover, Prices, kinds_of, needed
 from nmsolve.solvers.pipeline.climb import LEAST, PART, SMOOTH, WORTH, Climb
 from nmsolve.solvers.pipeline.pricing import Pricing
@@ -13,8 +13,11 @@ from nmsolve.solvers.pipeline.sweep import Sweep
 
 #: Ways kept per step of a sweep in one pass over the ceilings after the other, and most in all steps together.
 ROOMS, WAYS = (40_000, 320_000), 100_000_000
-#: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known.
-NEAR = 1e-4
+#: Part of the time left for the ceiling just below the value known, which would end the search.
+TOP = 0.5
+#: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others follow,
+#: and in those with a price for each item.
+NEAR = (1e-3, 1e-3, 1e-4)
 
 
 class Sweeping(Climb):
@@ -33,20 +36,21 @@ class Sweeping(Climb):
         for room in ROOMS:
             for k, self.kind in enumerate(kinds):
                 if self.low <= tops[k] and (room == ROOMS[0] or room * count <= WAYS):
-                    tops[k] = self.climb(tops[k], top, room, below)
+                    tops[k] = self.climb(tops[k], top, room, NEAR[k], below)
 
     def hints(self) -> dict[str, object]:
         """Return the order of the items in the sweep."""
         return {"turn": self.pricing.sweep.order.tolist()}
 
-    def climb(self, high: int, top: int, room: int, below: float) -> int:
+    def climb(self, high: int, top: int, room: int, near: float, below: float) -> int:
         """Raise ``low`` towards ``high``; returns the highest ceiling that such prices might still prove."""
         might, soon = high, False
         while self.low <= high and not self.context.should_stop():
-            if high < top and high - self.low < NEAR * high:
+            if high < top and high - self.low < near * high:
                 break
             ceiling = high if high == top and soon else self.low + (high - self.low) // (2 if soon else 4)
-            proved, never = self.prove(ceiling, below, room, max(LEAST, PART * self.context.time_left()))
+            part = TOP if ceiling == top else PART
+            proved, never = self.prove(ceiling, below, room, max(LEAST, part * self.context.time_left()))
             soon |= proved
             if not proved:
                 high = ceiling - 1
@@ -80,9 +84,23 @@ class Sweeping(Climb):
             if share == 0.0 and not len(new):
                 break
             share = SMOOTH if self.helps(best, new, cores) else 0.0
+            self.settle(mixed, ceiling, rough, paid)
         return False, False
 
     def helps(self, best: Prices, new: BoolArray, cores: IntArray) -> bool:
         """Do the best prices change for ``new`` blocks (B, I) that cost so many ``cores`` (B,)?"""
         stage = max(0.0, (1 - self.cover.cores * best.core) / self.cover.groups)
         return bool((new @ best.item > (cores * best.core + stage) * WORTH).any())
+
+    def settle(self, mixed: tuple[FloatArray, float], ceiling: int, rough: BoolArray, paid: IntArray) -> None:
+        """Make ``mixed`` the center if the blocks known at this ceiling, and ``rough`` ones, exceed it by less."""
+        known, fewest = self.fewest(ceiling)
+        blocks, cores = np.concatenate([known, rough]), np.concatenate([fewest, paid])
+        excess = []
+        for price, core in (mixed, (self.center, self.core)):
+            total = float(price.sum())
+            core = min(core, total / self.cover.cores)
+            stage = (total - self.cover.cores * core) / self.cover.groups
+            excess.append(float((blocks @ price / (cores * core + stage)).max(initial=0.0)))
+        if excess[0] < excess[1]:
+            self.center, self.core = mixed
