@@ -171,7 +171,7 @@ def needed(cover: Cover, price: IntArray, ceiling: int, core: int = 0) -> IntArr
     """
     rest = float(price.sum()) - host_share(cover, price, ceiling) - cover.cores * core
     part = int(np.ceil(rest / cover.groups - 1e-6))
-    return np.maximum(0, cover.sizes * core + part)
+    return cover.sizes * core + part if part > 0 else np.zeros(len(cover.sizes), np.int64)
 
 
 def kinds_of(cover: Cover, tensors: bool) -> IntArray:

@@ -11,7 +11,7 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.blocks import UNIT, Cover, Prices, best_prices
 
 #: Share of the best prices so far in those tried next: the best ones for few blocks are far off (Wentges 1997).
-SMOOTH = 0.5
+SMOOTH = 0.7
 #: Prices that are worth no more than this, times what cores and stages cost, prove nothing: solvers of linear programs round.
 WORTH = 1 + 1e-7
 #: Seconds for one ceiling: a part of those left, and no fewer than this.

@@ -32,12 +32,13 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Answer:
-    """``blocks`` (items,) worth more than they may be.
+    """``blocks`` (items,) worth more than they may be, with the number of their ``sizes``.
 
-    ``rough``: sets that may be no blocks, but none is worth more, with the number of the size; ``stopped``: not all was asked for.
+    ``rough``: sets that may be no blocks, but none is worth more; ``stopped``: not all was asked for.
     """
 
     blocks: list[BoolArray]
+    sizes: list[int]
     rough: list[tuple[BoolArray, int]]
     stopped: bool
 
@@ -84,7 +85,7 @@ class Pricing:
 
         ``room``: ways kept per step where all count.
         """
-        found = Answer([], [], True)
+        found = Answer([], [], [], True)
         left: list[tuple[float, int]] = []
         for size in range(len(least)):
             if self.stop():
@@ -92,21 +93,23 @@ class Pricing:
             most, block = self.relaxed(self.asked(size, price, ceiling), size, int(least[size]))
             if block is not None:
                 found.blocks.append(block)
+                found.sizes.append(size)
             elif most >= least[size] - HALF:
                 left.append((float(most / max(1, least[size])), size))
         doubts = [size for _, size in sorted(left, reverse=True)]
-        for ways, thin in ((THIN, True), (ROOM, False), (room, False)):
-            if found.blocks or not doubts:
-                break
+        for ways in (ROOM, room):
             found.rough.clear()
             for size in doubts:
                 if len(found.blocks) >= ENOUGH or self.stop():
                     return found
-                block, sure = self.exact(self.asked(size, price, ceiling), size, int(least[size]), ways, thin)
-                if sure and block.any():
+                block, sure = self.exact(self.asked(size, price, ceiling), size, int(least[size]), ways)
+                if block is not None and sure:
                     found.blocks.append(block)
-                elif not sure:
+                    found.sizes.append(size)
+                elif block is not None:
                     found.rough.append((block, size))
+            if found.blocks or not found.rough:
+                break
             doubts = [size for _, size in found.rough]
         return replace(found, stopped=False)
 
@@ -134,15 +137,18 @@ class Pricing:
                 break
         return best, None
 
-    def exact(self, asked: Asked, size: int, least: int, room: int, thin: bool) -> tuple[BoolArray, bool]:
-        """Return a set worth ``least``, all False if none is found, and whether that is sure: it is a block, or there is none."""
+    def exact(self, asked: Asked, size: int, least: int, room: int) -> tuple[BoolArray | None, bool]:
+        """Return a set worth ``least``, if there may be one, and whether it is a block."""
         best, sweep = self.rates[size], self.inside(asked, size, int(asked.limit[0]))
         assert best is not None
         rates = np.array([best * part for part in AROUND])
         guide = Guide(rates, np.array([remaining(sweep, asked, rate) for rate in rates]))
-        price, _, taken = most_valuable(sweep, asked, guide, least - HALF, room, thin)
-        block = self.block(taken)
-        return block, self.cover.fits(block, size, int(asked.limit[0])) if price >= least else not thin
+        for ways, thin in ((min(THIN, room), True), (room, False)):
+            price, _, taken = most_valuable(sweep, asked, guide, least - HALF, ways, thin)
+            if price >= least:
+                block = self.block(taken)
+                return block, self.cover.fits(block, size, int(asked.limit[0]))
+        return None, True
 
     def block(self, taken: BoolArray) -> BoolArray:
         """Return what is taken in the sweep's order as a block (items,)."""

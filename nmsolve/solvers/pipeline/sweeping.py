@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.engine import Context
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.pipeline.blocks import Cover, Prices, kinds_of, needed
 from nmsolve.solvers.pipeline.climb import LEAST, PART, SMOOTH, WORTH, Climb
 from nmsolve.solvers.pipeline.pricing import Pricing
@@ -44,17 +44,21 @@ class Sweeping(Climb):
 
     def climb(self, high: int, top: int, room: int, near: float, below: float) -> int:
         """Raise ``low`` towards ``high``; returns the highest ceiling that such prices might still prove."""
-        might, soon = high, False
+        might, proofs = high, 0
         while self.low <= high and not self.context.should_stop():
             if high < top and high - self.low < near * high:
                 break
-            ceiling = high if high == top and soon else self.low + (high - self.low) // (2 if soon else 4)
+            ceiling = self.low + (high - self.low) // (2 if proofs else 4)
+            if high == top and proofs > 1:
+                ceiling = top
             part = TOP if ceiling == top else PART
             proved, never = self.prove(ceiling, below, room, max(LEAST, part * self.context.time_left()))
-            soon |= proved
+            proofs += proved
             if not proved:
                 high = ceiling - 1
                 might = high if never else might
+                if proofs and not never and near > NEAR[-1]:  # more prices will do better than more time
+                    break
         return might
 
     def prove(self, ceiling: int, below: float, room: int, seconds: float) -> tuple[bool, bool]:
@@ -84,23 +88,9 @@ class Sweeping(Climb):
             if share == 0.0 and not len(new):
                 break
             share = SMOOTH if self.helps(best, new, cores) else 0.0
-            self.settle(mixed, ceiling, rough, paid)
         return False, False
 
     def helps(self, best: Prices, new: BoolArray, cores: IntArray) -> bool:
         """Do the best prices change for ``new`` blocks (B, I) that cost so many ``cores`` (B,)?"""
         stage = max(0.0, (1 - self.cover.cores * best.core) / self.cover.groups)
         return bool((new @ best.item > (cores * best.core + stage) * WORTH).any())
-
-    def settle(self, mixed: tuple[FloatArray, float], ceiling: int, rough: BoolArray, paid: IntArray) -> None:
-        """Make ``mixed`` the center if the blocks known at this ceiling, and ``rough`` ones, exceed it by less."""
-        known, fewest = self.fewest(ceiling)
-        blocks, cores = np.concatenate([known, rough]), np.concatenate([fewest, paid])
-        excess = []
-        for price, core in (mixed, (self.center, self.core)):
-            total = float(price.sum())
-            core = min(core, total / self.cover.cores)
-            stage = (total - self.cover.cores * core) / self.cover.groups
-            excess.append(float((blocks @ price / (cores * core + stage)).max(initial=0.0)))
-        if excess[0] < excess[1]:
-            self.center, self.core = mixed
