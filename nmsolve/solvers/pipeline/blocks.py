@@ -1,12 +1,12 @@
 """Bounds by covering with blocks, the sets of items that one stage can hold.
 
-Take a ceiling T on the loads, and prices ``p >= 0`` of the items. If every *block* (a set that a stage of load T or less can
-hold: in one piece along the order where the split asks for one, within a core's memory) has prices of at most r, then K groups
-cover no more than K r, and H hosts no more than the best fractional choice of items for H T of host time. Prices that add up
-to more prove that no plan keeps T. The best prices are the dual of the linear program that covers all items by blocks (Dantzig
-and Wolfe 1960); blocks come one by one, as the answer of CP-SAT to the question whether one has prices above r (column
-generation: Gilmore and Gomory 1961). With work as prices this is the bottleneck bound of Archer et al. (ICML 2024): some stage
-holds 1/K of the work.
+Take a ceiling T on the loads, prices ``p >= 0`` of the items, ``m`` of a core and ``n`` of a stage. If every *block* (a set
+that a group of c cores can hold with a load of T or less: in one piece along the order where the split asks for one, within their
+memory) has prices of at most ``c m + n``, then K groups with N cores cover no more than ``N m + K n``, and H hosts no more than
+the best fractional choice of items for H T of host time. Prices that add up to more prove that no plan keeps T. The best prices
+are the dual of the linear program that covers all items by blocks (Dantzig and Wolfe 1960); blocks come one by one, as answers
+to the question whether one has higher prices (column generation: Gilmore and Gomory 1961). With work as prices this is the
+bottleneck bound of Archer et al. (ICML 2024): some stage holds 1/K of the work.
 """
 
 from __future__ import annotations
@@ -74,12 +74,15 @@ class Cover:
         if not len(first):
             return 0
         inside = block[items]
-        return int(self.cost[np.logical_or.reduceat(inside, first) & ~np.logical_and.reduceat(inside, first)].sum())
+        return int(
+            self.cost[np.logical_or.reduceat(inside, first) & ~np.logical_and.reduceat(inside, first)].sum()
+        )
 
     def loads(self, block: BoolArray) -> IntArray:
         """(S,) whole load of a block (items,) on groups of all sizes."""
         compute, move = self.time[block].sum(axis=0), self.moved(block)
-        return np.maximum(compute, move) if self.data.problem.overlap else compute + move
+        out: IntArray = np.maximum(compute, move) if self.data.problem.overlap else compute + move
+        return out
 
     def fits(self, block: BoolArray, size: int, ceiling: int) -> bool:
         """Can a group of this size hold the block (items,) with a load of at most ``ceiling``?"""
@@ -175,7 +178,8 @@ def needed(cover: Cover, price: IntArray, ceiling: int, core: int = 0) -> IntArr
 
 
 def kinds_of(cover: Cover, tensors: bool) -> IntArray:
-    """(I,) number of the kind of every item: those of one kind take the same times, and with ``tensors`` so do the tensors at them."""
+    """(I,) number of the kind of every item: those of one kind take the same times, and with ``tensors`` so do the tensors at
+    them."""
     near: list[list[int]] = [[] for _ in range(cover.data.count)]
     for a, users, cost in zip(cover.data.source, cover.data.users, cover.cost.tolist(), strict=True):
         near[a].append(cost)
@@ -188,7 +192,8 @@ def kinds_of(cover: Cover, tensors: bool) -> IntArray:
 
 
 class Prices(NamedTuple):
-    """Prices: ``item`` (I,), ``core``, and what all items are ``worth`` less what hosts can hold, where all cores and groups have 1.
+    """Prices: ``item`` (I,), ``core``, and what all items are ``worth`` less what hosts can hold, where all cores and groups
+    have 1.
 
     If there are no other blocks than those that they were made for, a worth above 1 says that no plan keeps the ceiling.
     """
@@ -198,10 +203,9 @@ class Prices(NamedTuple):
     worth: float
 
 
-def best_prices(
-    cover: Cover, kind: IntArray, blocks: BoolArray, cores: IntArray, ceiling: int
-) -> Prices:
-    """Return the prices that are worth most, equal within a ``kind`` (I,), with which no ``blocks`` (B, I) exceed their ``cores`` (B,).
+def best_prices(cover: Cover, kind: IntArray, blocks: BoolArray, cores: IntArray, ceiling: int) -> Prices:
+    """Return the prices that are worth most, equal within a ``kind`` (I,), with which no ``blocks`` (B, I) exceed their
+    ``cores`` (B,).
 
     N cores at ``m`` and G groups at ``n`` have 1 together. With ``h`` host times and H hosts:
     ``max sum(p) - H * ceiling * u - sum(s)`` with ``p(block) <= cores * m + n``, ``s >= p - h * u``, ``N m + G n = 1``.
@@ -215,7 +219,9 @@ def best_prices(
     able = np.flatnonzero(host >= 0) if cover.hosts else np.zeros(0, np.int64)
     slope = csr_array((-host[able] / max(1, ceiling))[:, None])
     pays = csr_array(np.stack([-cores, -np.ones(len(cores))], axis=1))
-    held, pays = _distinct(blocks @ member, pays) if count < len(kind) else (csr_array(blocks.astype(float)), pays)
+    held, pays = (
+        _distinct(blocks @ member, pays) if count < len(kind) else (csr_array(blocks.astype(float)), pays)
+    )
     rows = bmat([
         [held, pays, csr_array((pays.shape[0], len(able))), csr_array((pays.shape[0], 1))],
         [member[able], csr_array((len(able), 2)), -eye_array(len(able), format="csr"), slope],
@@ -225,7 +231,7 @@ def best_prices(
     whole[0, count : count + 2] = cover.cores, cover.groups
     end = linprog(
         gain, rows, np.zeros(rows.shape[0]), whole, [1.0],
-        bounds=[(0, 2.0)] * count + [(0, None)] * (len(gain) - count), method="highs",
+        bounds=[(0, 1 + 1 / cover.groups)] * count + [(0, None)] * (len(gain) - count), method="highs",
     )  # fmt: skip
     return Prices(np.maximum(0.0, end.x[:count])[kind], float(end.x[count]), -float(end.fun))
 
@@ -247,7 +253,8 @@ class Question:
 
 
 def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
-    """Ask for the most valuable block with a load of at most ``ceiling`` and prices (items,) that add up to ``least``."""
+    """Ask for the most valuable block of one core with a load of at most ``ceiling`` and prices (items,) that add up to
+    ``least``."""
     asked, worth, load = _block(cover, price, least)
     for row in load:
         asked.model.add(row <= ceiling)
@@ -289,10 +296,10 @@ def _block(cover: Cover, price: IntArray, least: int) -> tuple[Question, Any, li
         for b in users:
             model.add_bool_or(~x[a], x[b], y)
             model.add_bool_or(x[a], ~x[b], y)
-    compute = sum(int(w) * v for w, v in zip(cover.time, x, strict=True) if w)
+    compute = sum(int(w) * v for w, v in zip(cover.time[:, 0], x, strict=True) if w)
     move = sum(int(w) * v for w, v in zip(cover.cost, cut, strict=True) if w)
-    if cover.memory or cover.storage.any():
-        model.add(sum(int(w) * v for w, v in zip(cover.storage, x, strict=True) if w) <= cover.memory)
+    if cover.limits_storage:
+        model.add(sum(int(w) * v for w, v in zip(cover.storage, x, strict=True) if w) <= int(cover.room[0]))
     worth = sum(int(w) * v for w, v in zip(price, x, strict=True) if w)
     model.add(worth >= least)
     load = [compute, move] if data.problem.overlap else [compute + move]

@@ -10,8 +10,6 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.blocks import UNIT, Cover, Prices, best_prices
 
-#: Share of the best prices so far in those tried next: the best ones for few blocks are far off (Wentges 1997).
-SMOOTH = 0.7
 #: Prices that are worth no more than this, times what cores and stages cost, prove nothing: solvers of linear programs round.
 WORTH = 1 + 1e-7
 #: Seconds for one ceiling: a part of those left, and no fewer than this.
@@ -21,8 +19,8 @@ PART, LEAST = 0.25, 2.0
 class Climb:
     """Blocks found so far, ``blocks`` (B, I) with their ``loads`` (B, S); no plan has a whole load below ``low``.
 
-    ``center`` (I,) are the best prices so far, with sum 1, and ``core`` what a core was worth; items of one ``kind`` (I,) have one
-    price.
+    ``center`` (I,) are the prices that proved something last, with sum 1, and ``core`` what a core was worth; items of one
+    ``kind`` (I,) have one price.
     """
 
     def __init__(self, cover: Cover, context: Context) -> None:

@@ -17,7 +17,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray
 from nmsolve.solvers.pipeline.blocks import Question, cover_of, lightest, needed, question
 from nmsolve.solvers.pipeline.bounds import work_bound
-from nmsolve.solvers.pipeline.climb import LEAST, PART, SMOOTH, WORTH, Climb
+from nmsolve.solvers.pipeline.climb import LEAST, PART, WORTH, Climb
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.sweep import sweep_of
 from nmsolve.solvers.pipeline.sweeping import Sweeping
@@ -31,6 +31,8 @@ NODES = 300_000
 EFFORT, MORE = 0.5, 4.0
 #: The first question's effort.
 FIRST = 2.0
+#: Share of the prices that proved something last in those tried next: the best for few blocks are far off (Wentges 1997).
+SMOOTH = 0.5
 #: Ratio of what is known to what is proved from which on the lightest block is asked for first.
 WIDE = 1.05
 

@@ -16,7 +16,14 @@ import numpy as np
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.blocks import Cover
 from nmsolve.solvers.pipeline.sweep import Sweep
-from nmsolve.solvers.pipeline.sweep_kernels import Asked, Guide, followed, most_valuable, remaining, within_limits
+from nmsolve.solvers.pipeline.sweep_kernels import (
+    Asked,
+    Guide,
+    followed,
+    most_valuable,
+    remaining,
+    within_limits,
+)
 
 #: Most multipliers tried for one size of a group.
 TRIES = 40
@@ -158,7 +165,8 @@ class Pricing:
 
 
 def _lowest(lines: list[tuple[int, IntArray]], limit: IntArray) -> tuple[FloatArray, float]:
-    """Return the multipliers >= 0 for which the best of the ``lines`` (price, needs), less what it lacks of ``limit``, is lowest."""
+    """Return the multipliers >= 0 for which the best of the ``lines`` (price, needs), less what it lacks of ``limit``, is
+    lowest."""
     if len(limit) == 1:
         return _crossing(lines, int(limit[0]))
     from scipy.optimize import linprog
@@ -166,7 +174,9 @@ def _lowest(lines: list[tuple[int, IntArray]], limit: IntArray) -> tuple[FloatAr
     scale = np.maximum(1.0, limit.astype(float))
     rows = np.array([[-1.0, *((limit - needs) / scale)] for _, needs in lines])
     values = np.array([-float(price) for price, _ in lines])
-    found: Any = linprog([1.0, *[0.0] * len(limit)], rows, values, bounds=[(None, None), *[(0, None)] * len(limit)])
+    found: Any = linprog(
+        [1.0, *[0.0] * len(limit)], rows, values, bounds=[(None, None), *[(0, None)] * len(limit)]
+    )
     if found.x is None:
         return np.zeros(len(limit)), np.inf
     return np.maximum(0.0, found.x[1:]) / scale, float(found.fun)

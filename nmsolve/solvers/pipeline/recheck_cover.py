@@ -141,7 +141,11 @@ def _none_swept(sizes: list[_Blocks], problem: PipelineProblem, place: list[int]
         return None
     doubt = False
     for blocks in sizes:
-        none = False if blocks.memory is None else no_block(states, _asked(blocks, states, False), (clock.now() + end) / 2)
+        none = (
+            False
+            if blocks.memory is None
+            else no_block(states, _asked(blocks, states, False), (clock.now() + end) / 2)
+        )
         none = none or no_block(states, _asked(blocks, states, True), end)
         if none is False:
             return False
@@ -171,7 +175,8 @@ def _wholes(certificate: Mapping[str, Any], name: str, largest: int) -> list[int
 def _blocks(
     problem: PipelineProblem, worth: list[int], ceiling: int, factor: Fraction, core: int
 ) -> tuple[list[_Blocks], float]:
-    """Return the questions for a block on groups of all sizes, and what it means if there is none; no questions: no price is left."""
+    """Return the questions for a block on groups of all sizes, and what it means if there is none; no questions: no price is
+    left."""
     group, price = companions(problem), [0] * problem.count
     count = max(group) + 1
     stored, hosted = [Fraction(0)] * count, [Fraction(0)] * count
@@ -222,7 +227,8 @@ def _paid(problem: PipelineProblem, group: list[int]) -> dict[tuple[int, ...], F
 
 
 def _asked(blocks: _Blocks, states: States, stores: bool) -> Question:
-    """Return the question on one size as numbers along the states; without ``stores`` with no rule on memory, which asks for less."""
+    """Return the question on one size as numbers along the states; without ``stores`` with no rule on memory, which asks for
+    less."""
     turn, needs, limit = states.part, [blocks.time], [blocks.ceiling]
     if blocks.overlap:
         needs, limit = [*needs, [0] * len(turn)], [*limit, blocks.ceiling]
@@ -235,7 +241,8 @@ def _asked(blocks: _Blocks, states: States, stores: bool) -> Question:
 
 
 def _times(problem: PipelineProblem, group: list[int], factor: Fraction) -> tuple[list[list[int]], Fraction]:
-    """(C, G) whole times on groups of 1 to C cores, and how much those of any number of cores are too large, together, at most."""
+    """(C, G) whole times on groups of 1 to C cores, and how much those of any number of cores are too large, together, at
+    most."""
     out, most = [], Fraction(0)
     known: dict[tuple[float, ...], tuple[int, Fraction]] = {}
     members: list[list[int]] = [[] for _ in range(max(group) + 1)]

@@ -1,10 +1,11 @@
 """A second answer to the question of ``cover``: can any group hold a block of a price? In whole numbers throughout.
 
 Written from what a block is, apart from the engine. The parts of a block (layers that stay together) are decided from the last to
-the first. A *state* is what parts that are still to come must know: of tensors, whether the ends decided are in the block, not, or
-both; of parts with an order, whether one that comes after is in the block, or is outside and leads into it. *Partial blocks* are
-followed from state to state, price and needs. One ends if a limit is broken, or if its price, with all that can still be added, is too
-low: for any rates ``r >= 0``, what is added is worth no more than ``r (limit - needs)`` and the best of all ends without limits.
+the first. A *state* is what parts that are still to come must know: of tensors, whether the ends decided are in the block, not,
+or both; of parts with an order, whether one that comes after is in the block, or is outside and leads into it. *Partial blocks*
+are followed from state to state, price and needs. One ends if a limit is broken, or if its price, with all that can still be
+added, is too low: for any rates ``r >= 0``, what is added is worth no more than ``r (limit - needs)`` and the best of all ends
+without limits.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ FAR = 2**62
 
 
 class States(NamedTuple):
-    """``first`` (P + 2,) first state before each part is decided, the last is the end; ``to``, ``cost`` (states, 2): where deciding
-    against and for it leads (-1: it cannot be), and what tensors that are then cut cost; ``part`` (P,): which comes when."""
+    """``first`` (P + 2,) first state before each part is decided, the last is the end; ``to``, ``cost`` (states, 2): where
+    deciding against and for it leads (-1: it cannot be), and what tensors that are then cut cost; ``part`` (P,): which comes
+    when."""
 
     first: IntArray
     to: IntArray
@@ -46,8 +48,8 @@ class States(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Is there a block worth ``least`` or more? ``price`` (P,) and R ``needs`` (P, R) of the parts in turn, tensors add to the need
-    ``moved``, at most ``limit`` (R,)."""
+    """Is there a block worth ``least`` or more? ``price`` (P,) and R ``needs`` (P, R) of the parts in turn, tensors add to the
+    need ``moved``, at most ``limit`` (R,)."""
 
     price: IntArray
     needs: IntArray
@@ -57,7 +59,10 @@ class Question(NamedTuple):
 
 
 def states_of(
-    count: int, tensors: Sequence[tuple[Sequence[int], int]], order: Sequence[tuple[int, int]], place: Sequence[int]
+    count: int,
+    tensors: Sequence[tuple[Sequence[int], int]],
+    order: Sequence[tuple[int, int]],
+    place: Sequence[int],
 ) -> States | None:
     """Return the states of ``count`` parts, None if there are too many.
 
@@ -80,7 +85,7 @@ def states_of(
     for a, b in order:
         earlier[when[b]].append(when[a])
     now: dict[tuple[tuple[int, int], ...], int] = {(): 0}
-    first, to, cost = [0, 1], list[list[int]](), list[list[int]]()
+    first, to, costs_of = [0, 1], list[list[int]](), list[list[int]]()
     for k in range(count):
         new: dict[tuple[tuple[int, int], ...], int] = {}
         for state in now:
@@ -102,14 +107,14 @@ def states_of(
                     seen[~a] = max(seen.get(~a, 0), 1 if inside else 2 if after else 0)
                 heads[inside] = first[-1] + new.setdefault(tuple(sorted(seen.items())), len(new))
             to.append(heads)
-            cost.append(costs)
+            costs_of.append(costs)
         now = new
         first.append(first[-1] + len(new))
         if first[-1] > STATES:
             return None
     to.append([-1, -1])
-    cost.append([0, 0])
-    return States(*(np.array(x, np.int64) for x in (first, to, cost, turn)))
+    costs_of.append([0, 0])
+    return States(*(np.array(x, np.int64) for x in (first, to, costs_of, turn)))
 
 
 def _turn(count: int, order: Sequence[tuple[int, int]], place: Sequence[int]) -> list[int]:
@@ -139,8 +144,12 @@ def no_block(states: States, asked: Question, until: float) -> bool | None:
     total = asked.needs.sum(axis=0)
     total[asked.moved] += int(states.cost.sum())
     # all sums of prices times ``unit``, and of needs times rates, stay below ROOM
-    most = [max(1, ROOM // len(total) // max(1, int(n), int(c))) for n, c in zip(total, asked.limit, strict=True)]
-    unit = max(1, min(ROOM // max(1, int(asked.price.sum())), most[0] * int(asked.limit[0]) // (16 * asked.least)))
+    most = [
+        max(1, ROOM // len(total) // max(1, int(n), int(c))) for n, c in zip(total, asked.limit, strict=True)
+    ]
+    unit = max(
+        1, min(ROOM // max(1, int(asked.price.sum())), most[0] * int(asked.limit[0]) // (16 * asked.least))
+    )
     rate = np.zeros(len(total), np.int64)
 
     def worth(r: int, value: int) -> int:
@@ -227,14 +236,18 @@ def _ends(states: States, to: IntArray, asked: Question, rate: IntArray, unit: i
 def _follow(
     states: States, to: IntArray, asked: Question, rates: IntArray, ends: IntArray, unit: int, most: int
 ) -> int:
-    """Follow partial blocks, in pairs where there are more than ``most``: the higher price, the lower needs. ``NONE`` are left at the
-    end, ``SOME``, or ``UNSURE``: some, but not each for itself."""
+    """Follow partial blocks, in pairs where there are more than ``most``: the higher price, the lower needs. ``NONE`` are left
+    at the end, ``SOME``, or ``UNSURE``: some, but not each for itself."""
     width, merged = asked.limit.shape[0], False
     where, price = np.zeros(1, np.int64), np.zeros(1, np.int64)
     needs = np.zeros((1, width), np.int64)
     for k in range(states.part.shape[0]):
         size = 2 * len(where)
-        state, worth, need = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, width), np.int64)
+        state, worth, need = (
+            np.empty(size, np.int64),
+            np.empty(size, np.int64),
+            np.empty((size, width), np.int64),
+        )
         found = 0
         for old in range(len(where)):
             for inside in range(2):

@@ -1,10 +1,10 @@
 """All sets of items that a stage can be, as the ways through a small network: what prices of blocks are computed on.
 
 The items come one after another, and each is *inside* the block or not. What must be remembered of those that came already: of
-every tensor with ends still to come, whether its ends so far are inside, outside or both (then it is paid for); where a block must
-be in one piece along the order, of every item to come, whether one that must not come after it is inside, or behind the block.
-Where that is little, as in deep networks, there are few different memories (*nodes*) after each item, and a block is a way from
-the first node to the last. Its times and prices do not matter to the network: they come with the question
+every tensor with ends still to come, whether its ends so far are inside, outside or both (then it is paid for); where a block
+must be in one piece along the order, of every item to come, whether one that must not come after it is inside, or behind the
+block. Where that is little, as in deep networks, there are few different memories (*nodes*) after each item, and a block is a
+way from the first node to the last. Its times and prices do not matter to the network: they come with the question
 (:mod:`.sweep_kernels`). The idea is that of dynamic programming over path decompositions (Bodlaender 1998).
 """
 
@@ -164,12 +164,11 @@ def _network(data: PipelineData, cost: IntArray, order: IntArray, most: int) -> 
     tail = tail[heads[tail] >= 0]
     into = np.searchsorted(heads[tail], np.arange(len(table) + 1))
     columns = [np.ascontiguousarray(table[:, k]) for k in range(4)]
-    return Sweep(order, np.array(first, np.int64), *columns, into.astype(np.int64), tail.astype(np.int64))
+    a, b, c, d = columns
+    return Sweep(order, np.array(first, np.int64), a, b, c, d, into.astype(np.int64), tail.astype(np.int64))
 
 
-def _after(
-    nets: _Nets, known: dict[int, int], i: int, own: int
-) -> tuple[frozenset[tuple[int, int]], int]:
+def _after(nets: _Nets, known: dict[int, int], i: int, own: int) -> tuple[frozenset[tuple[int, int]], int]:
     """Return what is remembered after item i, and what the tensors cost that this cuts.
 
     ``known``: state of tensors (keys >= 0) and of items to come (-1 - item); ``own``: where item i is.

@@ -27,7 +27,8 @@ class Asked(NamedTuple):
 
 
 class Guide(NamedTuple):
-    """M multipliers ``rate`` (M, R), and what a way from every node to the end is worth with them at most, ``rest`` (M, nodes)."""
+    """M multipliers ``rate`` (M, R), and what a way from every node to the end is worth with them at most, ``rest`` (M,
+    nodes)."""
 
     rate: FloatArray
     rest: FloatArray
@@ -48,7 +49,9 @@ def within_limits(sweep: Sweep, asked: Asked) -> Sweep:
                 least[to] = min(least[to], least[node] + paid * sweep.left_cost[node])
                 to = sweep.taken_to[node]
                 if to >= 0:
-                    least[to] = min(least[to], least[node] + asked.needs[i, r] + paid * sweep.taken_cost[node])
+                    least[to] = min(
+                        least[to], least[node] + asked.needs[i, r] + paid * sweep.taken_cost[node]
+                    )
         rest = np.zeros(nodes, np.int64)
         for i in range(count - 1, -1, -1):
             for node in range(sweep.first[i], sweep.first[i + 1]):
@@ -88,7 +91,9 @@ def remaining(sweep: Sweep, asked: Asked, rate: FloatArray) -> FloatArray:
 
 
 @kernel
-def followed(sweep: Sweep, asked: Asked, rate: FloatArray, rest: FloatArray) -> tuple[BoolArray, int, IntArray]:
+def followed(
+    sweep: Sweep, asked: Asked, rate: FloatArray, rest: FloatArray
+) -> tuple[BoolArray, int, IntArray]:
     """Return the way that ``rest`` of :func:`remaining` promises: what it takes (I,) in order, its price, its needs (R,)."""
     count, node, price = sweep.order.shape[0], 0, 0
     taken, needs = np.zeros(count, np.bool_), np.zeros(rate.shape[0], np.int64)
@@ -135,8 +140,8 @@ def most_valuable(
 
     Ways to a node that need no less than another and are worth no more are forgotten. Where more than ``room`` of one step are
     left, neighbours are taken together: what the best is worth, and the least of every need. The second answer is then True:
-    there may be no such way, but none is worth more. With ``thin`` the best of neighbours is kept as it is, and better ways may be
-    missed.
+    there may be no such way, but none is worth more. With ``thin`` the best of neighbours is kept as it is, and better ways may
+    be missed.
     """
     count, width = sweep.order.shape[0], asked.limit.shape[0]
     size = 4096
@@ -214,10 +219,18 @@ def most_valuable(
 
 @plain_callee
 def _together(
-    needs: IntArray, price: IntArray, came: IntArray, takes: BoolArray, start: int, end: int, to: int, share: int, thin: bool
+    needs: IntArray,
+    price: IntArray,
+    came: IntArray,
+    takes: BoolArray,
+    start: int,
+    end: int,
+    to: int,
+    share: int,
+    thin: bool,
 ) -> int:
-    """Take neighbours among the ways from ``start`` to ``end`` together, or with ``thin`` only the best of them, until there are at
-    most ``share``; they are moved to ``to`` and after. Returns where they end."""
+    """Take neighbours among the ways from ``start`` to ``end`` together, or with ``thin`` only the best of them, until there
+    are at most ``share``; they are moved to ``to`` and after. Returns where they end."""
     if start == end:
         return to
     low, wide = needs[start, 0], max(1, needs[end - 1, 0] - needs[start, 0])

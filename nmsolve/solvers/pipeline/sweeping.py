@@ -1,4 +1,5 @@
-"""``cover`` where blocks come from a sweep: groups of any size, as long as few tensors pass any place in an order of the layers."""
+"""``cover`` where blocks come from a sweep: groups of any size, as long as few tensors pass any place in an order of the
+layers."""
 
 from __future__ import annotations
 
@@ -7,16 +8,18 @@ import numpy as np
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.pipeline.blocks import Cover, Prices, kinds_of, needed
-from nmsolve.solvers.pipeline.climb import LEAST, PART, SMOOTH, WORTH, Climb
+from nmsolve.solvers.pipeline.climb import LEAST, PART, WORTH, Climb
 from nmsolve.solvers.pipeline.pricing import Pricing
 from nmsolve.solvers.pipeline.sweep import Sweep
 
 #: Ways kept per step of a sweep in one pass over the ceilings after the other, and most in all steps together.
 ROOMS, WAYS = (40_000, 320_000), 100_000_000
+#: Share of the prices that proved something last in those tried next: the best for few blocks are far off (Wentges 1997).
+SMOOTH = 0.7
 #: Part of the time left for the ceiling just below the value known, which would end the search.
 TOP = 0.5
-#: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others follow,
-#: and in those with a price for each item.
+#: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others
+#: follow, and in those with a price for each item.
 NEAR = (1e-3, 1e-3, 1e-4)
 
 
