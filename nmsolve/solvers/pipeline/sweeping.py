@@ -17,7 +17,7 @@ ROOMS, WAYS = (40_000, 320_000), 100_000_000
 #: Share of the prices that proved something last in those tried next: the best for few blocks are far off (Wentges 1997).
 SMOOTH = 0.7
 #: Part of the time left for the ceiling just below the value known, which would end the search.
-TOP = 0.5
+TOP = 0.4
 #: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others
 #: follow, and in those with a price for each item.
 NEAR = (1e-3, 1e-3, 1e-4)
@@ -52,7 +52,7 @@ class Sweeping(Climb):
             if high < top and high - self.low < near * high:
                 break
             ceiling = self.low + (high - self.low) // (2 if proofs else 4)
-            if high == top and proofs > 1:
+            if high == top and proofs:
                 ceiling = top
             part = TOP if ceiling == top else PART
             proved, never = self.prove(ceiling, below, room, max(LEAST, part * self.context.time_left()))
