@@ -77,6 +77,25 @@ def test_the_sweep_finds_the_most_valuable_block_of_every_size(seed: int) -> Non
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
+def test_ways_taken_together_are_worth_no_less_than_the_best_block(seed: int) -> None:
+    """With room for hardly any way something of that price is found, a block or not."""
+    problem, rng = drawn(seed), np.random.default_rng(seed)
+    cover = cover_of(pipeline_data(problem))
+    sweep = sweep_of(cover.data, cover.cost, 10**5)
+    assert sweep is not None
+    pricing = Pricing(cover, sweep, lambda: False)
+    price = rng.integers(1, 100, cover.data.count)
+    ceiling = int(rng.integers(20, 80) * cover.factor)
+    for s, best in enumerate(most_valuable(cover, price, ceiling).tolist()):
+        asked = pricing.asked(s, price, ceiling)
+        if best > 0:
+            pricing.relaxed(asked, s, best)
+            found, _ = pricing.exact(asked, s, best, 1)
+            assert found is not None and price[found].sum() >= best
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
 def test_the_re_check_sees_a_block_where_there_is_one_and_none_where_there_is_none(seed: int) -> None:
     problem, rng = drawn(seed), np.random.default_rng(seed)
     price = [int(p) for p in rng.integers(0, 100, problem.count)]

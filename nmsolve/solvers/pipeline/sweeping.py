@@ -15,7 +15,7 @@ from nmsolve.solvers.pipeline.sweep import Sweep
 #: Ways kept per step of a sweep in one pass over the ceilings after the other, and most in all steps together.
 ROOMS, WAYS = (40_000, 320_000), 100_000_000
 #: Share of the prices that proved something last in those tried next: the best for few blocks are far off (Wentges 1997).
-SMOOTH = 0.7
+SMOOTH, SMOOTHER = 0.7, 0.92
 #: Part of the time left for the ceiling just below the value known, which would end the search.
 TOP = 0.4
 #: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others
@@ -30,6 +30,7 @@ class Sweeping(Climb):
         super().__init__(cover, context)
         self.pricing = Pricing(cover, sweep, context.should_stop)
         self.add(list(np.eye(cover.data.count, dtype=bool)))
+        self.smooth = SMOOTH
 
     def run(self, below: float) -> None:
         """First all items of a kind have one price, which is found soon; then each has its own."""
@@ -57,6 +58,7 @@ class Sweeping(Climb):
             part = TOP if ceiling == top else PART
             proved, never = self.prove(ceiling, below, room, max(LEAST, part * self.context.time_left()))
             proofs += proved
+            self.smooth = SMOOTH if proved else SMOOTHER
             if not proved:
                 high = ceiling - 1
                 might = high if never else might
@@ -66,7 +68,7 @@ class Sweeping(Climb):
 
     def prove(self, ceiling: int, below: float, room: int, seconds: float) -> tuple[bool, bool]:
         """Return whether prices prove that no plan has this ceiling, and else whether none can. The bound is offered."""
-        share, until = SMOOTH, self.context.time_left() - seconds
+        share, until = self.smooth, self.context.time_left() - seconds
         rough: BoolArray = self.blocks[:0]
         paid: IntArray = self.cover.sizes[:0]
         while not self.context.should_stop() and self.context.time_left() > until:
@@ -90,7 +92,7 @@ class Sweeping(Climb):
                 new, cores = np.concatenate([new, others]), np.concatenate([cores, sizes])
             if share == 0.0 and not len(new):
                 break
-            share = SMOOTH if self.helps(best, new, cores) else 0.0
+            share = self.smooth if self.helps(best, new, cores) else 0.0
         return False, False
 
     def helps(self, best: Prices, new: BoolArray, cores: IntArray) -> bool:
