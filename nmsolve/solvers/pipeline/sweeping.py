@@ -20,7 +20,7 @@ SMOOTH, SMOOTHER = 0.7, 0.92
 TOP = 0.4
 #: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others
 #: follow, and in those with a price for each item.
-NEAR = (1e-3, 1e-3, 1e-4)
+NEAR = (1e-3, 1e-3, 1e-6)
 
 
 class Sweeping(Climb):
