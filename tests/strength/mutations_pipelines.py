@@ -137,7 +137,7 @@ PIPELINES = [
              "least = c * core + part", "least = problem.largest_group * core + part", False),
     Mutation("recheck", "only the largest groups", _FORGERY, _C,
              "        if c > 1 and time == times[c - 2] and memory is None:\n", "        if c < len(times):\n", False),
-    Mutation("recheck", "memory of a core", _FORGERY, _C,
+    Mutation("recheck", "memory of a core", "../test_pipeline_bounds.py", _C,
              "limit = cores * Fraction", "limit = Fraction", False),
     Mutation("cover", "ways may break limits", _COVER, _E,
              "        if needs[r] > asked.limit[r]:\n", "        if False:\n", False),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model import clock
-from nmsolve.model.compiled import kernel
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import IntArray
 
 #: Most states.
@@ -232,6 +232,23 @@ def _ends(states: States, to: IntArray, asked: Question, rate: IntArray, unit: i
     return out
 
 
+@plain_callee
+def _paired(state: IntArray, worth: IntArray, need: IntArray, keep: IntArray, kept: int) -> int:
+    """Take two and two neighbours of one state together; returns how many are left, the first ones of ``keep``."""
+    pairs, at = 0, 0
+    while at < kept:
+        one = keep[at]
+        if at + 1 < kept and state[keep[at + 1]] == state[one]:
+            two = keep[at + 1]
+            worth[one] = max(worth[one], worth[two])
+            for r in range(need.shape[1]):
+                need[one, r] = min(need[one, r], need[two, r])
+            at += 1
+        keep[pairs] = one
+        pairs, at = pairs + 1, at + 1
+    return pairs
+
+
 @kernel
 def _follow(
     states: States, to: IntArray, asked: Question, rates: IntArray, ends: IntArray, unit: int, most: int
@@ -288,20 +305,10 @@ def _follow(
                 keep[kept] = at
                 kept += 1
         while kept > most:
-            merged, pairs, at = True, 0, 0
-            while at < kept:
-                one = keep[at]
-                if at + 1 < kept and state[keep[at + 1]] == state[one]:
-                    two = keep[at + 1]
-                    worth[one] = max(worth[one], worth[two])
-                    for r in range(width):
-                        need[one, r] = min(need[one, r], need[two, r])
-                    at += 1
-                keep[pairs] = one
-                pairs, at = pairs + 1, at + 1
+            pairs = _paired(state, worth, need, keep, kept)
             if pairs == kept:
                 break
-            kept = pairs
+            merged, kept = True, pairs
         where, price, needs = state[keep[:kept]], worth[keep[:kept]], need[keep[:kept]]
     if price.max() < asked.least:
         return NONE

@@ -197,13 +197,10 @@ def most_valuable(
                 filled += 1
             begin[node + 1] = filled
         if filled - before > room:
-            part, start, to = room / (filled - before), before, before
-            for node in range(sweep.first[i + 1], sweep.first[i + 2]):
-                end = begin[node + 1]
-                share = max(2, int((end - start) * part))
-                to = _together(needs, price, came, takes, start, end, to, share, thin)
-                start, begin[node + 1] = end, to
-            filled, rough = to, not thin
+            filled = _thinned(
+                needs, price, came, takes, begin, sweep.first[i + 1 : i + 3], room / (filled - before), thin
+            )
+            rough = not thin
     best, at = -1, -1
     last = sweep.left_to.shape[0] - 1
     for label in range(begin[last], begin[last + 1]):
@@ -215,6 +212,28 @@ def most_valuable(
             inside[i] = takes[at]
             at = came[at]
     return best, rough, inside
+
+
+@plain_callee
+def _thinned(
+    needs: IntArray,
+    price: IntArray,
+    came: IntArray,
+    takes: BoolArray,
+    begin: IntArray,
+    nodes: IntArray,
+    part: float,
+    thin: bool,
+) -> int:
+    """Leave a ``part`` of the ways to each of the ``nodes`` (first, end), whose ``begin`` changes; returns where the last ends."""
+    start = int(begin[nodes[0]])
+    to = start
+    for node in range(nodes[0], nodes[1]):
+        end = begin[node + 1]
+        share = max(2, int((end - start) * part))
+        to = _together(needs, price, came, takes, start, end, to, share, thin)
+        start, begin[node + 1] = end, to
+    return to
 
 
 @plain_callee
