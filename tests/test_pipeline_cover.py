@@ -129,6 +129,15 @@ def test_partial_blocks_taken_together_never_hide_one(partial: int, seed: int) -
         recheck_sweep.PARTIAL, recheck_sweep.MORE = before
 
 
+def test_the_re_check_gives_a_group_the_memory_of_its_cores() -> None:
+    problem = random_dag(1, 6, 4, 3, memory=2.5)
+    total = float(problem.storage.sum())
+    sizes, _ = recheck_cover._blocks(problem, [1] * 6, 30, Fraction(1), 0)
+    assert [size.memory for size in sizes] == [
+        pytest.approx(min(total, 2.5 * c) * 2**46 / total) for c in (1, 2, 3)
+    ]
+
+
 def test_too_many_states_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [([a, a + 3], 1) for a in range(3)]
     assert recheck_sweep.states_of(6, pairs, [], list(range(6))) is not None

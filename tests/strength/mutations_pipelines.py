@@ -137,7 +137,7 @@ PIPELINES = [
              "least = c * core + part", "least = problem.largest_group * core + part", False),
     Mutation("recheck", "only the largest groups", _FORGERY, _C,
              "        if c > 1 and time == times[c - 2] and memory is None:\n", "        if c < len(times):\n", False),
-    Mutation("recheck", "memory of a core", "../test_pipeline_bounds.py", _C,
+    Mutation("recheck", "memory of a core", _COVER, _C,
              "limit = cores * Fraction", "limit = Fraction", False),
     Mutation("cover", "ways may break limits", _COVER, _E,
              "        if needs[r] > asked.limit[r]:\n", "        if False:\n", False),
@@ -149,6 +149,4 @@ PIPELINES = [
              "if takes and state == BEHIND:", "if False:", False),
     Mutation("cover", "cores cost nothing", _COVER, _V + "blocks.py",
              "- host_share(cover, price, ceiling) - cover.cores * core", "- host_share(cover, price, ceiling)", False),
-    Mutation("cover", "what is not shown is not paid for", "../test_pipeline_bounds.py", _V + "sweeping.py",
-             "            if answer.none:\n", "            if not answer.blocks:\n", False),
 ]  # fmt: skip

@@ -225,7 +225,8 @@ def _thinned(
     part: float,
     thin: bool,
 ) -> int:
-    """Leave a ``part`` of the ways to each of the ``nodes`` (first, end), whose ``begin`` changes; returns where the last ends."""
+    """Leave a ``part`` of the ways to each of the ``nodes`` (first, end), whose ``begin`` changes; returns where the last
+    ends."""
     start = int(begin[nodes[0]])
     to = start
     for node in range(nodes[0], nodes[1]):
