@@ -92,11 +92,14 @@ def climb(
     return believed
 
 
-def pipeline(seed: int) -> tuple[PipelineProblem, Fraction]:
-    """Three or four layers on two single cores, perhaps with a host, whole times or not, and its optimum."""
+def pipeline(seed: int, largest: int = 1) -> tuple[PipelineProblem, Fraction]:
+    """Three or four layers on two cores (three, in groups of up to ``largest``), perhaps with a host, and its optimum."""
     rng = random.Random(seed)
     layers, unit = rng.randint(3, 4), rng.choice((1.0, 1.0, 0.1, 1e-9, 1e9 / 3))
-    time = np.array([[rng.randint(1, 20) * unit] for _ in range(layers)])
+    time = np.array([
+        sorted((rng.randint(1, 20) * unit for _ in range(largest)), reverse=True) for _ in range(layers)
+    ])  # fmt: skip
+    most = 2 if largest == 1 else 3
     sent = np.array([rng.randint(0, 6) * unit for _ in range(layers - 1)])
     tensors = Tensors(
         np.arange(layers - 1), np.arange(layers), np.arange(1, layers), sent, np.zeros(layers - 1)
@@ -104,14 +107,14 @@ def pipeline(seed: int) -> tuple[PipelineProblem, Fraction]:
     hosts = int(rng.random() < 0.3)
     host = np.array([rng.randint(5, 60) * unit for _ in range(layers)]) if hosts else None
     problem = PipelineProblem(
-        f"forged {seed}", tuple("abcd"[:layers]), time, np.ones(layers), tensors, 2, 2 + hosts,
+        f"forged {seed}", tuple("abcd"[:layers]), time, np.ones(layers), tensors, most, 2 + hosts,
         split=rng.choice(("contiguous", "any")), memory=rng.choice((None, 3.0)), overlap=rng.random() < 0.2,
         host_time=host, hosts=hosts,
     )  # fmt: skip
     best: Fraction | None = None
     for used in range(1, 3 + hosts):
-        for cores in itertools.product((0, 1) if hosts else (1,), repeat=used):
-            if sum(cores) > 2 or cores.count(0) > hosts:
+        for cores in itertools.product(range(0 if hosts else 1, largest + 1), repeat=used):
+            if sum(cores) > most or cores.count(0) > hosts:
                 continue
             for stage in itertools.product(range(used), repeat=layers):
                 value = _plan_value(problem, stage, cores)
@@ -128,13 +131,13 @@ def _plan_value(p: PipelineProblem, stage: tuple[int, ...], cores: tuple[int, ..
     worst = Fraction(0)
     for s, c in enumerate(cores):
         mine = [k for k in range(p.count) if stage[k] == s]
-        if c and p.memory is not None and len(mine) > p.memory:
+        if c and p.memory is not None and len(mine) > c * p.memory:
             return None
         if c == 0:
             assert p.host_time is not None
             load = sum((Fraction(float(p.host_time[k])) for k in mine), Fraction(0))
         else:
-            busy = sum((Fraction(float(p.time[k, 0])) for k in mine), Fraction(0))
+            busy = sum((Fraction(float(p.time[k, c - 1])) for k in mine), Fraction(0))
             cut = [k for k in range(p.count - 1) if stage[k] != stage[k + 1] and s in stage[k : k + 2]]
             moved = sum((Fraction(float(p.tensors.time[k])) for k in cut), Fraction(0))
             load = max(busy, moved) if p.overlap else busy + moved
@@ -143,31 +146,35 @@ def _plan_value(p: PipelineProblem, stage: tuple[int, ...], cores: tuple[int, ..
 
 
 @pytest.mark.parametrize(
-    ("kind", "tries", "few"),
+    ("kind", "tries", "few", "states", "largest"),
     [
-        ("work", TRIES, 6),
-        ("layer", TRIES, 6),
-        ("layer-cut", TRIES, 6),
-        ("cover", TRIES, 6),
-        ("cover", TRIES // 10, 0),
+        ("work", TRIES, 6, 0, 1),
+        ("layer", TRIES, 6, 0, 1),
+        ("layer-cut", TRIES, 6, 0, 1),
+        ("cover", TRIES, 6, 0, 1),
+        ("cover", TRIES // 10, 0, 0, 1),
+        ("cover", TRIES // 2, 6, 0, 3),
+        ("cover", TRIES // 5, 0, 1000, 3),
     ],
 )
 def test_no_forged_pipeline_bound_is_believed(
-    kind: str, tries: int, few: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, tries: int, few: int, states: int, largest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``cover`` also by branch and bound alone, which problems of a few layers do not need."""
+    """``cover`` by trying all sets, by branch and bound alone, and by partial blocks alone."""
     monkeypatch.setattr("nmsolve.solvers.pipeline.recheck_cover.FEW", few)
+    monkeypatch.setattr("nmsolve.solvers.pipeline.recheck_sweep.STATES", states)
     cases, believed = 8, 0
     for seed in range(cases):
-        problem, optimum = pipeline(seed)
+        problem, optimum = pipeline(seed, largest)
         count, unit = problem.count, float(problem.time.max()) / 20 or 1.0
         starts: list[dict[str, Any]] = [{"rate": 0.0}, {"rate": 0.5}]
         if kind.startswith("layer"):
             starts = [{"layer": 0}, {"layer": count - 1}]
         if kind == "cover":
             price = [int(t / unit * 100) + 1 for t in problem.time[:, 0]]
+            core = {} if largest == 1 else {"core": sum(price) // 5, "turn": list(range(count))}
             starts = [
-                {"ceiling": ceiling, "factor": factor, "price": price, "item": list(range(count))}
+                {"ceiling": ceiling, "factor": factor, "price": price, "item": list(range(count)), **core}
                 for ceiling, factor in ((3, 1 / unit), (int(float(optimum) / unit) - 1, 1 / unit), (2**30, 2.0**30 / unit))
             ]  # fmt: skip
 

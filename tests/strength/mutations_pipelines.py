@@ -11,6 +11,9 @@ _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
 _BATCH, _TRAINING, _PASSES = (f"../test_pipeline_{name}.py" for name in ("batch", "training", "passes"))
+_COVER, _V = "../test_pipeline_cover.py", "solvers/pipeline/"
+_R, _C, _E = _V + "recheck_sweep.py", _V + "recheck_cover.py", _V + "sweep_kernels.py"
+_FORGERY = "../adversary/test_forged_pipelines.py"
 _REGIONS, _BOARD = "../test_pipeline_floorplan.py", "heuristics/pipeline/floorplan.py"
 
 PIPELINES = [
@@ -159,4 +162,40 @@ PIPELINES = [
              "if other in depends}", "if other in depends} | made", False),
     Mutation("gradients", "numbers are trained", _PASSES, "model/operators/gradients.py",
              "return _floats(tensor) and elements_of(tensor) != 1", "return _floats(tensor)", False),
+    Mutation("recheck-sweep", "tensors cost nothing", _COVER, _R,
+             "costs[inside] += tensors[t][1]", "costs[inside] += 0", False),
+    Mutation("recheck-sweep", "tensors cost where they are not cut", _COVER, _R,
+             "if was != 2 and was != inside:", "if was != 2:", False),
+    Mutation("recheck-sweep", "blocks in several pieces", _COVER, _R,
+             "                if inside and after == 2:\n", "                if False:\n", False),
+    Mutation("recheck-sweep", "what leads to a block is forgotten", _COVER, _R,
+             "1 if inside else 2 if after else 0", "1 if inside else 0", False),
+    Mutation("recheck-sweep", "one worth too little", _COVER, _R,
+             "    if price.max() < asked.least:\n", "    if price.max() <= asked.least:\n", False),
+    Mutation("recheck-sweep", "limits may be broken", _COVER, _R,
+             "hopeless |= need[found, r] > asked.limit[r]", "hopeless |= False", False),
+    Mutation("recheck-sweep", "limits are one less", _COVER, _R,
+             "if need + rest[head] > asked.limit[r]:", "if need + rest[head] >= asked.limit[r]:", False),
+    Mutation("recheck-sweep", "pairs have the lower price", _COVER, _R,
+             "worth[one] = max(worth[one], worth[two])", "worth[one] = min(worth[one], worth[two])", False),
+    Mutation("recheck-sweep", "those are dropped that are worth more", _COVER, _R,
+             "better = worth[other] >= worth[at]", "better = True", False),
+    Mutation("recheck", "cores are worth nothing", _FORGERY, _C,
+             "rest = sum(price) - held - problem.cores * core", "rest = sum(price) - held", False),
+    Mutation("recheck", "all sizes may hold as much", _FORGERY, _C,
+             "least = c * core + part", "least = problem.largest_group * core + part", False),
+    Mutation("recheck", "only the largest groups", _FORGERY, _C,
+             "        if c > 1 and time == times[c - 2] and memory is None:\n", "        if c < len(times):\n", False),
+    Mutation("recheck", "memory of a core", _COVER, _C,
+             "limit = cores * Fraction", "limit = Fraction", False),
+    Mutation("cover", "ways may break limits", _COVER, _E,
+             "        if needs[r] > asked.limit[r]:\n", "        if False:\n", False),
+    Mutation("cover", "neighbours keep the needs of the best", _COVER, _E,
+             "for k in range(first, first if thin else last):", "for k in range(first, first):", False),
+    Mutation("cover", "arcs at the limit are left out", _COVER, _E,
+             "if least[node] + into > asked.limit[r]:", "if least[node] + into >= asked.limit[r]:", False),
+    Mutation("cover", "in several pieces", _COVER, _V + "sweep.py",
+             "if takes and state == BEHIND:", "if False:", False),
+    Mutation("cover", "cores cost nothing", _COVER, _V + "blocks.py",
+             "- host_share(cover, price, ceiling) - cover.cores * core", "- host_share(cover, price, ceiling)", False),
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from counted import Counted
 from strength_cases import at_least, at_most
 
@@ -19,6 +20,7 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.pipeline import cover_engine
 from nmsolve.solvers.pipeline.batch import ChainBatch
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
@@ -137,6 +139,13 @@ def test_resplit() -> None:
     at_most(run(Resplit(), ANY, start=start, looks=40).value, 271)
 
 
-def test_cover() -> None:
-    """Fails if the prices of layers are those of the first question."""
+def test_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails if the prices of layers are those of the first question. (Without a sweep.)"""
+    monkeypatch.setattr(cover_engine, "NODES", 0)
     at_least(run(CoverBound(), network(24, 4, 1, "any"), upper=np.inf, stops=40).bound(), 229)
+
+
+def test_cover_groups() -> None:
+    """Fails if prices are those of the work, or all items of a kind keep one price."""
+    at_least(run(CoverBound(), network(24, 16, 4, "contiguous"), upper=np.inf, stops=6000).bound(), 90.9)
+    at_least(run(CoverBound(), network(30, 24, 6, "any"), upper=np.inf, stops=6000).bound(), 68.9)

@@ -1,18 +1,19 @@
 """Bounds by covering with blocks, the sets of items that one stage can hold.
 
-Take a ceiling T on the loads, and prices ``p >= 0`` of the items. If every *block* (a set that a stage of load T or less can
-hold: in one piece along the order where the split asks for one, within a core's memory) has prices of at most r, then K groups
-cover no more than K r, and H hosts no more than the best fractional choice of items for H T of host time. Prices that add up
-to more prove that no plan keeps T. The best prices are the dual of the linear program that covers all items by blocks (Dantzig
-and Wolfe 1960); blocks come one by one, as the answer of CP-SAT to the question whether one has prices above r (column
-generation: Gilmore and Gomory 1961). With work as prices this is the bottleneck bound of Archer et al. (ICML 2024): some stage
-holds 1/K of the work.
+Take a ceiling T on the loads, prices ``p >= 0`` of the items, ``m`` of a core and ``n`` of a stage. If every *block* (a set
+that a group of c cores can hold with a load of T or less: in one piece along the order where the split asks for one, within their
+memory) has prices of at most ``c m + n``, then K groups with N cores cover no more than ``N m + K n``, and H hosts no more than
+the best fractional choice of items for H T of host time. Prices that add up to more prove that no plan keeps T. The best prices
+are the dual of the linear program that covers all items by blocks (Dantzig and Wolfe 1960); blocks come one by one, as answers
+to the question whether one has higher prices (column generation: Gilmore and Gomory 1961). With work as prices this is the
+bottleneck bound of Archer et al. (ICML 2024): some stage holds 1/K of the work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -29,35 +30,64 @@ LARGEST, SAME = 2.0**46, 5e-10
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """A problem of single-core groups in items (:mod:`.data`) and whole numbers, rounded so that bounds stay bounds.
+    """A problem in items (:mod:`.data`) and whole numbers, rounded so that bounds stay bounds.
 
     Times are ``factor`` times the problem's, rounded down unless ``exact``; so no plan's whole load is above its true one.
 
     Attributes
     ----------
     groups, hosts : how many stages of either kind there may be
-    time : (I,) on a core; ``host``: (I,) on a host, -1 where an item cannot run there; ``cost``: (T,) of tensors
-    storage, memory : (I,) and of a core, rounded down; all 0 if there is no limit
+    cores : how many all groups together may have
+    sizes : (S,) numbers of cores that a group may as well have: with more it is no better, until the next
+    time : (I, S) on groups of these sizes; ``host``: (I,) on a host, -1 where an item cannot run there; ``cost``: (T,) of tensors
+    storage, room : (I,) and (S,) of groups of these sizes, rounded down; all 0 if there is no limit
     """
 
     data: PipelineData
     groups: int
     hosts: int
+    cores: int
     factor: float
     exact: bool
+    sizes: IntArray
     time: IntArray
     host: IntArray
     cost: IntArray
     storage: IntArray
-    memory: int
+    room: IntArray
 
-    def load(self, block: BoolArray) -> int:
-        """Return the whole load of a block (items,)."""
-        compute, move = int(self.time[block].sum()), 0
-        for a, users, cost in zip(self.data.source, self.data.users, self.cost.tolist(), strict=True):
-            inside = int(block[a]) + int(block[list(users)].sum())
-            move += cost if 0 < inside < 1 + len(users) else 0
-        return max(compute, move) if self.data.problem.overlap else compute + move
+    @property
+    def limits_storage(self) -> bool:
+        """There is a rule on memory that a block could break."""
+        return bool(self.storage.any() or self.room.any())
+
+    @cached_property
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """Items at all tensors, one tensor after another, and (T,) where those of each begin."""
+        some = [(a, *users) for a, users in zip(self.data.source, self.data.users, strict=True)]
+        size = np.array([len(x) for x in some], np.int64)
+        return np.array([i for x in some for i in x], np.int64), np.cumsum(size) - size
+
+    def moved(self, block: BoolArray) -> int:
+        """Return the whole time of the tensors that a block (items,) pays for."""
+        items, first = self.ends
+        if not len(first):
+            return 0
+        inside = block[items]
+        return int(
+            self.cost[np.logical_or.reduceat(inside, first) & ~np.logical_and.reduceat(inside, first)].sum()
+        )
+
+    def loads(self, block: BoolArray) -> IntArray:
+        """(S,) whole load of a block (items,) on groups of all sizes."""
+        compute, move = self.time[block].sum(axis=0), self.moved(block)
+        out: IntArray = np.maximum(compute, move) if self.data.problem.overlap else compute + move
+        return out
+
+    def fits(self, block: BoolArray, size: int, ceiling: int) -> bool:
+        """Can a group of this size hold the block (items,) with a load of at most ``ceiling``?"""
+        held = int(self.storage[block].sum())
+        return int(self.loads(block)[size]) <= ceiling and held <= int(self.room[size])
 
     def least(self, bound: float) -> int:
         """No plan has a smaller whole load, if ``bound`` is a lower bound: rounding may have cost a unit per term."""
@@ -67,7 +97,7 @@ class Cover:
     def most(self, below: float) -> int:
         """Largest whole load of plans that are better than ``below`` by more than rounding (``SAME``); of all, if that is inf."""
         if not np.isfinite(below):
-            return int(max(self.time.sum() + self.cost.sum(), np.maximum(0, self.host).sum()))
+            return int(max(self.time[:, 0].sum() + self.cost.sum(), np.maximum(0, self.host).sum()))
         if self.exact:
             return max(0, int(np.rint(below * self.factor)) - 1)
         return max(0, int(np.floor(below * self.factor * (1 - SAME))))
@@ -81,34 +111,44 @@ class Cover:
     @property
     def slack(self) -> int:
         """How much whole loads may be larger than those that others compute, who add up what an item is made of exactly."""
-        return 0 if self.exact else len(self.data.item) - self.data.count
+        if self.exact:
+            return 0
+        return len(self.data.item) - self.data.count + self.data.problem.tensors.count - len(self.cost)
 
 
 def cover_of(data: PipelineData) -> Cover:
-    """Return the covering problem of a pipeline problem with groups of one core."""
+    """Return the covering problem of a pipeline problem."""
     problem = data.problem
     able = np.isfinite(data.host)
     hosts = min(problem.hosts, problem.slots) if able.any() else 0
     host = np.where(able, data.host, 0.0) if hosts else np.zeros(data.count)
-    times = np.concatenate([data.time[:, 0], host, data.cost])
-    total, top = float(times.sum()), float(times.max(initial=0.0))
+    single = np.concatenate([data.time[:, 0], host, data.cost])
+    total, top = float(single.sum()), float(single.max(initial=0.0))
+    times = np.concatenate([np.unique(data.time), host, data.cost])
     factor, exact = whole_factor(times, max(1.0, LARGEST * top / total)) if total > 0 else (1.0, True)
-    storage, memory = np.zeros(data.count, np.int64), 0
-    if problem.memory is not None and float(data.storage.sum()) > problem.memory:
+    scale, storage, limited = 1.0, np.zeros(data.count, np.int64), False
+    if problem.memory is not None and not problem.streams and float(data.storage.sum()) > problem.memory:
+        limited = True
         scale = LARGEST / float(data.storage.sum())
-        # a little more than the memory: the rule rounds the sum of what a stage holds
-        storage, memory = to_whole(data.storage, scale, False), int(problem.memory * scale * (1 + 1e-12))
+        storage = to_whole(data.storage, scale, False)
+    time = to_whole(data.time, factor, exact)
+    faster = np.append(True, (np.diff(time, axis=1) < 0).any(axis=0))
+    sizes = np.arange(1, time.shape[1] + 1) if limited else np.flatnonzero(faster) + 1
+    # a little more than the memory: the rule rounds the sum of what a stage holds
+    room = sizes * ((problem.memory or 0.0) * scale * (1 + 1e-12)) if limited else np.zeros(len(sizes))
     return Cover(
         data=data,
         groups=min(problem.cores, problem.stages),
         hosts=hosts,
+        cores=problem.cores,
         factor=factor,
         exact=exact,
-        time=to_whole(data.time[:, 0], factor, exact),
+        sizes=sizes,
+        time=np.ascontiguousarray(time[:, sizes - 1]),
         host=np.where(able & (hosts > 0), to_whole(host, factor, exact), -1),
         cost=to_whole(data.cost, factor, exact),
         storage=storage,
-        memory=memory,
+        room=np.minimum(room, 2.0**60).astype(np.int64),
     )
 
 
@@ -126,44 +166,82 @@ def host_share(cover: Cover, price: IntArray, ceiling: int) -> float:
     return float(price[free].sum() + (part * price[paid]).sum()) * (1 + 1e-12)
 
 
-def needed(cover: Cover, price: IntArray, ceiling: int) -> int:
-    """Return the least sum of prices (items,) that one group must hold if a plan keeps the ceiling."""
-    rest = float(price.sum()) - host_share(cover, price, ceiling)
-    return max(0, int(np.ceil(rest / cover.groups - 1e-6)))
+def needed(cover: Cover, price: IntArray, ceiling: int, core: int = 0) -> IntArray:
+    """(S,) least prices that some group must hold, by its size, if a plan keeps the ceiling.
+
+    Groups hold all prices (items,) but those that hosts can hold. If they gave ``core`` for each of their cores there would still
+    be a rest, and one has its part of that too.
+    """
+    rest = float(price.sum()) - host_share(cover, price, ceiling) - cover.cores * core
+    part = int(np.ceil(rest / cover.groups - 1e-6))
+    return cover.sizes * core + part if part > 0 else np.zeros(len(cover.sizes), np.int64)
 
 
-def best_prices(cover: Cover, blocks: BoolArray, ceiling: int) -> tuple[FloatArray, float]:
-    """(I,) prices with at most 1 on each of the ``blocks`` (B, I) that are worth most; their worth less what hosts can hold.
+def kinds_of(cover: Cover, tensors: bool) -> IntArray:
+    """(I,) number of the kind of every item: those of one kind take the same times, and with ``tensors`` so do the tensors at
+    them."""
+    near: list[list[int]] = [[] for _ in range(cover.data.count)]
+    for a, users, cost in zip(cover.data.source, cover.data.users, cover.cost.tolist(), strict=True):
+        near[a].append(cost)
+        for b in users:
+            near[b].append(-cost)
+    rows = np.column_stack([cover.time, cover.host, cover.storage])
+    seen: dict[tuple[Any, ...], int] = {}
+    keys = [(row.tobytes(), *(sorted(some) if tensors else ())) for row, some in zip(rows, near, strict=True)]
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int64)
 
-    With ``h`` host times and H hosts: ``max sum(p) - H * ceiling * u - sum(s)`` with ``p(block) <= 1``, ``s >= p - h * u``.
+
+class Prices(NamedTuple):
+    """Prices: ``item`` (I,), ``core``, and what all items are ``worth`` less what hosts can hold, where all cores and groups
+    have 1.
+
+    If there are no other blocks than those that they were made for, a worth above 1 says that no plan keeps the ceiling.
+    """
+
+    item: FloatArray
+    core: float
+    worth: float
+
+
+def best_prices(cover: Cover, kind: IntArray, blocks: BoolArray, cores: IntArray, ceiling: int) -> Prices:
+    """Return the prices that are worth most, equal within a ``kind`` (I,), with which no ``blocks`` (B, I) exceed their
+    ``cores`` (B,).
+
+    N cores at ``m`` and G groups at ``n`` have 1 together. With ``h`` host times and H hosts:
+    ``max sum(p) - H * ceiling * u - sum(s)`` with ``p(block) <= cores * m + n``, ``s >= p - h * u``, ``N m + G n = 1``.
     """
     from scipy import optimize, sparse
 
     linprog: Any = optimize.linprog  # its stubs lack sparse rows
     csr_array, eye_array, bmat = sparse.csr_array, cast(Any, sparse.eye_array), cast(Any, sparse.bmat)
-    count, host, most = cover.data.count, cover.host, cover.groups + 1.0
-    if not cover.hosts:
-        end = linprog(
-            -np.ones(count),
-            csr_array(blocks.astype(float)),
-            np.ones(len(blocks)),
-            bounds=(0, most),
-            method="highs",
-        )
-        return np.maximum(0.0, end.x), -float(end.fun)
-    able = np.flatnonzero(host >= 0)
-    each = eye_array(count, format="csr")[able]
+    count, host = int(kind.max()) + 1, cover.host
+    member = csr_array((np.ones(len(kind)), (np.arange(len(kind)), kind)))
+    able = np.flatnonzero(host >= 0) if cover.hosts else np.zeros(0, np.int64)
     slope = csr_array((-host[able] / max(1, ceiling))[:, None])
-    rows = bmat([
-        [csr_array(blocks.astype(float)), None, csr_array((len(blocks), 1))],
-        [each, -each, slope],
-    ])  # fmt: skip
-    gain = np.concatenate([-np.ones(count), np.ones(count), [float(cover.hosts)]])
-    limit = np.concatenate([np.ones(len(blocks)), np.zeros(len(able))])
-    end = linprog(
-        gain, rows, limit, bounds=[(0, most)] * count + [(0, None)] * count + [(0, None)], method="highs"
+    pays = csr_array(np.stack([-cores, -np.ones(len(cores))], axis=1))
+    held, pays = (
+        _distinct(blocks @ member, pays) if count < len(kind) else (csr_array(blocks.astype(float)), pays)
     )
-    return np.maximum(0.0, end.x[:count]), -float(end.fun)
+    rows = bmat([
+        [held, pays, csr_array((pays.shape[0], len(able))), csr_array((pays.shape[0], 1))],
+        [member[able], csr_array((len(able), 2)), -eye_array(len(able), format="csr"), slope],
+    ])  # fmt: skip
+    gain = np.concatenate([-np.bincount(kind), np.zeros(2), np.ones(len(able)), [float(cover.hosts)]])
+    whole = np.zeros((1, len(gain)))
+    whole[0, count : count + 2] = cover.cores, cover.groups
+    end = linprog(
+        gain, rows, np.zeros(rows.shape[0]), whole, [1.0],
+        bounds=[(0, 1 + 1 / cover.groups)] * count + [(0, None)] * (len(gain) - count), method="highs",
+    )  # fmt: skip
+    return Prices(np.maximum(0.0, end.x[:count])[kind], float(end.x[count]), -float(end.fun))
+
+
+def _distinct(held: Any, pays: Any) -> tuple[Any, Any]:
+    """Return sparse rows without those that are there already."""
+    from scipy.sparse import csr_array
+
+    both = np.unique(np.column_stack([np.asarray(held), pays.toarray()]), axis=0)
+    return csr_array(both[:, :-2]), csr_array(both[:, -2:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +253,8 @@ class Question:
 
 
 def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
-    """Ask for the most valuable block with a load of at most ``ceiling`` and prices (items,) that add up to ``least``."""
+    """Ask for the most valuable block of one core with a load of at most ``ceiling`` and prices (items,) that add up to
+    ``least``."""
     asked, worth, load = _block(cover, price, least)
     for row in load:
         asked.model.add(row <= ceiling)
@@ -217,10 +296,10 @@ def _block(cover: Cover, price: IntArray, least: int) -> tuple[Question, Any, li
         for b in users:
             model.add_bool_or(~x[a], x[b], y)
             model.add_bool_or(x[a], ~x[b], y)
-    compute = sum(int(w) * v for w, v in zip(cover.time, x, strict=True) if w)
+    compute = sum(int(w) * v for w, v in zip(cover.time[:, 0], x, strict=True) if w)
     move = sum(int(w) * v for w, v in zip(cover.cost, cut, strict=True) if w)
-    if cover.memory or cover.storage.any():
-        model.add(sum(int(w) * v for w, v in zip(cover.storage, x, strict=True) if w) <= cover.memory)
+    if cover.limits_storage:
+        model.add(sum(int(w) * v for w, v in zip(cover.storage, x, strict=True) if w) <= int(cover.room[0]))
     worth = sum(int(w) * v for w, v in zip(price, x, strict=True) if w)
     model.add(worth >= least)
     load = [compute, move] if data.problem.overlap else [compute + move]

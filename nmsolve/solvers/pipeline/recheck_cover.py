@@ -23,6 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray
+from nmsolve.solvers.pipeline.recheck_sweep import Question, States, no_block, states_of
 
 #: Whole numbers (prices, times and storage, all together) stay below this: floats hold them and their sums exactly.
 LARGEST = 2**52
@@ -104,14 +105,52 @@ def recheck_cover(
     for k, p in enumerate(price):
         if k in item:  # a price is that of the item's first layer
             worth[item.index(k)] = p
-    blocks, value = _blocks(problem, worth, int(ceiling), Fraction(factor))
-    if blocks.least <= 0:
+    core = number(certificate, "core") if "core" in certificate else 0.0
+    if core != int(core) or core > LARGEST // problem.cores:
+        raise InputError(f"core is {core:g}", "certificate", "a whole number")
+    place = item if "turn" not in certificate else _places(certificate, item)
+    sizes, value = _blocks(problem, worth, int(ceiling), Fraction(factor), int(core))
+    if not sizes:
         return None
     end = clock.now() + OWN * seconds
-    none = _none_of_all(blocks) if len(blocks.price) <= FEW else _Search(blocks).none(end)
-    if none is None and asked_of_highs(blocks, max(0.1, end + (1 - OWN) * seconds - clock.now())):
-        return value, "HiGHS"
+    if len(sizes[0].price) <= FEW:
+        return (value, "") if all(map(_none_of_all, sizes)) else None
+    none = _none_swept(sizes, problem, place, end - OWN * OWN * seconds if len(sizes) == 1 else end)
+    if none is None and len(sizes) == 1:
+        none = _Search(sizes[0]).none(end)
+        if none is None and asked_of_highs(sizes[0], max(0.1, end + (1 - OWN) * seconds - clock.now())):
+            return value, "HiGHS"
     return (value, "") if none else None
+
+
+def _places(certificate: Mapping[str, Any], item: list[int]) -> list[int]:
+    """(L,) in which turn the items of layers come; it only decides how long the check takes."""
+    turn = _wholes(certificate, "turn", max(item))
+    when = {k: t for t, k in enumerate(turn)}
+    return [when.get(k, 0) for k in item]
+
+
+def _none_swept(sizes: list[_Blocks], problem: PipelineProblem, place: list[int], end: float) -> bool | None:
+    """Return whether there is no block on groups of any size; None: not decided."""
+    first, group = sizes[0], companions(problem)
+    places = [0] * len(first.price)
+    for layer, g in enumerate(group):
+        places[g] = max(places[g], place[layer])
+    states = states_of(len(first.price), first.tensors, first.order, places)
+    if states is None:
+        return None
+    doubt = False
+    for blocks in sizes:
+        none = (
+            False
+            if blocks.memory is None
+            else no_block(states, _asked(blocks, states, False), (clock.now() + end) / 2)
+        )
+        none = none or no_block(states, _asked(blocks, states, True), end)
+        if none is False:
+            return False
+        doubt |= none is None
+    return None if doubt else True
 
 
 def _none_of_all(blocks: _Blocks) -> bool:
@@ -134,42 +173,93 @@ def _wholes(certificate: Mapping[str, Any], name: str, largest: int) -> list[int
 
 
 def _blocks(
-    problem: PipelineProblem, worth: list[int], ceiling: int, factor: Fraction
-) -> tuple[_Blocks, float]:
-    """Return the question for a block, and what it means if there is none."""
-    group, most = companions(problem), problem.largest_group
+    problem: PipelineProblem, worth: list[int], ceiling: int, factor: Fraction, core: int
+) -> tuple[list[_Blocks], float]:
+    """Return the questions for a block on groups of all sizes, and what it means if there is none; no questions: no price is
+    left."""
+    group, price = companions(problem), [0] * problem.count
     count = max(group) + 1
-    busy, stored, price = [Fraction(0)] * count, [Fraction(0)] * count, [0] * count
-    hosted: list[Fraction | None] = [Fraction(0)] * count
+    stored, hosted = [Fraction(0)] * count, [Fraction(0)] * count
+    able, price = [problem.hosts > 0] * count, [0] * count
     for layer, g in enumerate(group):
-        busy[g] += Fraction(float(problem.time[layer, most - 1]))
         stored[g] += Fraction(float(problem.storage[layer]))
         price[g] += worth[layer]
         on_host = math.inf if problem.host_time is None else float(problem.host_time[layer])
-        known = hosted[g]
-        hosted[g] = None if known is None or math.isinf(on_host) else known + Fraction(on_host)
-    tensors, ends = problem.tensors, []
-    for t in range(tensors.count):
-        some = [int(tensors.source[t]), *tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist()]
-        at = list(dict.fromkeys(group[layer] for layer in some))
-        if len(at) > 1:
-            ends.append((at, Fraction(float(tensors.time[t]))))
-    time, spent = _whole(busy, factor)
-    cost, sent = _whole([value for _, value in ends], factor)
-    able = [g for g in range(count) if hosted[g] is not None] if problem.hosts else []
-    on_hosts, also = _whole([hosted[g] or Fraction(0) for g in able], factor)
-    if sum(time) + sum(cost) + sum(on_hosts) > LARGEST:
+        able[g] &= not math.isinf(on_host)
+        hosted[g] += Fraction(0 if math.isinf(on_host) else on_host)
+    paid = _paid(problem, group)
+    cost, sent = _whole(list(paid.values()), factor)
+    parts = [g for g in range(count) if able[g]]
+    on_hosts, also = _whole([hosted[g] for g in parts], factor)
+    times, spent = _times(problem, group, factor)
+    if sum(times[0]) + sum(cost) + sum(on_hosts) > LARGEST:
         raise InputError("factor or times are too large", "certificate", f"sums up to {LARGEST}")
-    held = _most_hosted([(on_hosts[k], price[g]) for k, g in enumerate(able)], problem, ceiling)
-    least = math.ceil((sum(price) - held) / min(problem.cores, problem.stages))
-    storage, memory = _memory(problem, stored)
+    held = _most_hosted([(on_hosts[k], price[g]) for k, g in enumerate(parts)], problem, ceiling)
+    rest = sum(price) - held - problem.cores * core
+    value = round_down(max(Fraction(0), (ceiling + 1 - max(spent + sent, also)) / factor))
+    if rest <= 0:
+        return [], value
+    part = math.ceil(rest / min(problem.cores, problem.stages))
     before, after = ordered_pairs(problem)
     pairs = {(group[a], group[b]) for a, b in zip(before.tolist(), after.tolist(), strict=True)}
-    blocks = _Blocks(
-        price, time, storage, memory, [(at, c) for (at, _), c in zip(ends, cost, strict=True)],
-        [(a, b) for a, b in sorted(pairs) if a != b], problem.overlap, ceiling, least,
+    order = [(a, b) for a, b in sorted(pairs) if a != b]
+    tensors = [(list(ends), c) for ends, c in zip(paid, cost, strict=True)]
+    sizes = []
+    for c, time in enumerate(times, 1):
+        storage, memory = _memory(problem, stored, c)
+        # of groups that take the same times the smallest may hold least, the largest has most memory
+        if c > 1 and time == times[c - 2] and memory is None:
+            continue
+        least = c * core + part
+        sizes.append(_Blocks(price, time, storage, memory, tensors, order, problem.overlap, ceiling, least))
+    return sizes, value
+
+
+def _paid(problem: PipelineProblem, group: list[int]) -> dict[tuple[int, ...], Fraction]:
+    """Return what a stage pays that holds some of these groups, but not all: for all tensors between the same ones together."""
+    tensors, out = problem.tensors, dict[tuple[int, ...], Fraction]()
+    for t in range(tensors.count):
+        some = [int(tensors.source[t]), *tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist()]
+        ends = tuple(sorted({group[layer] for layer in some}))
+        if len(ends) > 1:
+            out[ends] = out.get(ends, Fraction(0)) + Fraction(float(tensors.time[t]))
+    return out
+
+
+def _asked(blocks: _Blocks, states: States, stores: bool) -> Question:
+    """Return the question on one size as numbers along the states; without ``stores`` with no rule on memory, which asks for
+    less."""
+    turn, needs, limit = states.part, [blocks.time], [blocks.ceiling]
+    if blocks.overlap:
+        needs, limit = [*needs, [0] * len(turn)], [*limit, blocks.ceiling]
+    if stores and blocks.memory is not None:
+        needs, limit = [*needs, blocks.storage], [*limit, blocks.memory]
+    return Question(
+        np.array(blocks.price, np.int64)[turn], np.ascontiguousarray(np.array(needs, np.int64).T[turn]),
+        int(blocks.overlap), np.array(limit, np.int64), blocks.least,
     )  # fmt: skip
-    return blocks, round_down(max(Fraction(0), (ceiling + 1 - max(spent + sent, also)) / factor))
+
+
+def _times(problem: PipelineProblem, group: list[int], factor: Fraction) -> tuple[list[list[int]], Fraction]:
+    """(C, G) whole times on groups of 1 to C cores, and how much those of any number of cores are too large, together, at
+    most."""
+    out, most = [], Fraction(0)
+    known: dict[tuple[float, ...], tuple[int, Fraction]] = {}
+    members: list[list[int]] = [[] for _ in range(max(group) + 1)]
+    for layer, g in enumerate(group):
+        members[g].append(layer)
+    for times in problem.time[:, : problem.largest_group].T:
+        row, excess = [], Fraction(0)
+        for layers in members:
+            key = tuple(times[layers].tolist())
+            if key not in known:
+                (whole,), more = _whole([sum(map(Fraction, key), Fraction(0))], factor)
+                known[key] = whole, more
+            row.append(known[key][0])
+            excess += known[key][1]
+        out.append(row)
+        most = max(most, excess)
+    return out, most
 
 
 def _whole(values: list[Fraction], factor: Fraction) -> tuple[list[int], Fraction]:
@@ -196,14 +286,14 @@ def _most_hosted(items: list[tuple[int, int]], problem: PipelineProblem, ceiling
     return held
 
 
-def _memory(problem: PipelineProblem, stored: list[Fraction]) -> tuple[list[int], int | None]:
-    """Return storage and the memory of the largest group, in whole numbers that let no block be left out."""
+def _memory(problem: PipelineProblem, stored: list[Fraction], cores: int) -> tuple[list[int], int | None]:
+    """Return storage and the memory of a group of so many cores, in whole numbers that let no block be left out."""
     total = sum(stored, Fraction(0))
-    if problem.memory is None or not math.isfinite(problem.memory) or total == 0:
+    if problem.memory is None or problem.streams or not math.isfinite(problem.memory) or total == 0:
         return [0] * len(stored), None
     scale = Fraction(2**46) / total
     # the rules round the sum of what a stage holds, and the memory of its cores, once each
-    limit = problem.largest_group * Fraction(problem.memory) * (1 + Fraction(1, 2**50))
+    limit = cores * Fraction(problem.memory) * (1 + Fraction(1, 2**50))
     return [math.floor(s * scale) for s in stored], math.floor(min(total, limit) * scale)
 
 

@@ -24,7 +24,7 @@ REGISTRY: dict[str, Entry] = {
     "resplit": Entry("solvers.pipeline.resplit:Resplit", share=0.4, child=True, repeat=True),
     "orders": Entry("heuristics.pipeline.orders:Orders", share=0.2, repeat=True),
     "pipeline-cpsat": Entry("solvers.pipeline.exact:PipelineCpSat", share=0.5, child=True),
-    "cover": Entry("solvers.pipeline.cover_engine:CoverBound", share=0.3, child=True),
+    "cover": Entry("solvers.pipeline.cover_engine:CoverBound", share=0.5, child=True),
     "groups-local": Entry("heuristics.pipeline.local:GroupsLocal", share=0.2, repeat=True, unasked=False),
     "m5-policy": Entry("learn.pipeline.engine:M5Policy", share=0.2, repeat=True, unasked=False),
     "pipeline-mip": Entry("solvers.pipeline.exact:PipelineMip", share=0.5, child=True, unasked=False),

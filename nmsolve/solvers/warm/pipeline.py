@@ -20,6 +20,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
+from nmsolve.solvers.pipeline.recheck_sweep import Question, no_block, states_of
 from nmsolve.solvers.pipeline.registry import REGISTRY
 
 #: Seconds for one engine on one problem.
@@ -40,12 +41,22 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
     work["splits of layers"] = partial(best_splits, _layers(), replace(ASSUMED, sync=0.0), 4)
     cores = np.full(2, 3)
     work["passes"] = partial(laid_out, np.ones(2), np.ones(2), cores, 3)
+    work["re-check of blocks"] = _recheck
     work["floorplan"] = partial(floorplan, Machine("warm", (1, 1), (3, 3)), cores, np.ones((2, 2)))
     tight = replace(_problems()["chain, training"], memory=1.0)
     work["room for training"] = partial(Room(tight).cores, 9)
     for run in work.values():
         until_compiled(run)
     return list(work)
+
+
+def _recheck() -> None:
+    """Look for blocks of two parts that are too large for any group, by bounds and by partial blocks."""
+    states = states_of(3, [([0, 1], 1), ([1, 2], 1)], [], [0, 1, 2])
+    price = np.full(3, 4)
+    if states is not None:
+        for least in (5, 7):
+            no_block(states, Question(price, np.full((3, 1), 4), 0, np.array([7]), least), np.inf)
 
 
 def _layers() -> Layers:

@@ -1,0 +1,101 @@
+"""``cover`` where blocks come from a sweep: groups of any size, as long as few tensors pass any place in an order of the
+layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.engine import Context
+from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.pipeline.blocks import Cover, Prices, kinds_of, needed
+from nmsolve.solvers.pipeline.climb import LEAST, PART, WORTH, Climb
+from nmsolve.solvers.pipeline.pricing import Pricing
+from nmsolve.solvers.pipeline.sweep import Sweep
+
+#: Ways kept per step of a sweep in one pass over the ceilings after the other, and most in all steps together.
+ROOMS, WAYS = (40_000, 320_000), 100_000_000
+#: Share of the prices that proved something last in those tried next: the best for few blocks are far off (Wentges 1997).
+SMOOTH, SMOOTHER = 0.7, 0.92
+#: Part of the time left for the ceiling just below the value known, which would end the search.
+TOP = 0.4
+#: Ceilings nearer to each other than this, relatively, are one, but for the last below the value known: in passes that others
+#: follow, and in those with a price for each item.
+NEAR = (1e-3, 1e-3, 1e-6)
+
+
+class Sweeping(Climb):
+    """Raises the bound in passes over the ceilings that are open, each with more prices or more room than the one before."""
+
+    def __init__(self, cover: Cover, context: Context, sweep: Sweep) -> None:
+        super().__init__(cover, context)
+        self.pricing = Pricing(cover, sweep, context.should_stop)
+        self.add(list(np.eye(cover.data.count, dtype=bool)))
+        self.smooth = SMOOTH
+
+    def run(self, below: float) -> None:
+        """First all items of a kind have one price, which is found soon; then each has its own."""
+        top, count = self.cover.most(below), self.cover.data.count
+        kinds = (kinds_of(self.cover, tensors=False), kinds_of(self.cover, tensors=True), np.arange(count))
+        tops = [top] * len(kinds)
+        for room in ROOMS:
+            for k, self.kind in enumerate(kinds):
+                if self.low <= tops[k] and (room == ROOMS[0] or room * count <= WAYS):
+                    tops[k] = self.climb(tops[k], top, room, NEAR[k], below)
+
+    def hints(self) -> dict[str, object]:
+        """Return the order of the items in the sweep."""
+        return {"turn": self.pricing.sweep.order.tolist()}
+
+    def climb(self, high: int, top: int, room: int, near: float, below: float) -> int:
+        """Raise ``low`` towards ``high``; returns the highest ceiling that such prices might still prove."""
+        might, proofs = high, 0
+        while self.low <= high and not self.context.should_stop():
+            if high < top and high - self.low < near * high:
+                break
+            ceiling = self.low + (high - self.low) // (2 if proofs else 4)
+            if high == top and proofs:
+                ceiling = top
+            part = TOP if ceiling == top else PART
+            proved, never = self.prove(ceiling, below, room, max(LEAST, part * self.context.time_left()))
+            proofs += proved
+            self.smooth = SMOOTH if proved else SMOOTHER
+            if not proved:
+                high = ceiling - 1
+                might = high if never else might
+                if proofs and not never and near > NEAR[-1]:  # more prices will do better than more time
+                    break
+        return might
+
+    def prove(self, ceiling: int, below: float, room: int, seconds: float) -> tuple[bool, bool]:
+        """Return whether prices prove that no plan has this ceiling, and else whether none can. The bound is offered."""
+        share, until = self.smooth, self.context.time_left() - seconds
+        rough: BoolArray = self.blocks[:0]
+        paid: IntArray = self.cover.sizes[:0]
+        while not self.context.should_stop() and self.context.time_left() > until:
+            best = self.best(ceiling, rough, paid)
+            if best.worth <= WORTH:
+                return False, not len(rough)
+            mixed = self.mixed(best, share)
+            price, core = self.whole(*mixed)
+            answer = self.pricing.better(price, needed(self.cover, price, ceiling, core), ceiling, room)
+            if answer.none:
+                self.center, self.core = mixed
+                self.offer(price, core, ceiling, below)
+                return True, False
+            known = len(self.blocks)
+            self.add(answer.blocks)
+            new, cores = self.fewest(ceiling, known)
+            if answer.rough and not answer.blocks:  # prices must not count on what is not shown
+                others = np.array([block for block, _ in answer.rough])
+                sizes = self.cover.sizes[[size for _, size in answer.rough]]
+                rough, paid = np.concatenate([rough, others]), np.concatenate([paid, sizes])
+                new, cores = np.concatenate([new, others]), np.concatenate([cores, sizes])
+            if share == 0.0 and not len(new):
+                break
+            share = self.smooth if self.helps(best, new, cores) else 0.0
+        return False, False
+
+    def helps(self, best: Prices, new: BoolArray, cores: IntArray) -> bool:
+        """Do the best prices change for ``new`` blocks (B, I) that cost so many ``cores`` (B,)?"""
+        stage = max(0.0, (1 - self.cover.cores * best.core) / self.cover.groups)
+        return bool((new @ best.item > (cores * best.core + stage) * WORTH).any())
