@@ -146,6 +146,6 @@ def test_cover(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cover_groups() -> None:
-    """Fails if prices are those of the work, or all items of a kind keep one price."""
+    """Fails if prices are those of the work."""
     at_least(run(CoverBound(), network(24, 16, 4, "contiguous"), upper=np.inf, stops=6000).bound(), 90.9)
     at_least(run(CoverBound(), network(30, 24, 6, "any"), upper=np.inf, stops=6000).bound(), 68.9)

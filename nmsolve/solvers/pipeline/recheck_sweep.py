@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model import clock
+from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import IntArray
 
@@ -287,8 +288,8 @@ def _follow(
                 found += 0 if hopeless else 1
         if found == 0:
             return NONE
-        turn = np.argsort(need[:found, 0], kind="mergesort")
-        turn = turn[np.argsort(state[:found][turn], kind="mergesort")]
+        turn = stable_order(need[:found, 0])
+        turn = turn[stable_order(state[:found][turn])]
         keep, kept = np.empty(found, np.int64), 0
         for at in turn:
             better = False

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.sweep import Sweep
@@ -173,7 +174,7 @@ def most_valuable(
                     if _reaches(asked, guide, node, new_price[found], new_needs[found], least):
                         new_came[found], new_takes[found] = label, taken
                         found += 1
-            order = np.argsort(new_needs[:found, 0], kind="mergesort")
+            order = stable_order(new_needs[:found, 0])
             while filled + found > size:
                 needs, price = np.concatenate((needs, needs)), np.concatenate((price, price))
                 came, takes = np.concatenate((came, came)), np.concatenate((takes, takes))
