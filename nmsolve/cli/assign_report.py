@@ -120,6 +120,7 @@ class AssignReport(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[CheckPart]
     not_checked: list[str]
     routing: None = None
+    tick: None = None
     units: list[Share]
     memories: list[UsePart]
     rules: list[RulePart]

@@ -145,6 +145,7 @@ class ScheduleReport(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[CheckPart]
     not_checked: list[str]
     routing: None = None
+    tick: None = None
     units: list[UnitPart]
     tasks: list[TaskPart]
     energy: dict[str, int]
