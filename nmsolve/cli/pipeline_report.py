@@ -343,9 +343,11 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     words += _training_words(report, unit)
     if report.batch is not None and report.training is None and report.batch.batches > 1:
         batch = report.batch
+        takes = f"{_counted(batch.batches)} take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain"
+        if report.rounds is not None:
+            takes = f"{percent(batch.share)} of that time is to fill and drain"
         words.append(
-            f"{batch.batches:,} micro-batches take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain "
-            f"the pipeline; all cores work {percent(batch.utilisation)} of the time."
+            f"{takes} the pipeline; all cores work {percent(batch.utilisation)} of the time."
             + (HINT if report.rounds is None and report.split == "chain" and batch.share > MUCH else "")
         )
     moved = sum(s.streamed for s in report.stages)
