@@ -70,17 +70,18 @@ def test_a_search_above_its_budget_ends_with_its_best_answer():
 
 
 def test_what_other_processes_hold_counts():
-    """A child's own memory is held too, and is gone with the child."""
+    """A child's own memory is held too, and is gone with the child. What earlier tests left may go at the same time."""
+    gc.collect()
     before = held_now()
-    code = "import sys; b = bytearray(b'x') * (80 << 20); print('ready', flush=True); sys.stdin.read()"
+    code = "import sys; b = bytearray(b'x') * (240 << 20); print('ready', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
         child.stdout.readline()
-        assert held_now() - before > 75 * MIB
+        assert held_now() - before > 180 * MIB
         child.stdin.close()
         child.wait()
-    assert held_now() - before < 40 * MIB
+    assert held_now() - before < 80 * MIB
 
 
 def test_the_least_budget_is_named_and_enough():
