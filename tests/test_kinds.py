@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command_support import run_here
-from exact_support import Recorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules_support import (
+    OBJECTIVES,
+    engine_keeps_the_rules,
+    exact_model_ends_at_the_best,
+    explained,
+    reasons_and_first_fit_agree,
+)
 
-from nmsolve.heuristics.mapping.first_fit import first_mapping
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
@@ -25,7 +29,6 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.hw.occupied import beside
 from nmsolve.hw.scores import objective_value
 from nmsolve.hw.verify import verify
-from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.features import Takes
 from nmsolve.model.formats import convert, load_graph, save_graph
@@ -35,11 +38,8 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.features import FEATURES
 from nmsolve.model.mapping.fit import explain_misfit
-from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping.explain import explain, recheck_conflict
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 FAST = settings(max_examples=30, deadline=None)
@@ -88,44 +88,25 @@ def legal(problem: MappingProblem) -> list[np.ndarray]:
 @given(SEED)
 def test_reasons_are_true_and_first_fit_is_legal(seed: int) -> None:
     problem = random_problem(seed)
-    some = legal(problem)
-    reasons = explain_misfit(problem)
-    assert not (some and reasons), reasons
-    reduction = merge_together(problem)
-    if not reasons:
-        core = first_mapping(reduction.reduced, seed % 100)
-        assert core is None or not check_mapping(problem, reduction.lift(core))
-        assert core is None or not check_mapping(reduction.reduced, core)
+    reasons_and_first_fit_agree(problem, legal(problem), seed)
 
 
 @settings(max_examples=12, deadline=None)
-@given(SEED, st.sampled_from(["hops", "cut", "multicast-hops", "connectivity", "max-link"]), st.booleans())
+@given(SEED, st.sampled_from(OBJECTIVES), st.booleans())
 def test_exact_models_find_the_optimum_of_all_mappings(seed: int, objective: str, cpsat: bool) -> None:
     problem = random_problem(seed, objective)
     some = legal(problem)
-    if not some or problem.n < 2:
-        return
-    best = min(objective_value(problem, core) for core in some)
-    reduction = merge_together(problem)
-    engine = make_engine("cpsat" if cpsat else "mip")
-    if engine.refuses(reduction.reduced) is not None:
-        return
-    context = Recorder(reduction.reduced)
-    engine.run(reduction.reduced, context)
-    assert context.value == pytest.approx(best)
-    assert context.low <= best * (1 + 1e-9) + 1e-9
+    if some and problem.n >= 2:
+        exact_model_ends_at_the_best(problem, some, "cpsat" if cpsat else "mip")
 
 
 @FAST
 @given(SEED)
 def test_infeasible_is_what_the_model_and_the_second_model_say(seed: int) -> None:
     problem = random_problem(seed)
-    found = explain(problem, 10.0)
-    assert found.status == ("feasible" if legal(problem) else "infeasible")
-    if found.conflict is not None:
-        assert recheck_conflict(problem, found.conflict.certificate)
-        if found.conflict.limits and any(x.kind == "kinds" for x in found.conflict.limits):
-            assert "counting does not show it" in found.conflict.text or "kind" in found.conflict.text
+    found = explained(problem, legal(problem))
+    if found.conflict is not None and any(x.kind == "kinds" for x in found.conflict.limits):
+        assert "counting does not show it" in found.conflict.text or "kind" in found.conflict.text
 
 
 #: Engines that keep to kinds, with an objective that each takes.
@@ -163,34 +144,13 @@ def network(
     return MappingProblem(graph, machine, objective)
 
 
-class Short(Recorder):
-    """A second of time; an offer that breaks a rule is an error."""
-
-    def __init__(self, problem: MappingProblem) -> None:
-        super().__init__(problem)
-        self.end = clock.now() + 1.0
-
-    def time_left(self) -> float:
-        return max(0.0, self.end - clock.now())
-
-    def should_stop(self) -> bool:
-        return self.time_left() <= 0
-
-
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("name", ENGINES)
 def test_engines_that_take_kinds_keep_to_them(name: str, most: int) -> None:
     """No mapping that an engine offers breaks the limit."""
     problem = network(most, ENGINES[name])
-    if name == "remap":
-        core = first_mapping(problem)
-        assert core is not None
-        problem = replace(problem, migration=Migration.of(core, 20))
     assert problem.kinds is not None
-    engine, context = make_engine(name), Short(problem)
-    assert engine.refuses(problem) is None
-    engine.run(problem, context)
-    assert context.best is not None or name in ("cpsat", "mip")
+    engine_keeps_the_rules(name, problem)
 
 
 def test_every_engine_that_finds_mappings_keeps_to_kinds_or_refuses() -> None:

@@ -21,6 +21,7 @@ from nmsolve.solvers.pipeline.bounds import work_bound
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.pricing import Pricing
+from nmsolve.solvers.pipeline.recheck_blocks import blocks_of
 from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
 from nmsolve.solvers.pipeline.sweep import sweep_of
 
@@ -99,7 +100,7 @@ def test_ways_taken_together_are_worth_no_less_than_the_best_block(seed: int) ->
 def test_the_re_check_sees_a_block_where_there_is_one_and_none_where_there_is_none(seed: int) -> None:
     problem, rng = drawn(seed), np.random.default_rng(seed)
     price = [int(p) for p in rng.integers(0, 100, problem.count)]
-    sizes, _ = recheck_cover._blocks(problem, price, int(rng.integers(1, 80)), Fraction(1), 0)
+    sizes, _ = blocks_of(problem, price, int(rng.integers(1, 80)), Fraction(1), 0)
     for size in sizes:
         for least in (1, 20, 50, 100, 150, 200, sum(price)):
             asked = replace(size, least=max(1, least))
@@ -115,7 +116,7 @@ def test_partial_blocks_taken_together_never_hide_one(partial: int, seed: int) -
     """With next to no room the re-check may not decide, but it does not decide wrongly."""
     problem, rng = drawn(seed), np.random.default_rng(seed)
     price = [int(p) for p in rng.integers(1, 100, problem.count)]
-    sizes, _ = recheck_cover._blocks(problem, price, int(rng.integers(10, 80)), Fraction(1), 0)
+    sizes, _ = blocks_of(problem, price, int(rng.integers(10, 80)), Fraction(1), 0)
     before = recheck_sweep.PARTIAL, recheck_sweep.MORE
     recheck_sweep.PARTIAL, recheck_sweep.MORE = partial, 1
     try:
@@ -132,7 +133,7 @@ def test_partial_blocks_taken_together_never_hide_one(partial: int, seed: int) -
 def test_the_re_check_gives_a_group_the_memory_of_its_cores() -> None:
     problem = random_dag(1, 6, 4, 3, memory=2.5)
     total = float(problem.storage.sum())
-    sizes, _ = recheck_cover._blocks(problem, [1] * 6, 30, Fraction(1), 0)
+    sizes, _ = blocks_of(problem, [1] * 6, 30, Fraction(1), 0)
     assert [size.memory for size in sizes] == [
         pytest.approx(min(total, 2.5 * c) * 2**46 / total) for c in (1, 2, 3)
     ]

@@ -15,8 +15,8 @@ from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.bound import Bound
 from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.recheck_blocks import companions
 from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
-from nmsolve.solvers.pipeline.recheck_cover import companions
 
 
 @settings(max_examples=80, deadline=None)

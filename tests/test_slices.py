@@ -10,15 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_support import run_here
-from exact_support import Recorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules_support import (
+    OBJECTIVES,
+    engine_keeps_the_rules,
+    exact_model_ends_at_the_best,
+    explained,
+    reasons_and_first_fit_agree,
+)
 
-from nmsolve.heuristics.mapping.first_fit import first_mapping
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.hw.verify import slice_checks, verify
-from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_graph
 from nmsolve.model.graph import LogicGraph, node_kinds
@@ -26,7 +30,6 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.constraints_file import load_constraints, save_constraints
 from nmsolve.model.mapping.fit import explain_misfit
-from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.slices import MOST_SLICES, populations
@@ -94,42 +97,23 @@ def legal(problem: MappingProblem) -> list[np.ndarray]:
 @given(SEED)
 def test_reasons_are_true_and_first_fit_is_legal(seed: int) -> None:
     problem = random_problem(seed)
-    some = legal(problem)
-    reasons = explain_misfit(problem)
-    assert not (some and reasons), reasons
-    reduction = merge_together(problem)
-    if not reasons:
-        core = first_mapping(reduction.reduced, seed % 100)
-        assert core is None or not check_mapping(problem, reduction.lift(core))
-        assert core is None or not check_mapping(reduction.reduced, core)
+    reasons_and_first_fit_agree(problem, legal(problem), seed)
 
 
 @settings(max_examples=16, deadline=None)
-@given(SEED, st.sampled_from(["hops", "cut", "multicast-hops", "connectivity", "max-link"]), st.booleans())
+@given(SEED, st.sampled_from(OBJECTIVES), st.booleans())
 def test_exact_models_find_the_optimum_of_all_mappings(seed: int, objective: str, cpsat: bool) -> None:
     problem = random_problem(seed, objective)
     some = legal(problem)
-    if not some:
-        return
-    best = min(objective_value(problem, core) for core in some)
-    reduction = merge_together(problem)
-    engine = make_engine("cpsat" if cpsat else "mip")
-    if engine.refuses(reduction.reduced) is not None:
-        return
-    context = Recorder(reduction.reduced)
-    engine.run(reduction.reduced, context)
-    assert context.value == pytest.approx(best)
-    assert context.low <= best * (1 + 1e-9) + 1e-9
+    if some:
+        exact_model_ends_at_the_best(problem, some, "cpsat" if cpsat else "mip")
 
 
 @FAST
 @given(SEED)
 def test_infeasible_is_what_the_model_and_the_second_model_say(seed: int) -> None:
     problem = random_problem(seed)
-    found = explain(problem, 10.0)
-    assert found.status == ("feasible" if legal(problem) else "infeasible")
-    if found.conflict is not None:
-        assert recheck_conflict(problem, found.conflict.certificate)
+    explained(problem, legal(problem))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -184,32 +168,11 @@ def network(objective: str) -> MappingProblem:
     return MappingProblem(graph, machine, objective, rules)
 
 
-class Short(Recorder):
-    """A second of time; an offer that breaks a rule is an error."""
-
-    def __init__(self, problem: MappingProblem) -> None:
-        super().__init__(problem)
-        self.end = clock.now() + 1.0
-
-    def time_left(self) -> float:
-        return max(0.0, self.end - clock.now())
-
-    def should_stop(self) -> bool:
-        return self.time_left() <= 0
-
-
 @pytest.mark.parametrize("name", ENGINES)
 def test_engines_keep_slices(name: str) -> None:
     """No mapping that an engine offers breaks a limit; all but the exact ones find one within a second."""
     problem = network(ENGINES[name])
-    if name == "remap":
-        core = first_mapping(problem)
-        assert core is not None
-        problem = replace(problem, migration=Migration.of(core, 20))
-    engine, context = make_engine(name), Short(problem)
-    assert engine.refuses(problem) is None
-    engine.run(problem, context)
-    assert context.best is not None or name in ("cpsat", "mip")
+    engine_keeps_the_rules(name, problem)
 
 
 def test_engines_that_take_no_side_constraints_refuse() -> None:

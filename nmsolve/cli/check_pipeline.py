@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,12 +224,14 @@ def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thoro
 
 def _steps(problem: PipelineProblem, bound: Bound) -> float:
     """Roughly, how long recomputing takes."""
+    from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CHAIN
+
     method, training = bound.method, problem.training
-    if method in ("chain", "chain-batch"):
+    if method in (CHAIN, BATCH):
         counted = problem.stages < min(problem.count, problem.cores) or problem.exact_stages
         rows = problem.stages if counted else 1 if training is None else min(training.batches, problem.count)
-        proofs = bound.certificate.get("price")
-        tables = problem.largest_group * len(proofs) if isinstance(proofs, list) else 1
+        proofs = bound.certificate.get("price") if method == BATCH else None
+        tables = problem.largest_group * len(proofs) if isinstance(proofs, Sized) else 1
         return problem.count**2 * rows * tables
     return {"work": 0.0, "cover": math.inf}.get(method, 200.0 * problem.count**2)
 

@@ -169,18 +169,12 @@ def passes_picture(start: FloatArray, forward: FloatArray, backward: FloatArray,
             begins = shown[:, way, b]
             first, inside = b < ROUNDS, begins < end
             colour = PALETTE[b % len(PALETTE)] if first else FAINT
-            label = (
-                f"micro-batch {b + 1}"
-                if first and way == 0
-                else "later ones"
-                if b == ROUNDS and way == 0
-                else None
-            )
+            label = f"micro-batch {b + 1}" if first else "later ones" if b == ROUNDS else None
             if not inside.any():
                 break
             ax.barh(
                 np.flatnonzero(inside), load[inside], left=begins[inside], height=0.85, color=colour,
-                alpha=0.45 if way and first else 1.0, edgecolor="white", lw=0.4, label=label,
+                alpha=0.45 if way and first else 1.0, edgecolor="white", lw=0.4, label=None if way else label,
             )  # fmt: skip
     ax.set(
         xlim=(0, end), ylim=(stages - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage"

@@ -155,11 +155,10 @@ def _search(
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     """Return the part of the options that states the problem."""
-    from nmsolve.model.pipeline.objectives import PERIOD
+    from nmsolve.model.pipeline.objectives import BATCH, PERIOD
 
-    objective = o.objective or (
-        PERIOD if o.training is None or getattr(o, "pareto", None) is not None else "batch"
-    )
+    front = getattr(o, "pareto", None) is not None
+    objective = o.objective or (PERIOD if o.training is None or front else BATCH)
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),

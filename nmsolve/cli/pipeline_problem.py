@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.objectives import PERIOD
+from nmsolve.model.pipeline.objectives import BATCH, PERIOD
 
 if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Micro-batches of a batch or a step, and copies of the weights in training (with gradients and Adam's two means), if not stated.
 BATCHES, COPIES = 8, 4.0
-#: The objective that is the time of a batch of micro-batches.
-BATCH = "batch"
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
@@ -188,7 +186,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     figures = machine_figures(machine)
     if inputs.group_sync is not None:
         figures = replace(figures, sync=inputs.group_sync)
-    copies = 1.0 if inputs.training is None else inputs.weight_copies or COPIES
+    copies = COPIES if inputs.weight_copies is None else inputs.weight_copies
     step = None
     if inputs.training is not None:
         step = Step(inputs.training, inputs.batches or BATCHES, inputs.recompute, copies)
@@ -211,5 +209,14 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(
-        problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures, copies
+        problem,
+        UNIT,
+        machine,
+        graph,
+        layers,
+        whole,
+        figures.assumed,
+        offchip or None,
+        figures,
+        copies if step else 1.0,
     )

@@ -28,8 +28,8 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.partition import Chain, Downsets
+from nmsolve.solvers.pipeline.recheck_blocks import companions
 from nmsolve.solvers.pipeline.recheck_conflict import impossible
-from nmsolve.solvers.pipeline.recheck_cover import companions
 
 COUNT = int(os.environ.get("NMSOLVE_CONTIGUOUS", "200"))
 

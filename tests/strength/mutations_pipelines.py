@@ -12,7 +12,7 @@ _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
 _BATCH, _TRAINING, _PASSES = (f"../test_pipeline_{name}.py" for name in ("batch", "training", "passes"))
 _COVER, _V = "../test_pipeline_cover.py", "solvers/pipeline/"
-_R, _C, _E = _V + "recheck_sweep.py", _V + "recheck_cover.py", _V + "sweep_kernels.py"
+_R, _C, _E = _V + "recheck_sweep.py", _V + "recheck_blocks.py", _V + "sweep_kernels.py"
 _FORGERY = "../adversary/test_forged_pipelines.py"
 _REGIONS, _BOARD = "../test_pipeline_floorplan.py", "heuristics/pipeline/floorplan.py"
 
@@ -58,7 +58,7 @@ PIPELINES = [
              "load = max(work, moved) if overlap else work + moved", "load = work + moved", False),
     Mutation("downset-bound", "always at the same time", _FORGED, _D,
              "load = max(work, moved) if overlap else work + moved", "load = max(work, moved)", False),
-    Mutation("recheck", "classes may be torn apart", _FORGED, "solvers/pipeline/recheck_cover.py",
+    Mutation("recheck", "classes may be torn apart", _FORGED, "solvers/pipeline/recheck_blocks.py",
              "if label >= 0 and first.setdefault(label, layer) != layer:", "if False:", False),
     Mutation("recheck", "downsets bound any split", _FORGED, "solvers/pipeline/recheck_bounds.py",
              '        if problem.split != "contiguous":\n', "        if False:\n", False),

@@ -18,7 +18,7 @@ import numpy as np
 
 from nmsolve.hw.pipeline.chain_bound import begins_and_ends, live_table, transfer_table
 from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
-from nmsolve.hw.pipeline.training_bound import kept_tables
+from nmsolve.hw.pipeline.training_bound import kept_tables, prefix_sums
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -99,19 +99,19 @@ class _Runs:
         if training is not None:
             self.flights = np.array([training.in_flight(k) for k in range(self.rows)], np.int64)  # rising
         self.places = np.flatnonzero(begins_and_ends(problem))
-        self.work = _sums(problem.ticks.time[:, :most])
+        self.work = prefix_sums(problem.ticks.time[:, :most])
         self.move = transfer_table(problem)
         self.cores = np.arange(1, most + 1)
-        self.turns = _sums(np.zeros(count, np.int64) if problem.turns is None else problem.turns)
+        self.turns = prefix_sums(np.zeros(count, np.int64) if problem.turns is None else problem.turns)
         self.live, self.kept = None, None
         if problem.buffers is not None and problem.memory is not None:
-            self.held, self.live = _sums(problem.storage.astype(np.int64)), live_table(problem)
+            self.held, self.live = prefix_sums(problem.storage.astype(np.int64)), live_table(problem)
             self.rooms = self.cores * int(problem.memory)
         else:
-            self.held, self.rooms = _sums(units_of(problem)), rooms_of(problem)
+            self.held, self.rooms = prefix_sums(units_of(problem)), rooms_of(problem)
         if keeps:
             self.kept = kept_tables(problem)
-            self.forward = _sums(problem.ticks.forward[:, :most])
+            self.forward = prefix_sums(problem.ticks.forward[:, :most])
 
     def loads(self, begin: int) -> tuple[IntArray, IntArray]:
         """(E,) ends of runs from ``begin``, and (rows or 1, E, C) their loads; ``NONE`` where the rules do not let them."""
@@ -233,8 +233,3 @@ class _Runs:
 def _above(value: Fraction) -> float:
     """Return a float that is not below a number."""
     return float(np.nextafter(float(value), np.inf))
-
-
-def _sums(values: IntArray) -> IntArray:
-    """Return (L + 1, ...) sums over prefixes of (L, ...)."""
-    return np.concatenate([np.zeros((1, *values.shape[1:]), np.int64), np.cumsum(values, axis=0)])

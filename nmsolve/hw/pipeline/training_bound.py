@@ -31,9 +31,9 @@ def trained_possible(problem: PipelineProblem, ceiling: int, move: IntArray, liv
         (rows + 1, count + 1), never
     )  # by stages from a layer on; the last row: or more, if they are not counted
     need[0, count] = 0
-    work = _sums(problem.ticks.time[:, :most])
-    forward = _sums(problem.ticks.forward[:, :most])
-    weights = _sums(problem.storage.astype(np.int64)[:, None])[:, 0]
+    work = prefix_sums(problem.ticks.time[:, :most])
+    forward = prefix_sums(problem.ticks.forward[:, :most])
+    weights = prefix_sums(problem.storage.astype(np.int64)[:, None])[:, 0]
     kept, entering = kept_tables(problem)
     for begin in range(count - 1, -1, -1):
         end = np.arange(begin + 1, count + 1)
@@ -81,7 +81,7 @@ def kept_tables(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
     return needed, _met(count, buffers.size, ends, buffers.layer[inside], buffers.made[inside])
 
 
-def _sums(values: IntArray) -> IntArray:
+def prefix_sums(values: IntArray) -> IntArray:
     """Return (L + 1, ...) sums over prefixes of (L, ...)."""
     return np.concatenate([np.zeros((1, *values.shape[1:]), np.int64), np.cumsum(values, axis=0)])
 

@@ -19,6 +19,8 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 
 #: The load of the slowest stage.
 PERIOD = "period"
+#: The time of a number of micro-batches (``PipelineProblem.rounds``); not for fronts.
+BATCH = "batch"
 #: Objectives that are limits: the field of the problem, and the field that fixes it. Their values are whole numbers.
 LIMITS = {"cores": ("cores", "use_all"), "stages": ("stages", "exact_stages"), "core-memory": ("memory", "")}
 PIPELINE_OBJECTIVES = (PERIOD, *LIMITS)

@@ -22,7 +22,8 @@ from nmsolve.model.bound import Bound, BoundCheck, Stage, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import PERIOD, limited
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.pipeline.recheck_cover import companions, number, recheck_cover, round_down
+from nmsolve.solvers.pipeline.recheck_blocks import companions, round_down
+from nmsolve.solvers.pipeline.recheck_cover import number, recheck_cover
 from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.hw.pipeline.chain_bound`.

@@ -14,6 +14,9 @@ from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.sweep import Sweep
 
+#: How many ways to a node are compared with a new one.
+LOOK_BACK = 64
+
 
 class Asked(NamedTuple):
     """A question: prices (I,) of the items in the sweep's order, and R limits.
@@ -179,23 +182,9 @@ def most_valuable(
                 needs, price = np.concatenate((needs, needs)), np.concatenate((price, price))
                 came, takes = np.concatenate((came, came)), np.concatenate((takes, takes))
                 size *= 2
-            start = filled
-            for k in order:
-                keeps = True
-                back = filled - 1
-                while back >= start and back >= filled - (1 if width == 1 else 64) and keeps:
-                    worse = new_price[k] <= price[back]
-                    for r in range(width):
-                        worse &= new_needs[k, r] >= needs[back, r]
-                    keeps = not worse
-                    back -= 1
-                if not keeps:
-                    continue
-                if width == 1 and filled > start and needs[filled - 1, 0] == new_needs[k, 0]:
-                    filled -= 1
-                needs[filled], price[filled] = new_needs[k], new_price[k]
-                came[filled], takes[filled] = new_came[k], new_takes[k]
-                filled += 1
+            filled = _kept(
+                order, new_needs, new_price, new_came, new_takes, needs, price, came, takes, filled
+            )
             begin[node + 1] = filled
         if filled - before > room:
             filled = _thinned(
@@ -213,6 +202,41 @@ def most_valuable(
             inside[i] = takes[at]
             at = came[at]
     return best, rough, inside
+
+
+@plain_callee
+def _kept(
+    order: IntArray,
+    new_needs: IntArray,
+    new_price: IntArray,
+    new_came: IntArray,
+    new_takes: BoolArray,
+    needs: IntArray,
+    price: IntArray,
+    came: IntArray,
+    takes: BoolArray,
+    start: int,
+) -> int:
+    """Write the new ways to a node, in ``order`` of what they need first, from ``start`` on, but for those that need no less than
+    one of the last written and are worth no more. Returns where they end."""
+    filled, width = start, new_needs.shape[1]
+    for place in range(order.shape[0]):
+        k, keeps, back = order[place], True, filled - 1
+        while back >= start and back >= filled - (1 if width == 1 else LOOK_BACK) and keeps:
+            worse = new_price[k] <= price[back]
+            for r in range(width):
+                worse &= new_needs[k, r] >= needs[back, r]
+            keeps = not worse
+            back -= 1
+        if not keeps:
+            continue
+        if width == 1 and filled > start and needs[filled - 1, 0] == new_needs[k, 0]:
+            filled -= 1
+        for r in range(width):
+            needs[filled, r] = new_needs[k, r]
+        price[filled], came[filled], takes[filled] = new_price[k], new_came[k], new_takes[k]
+        filled += 1
+    return filled
 
 
 @plain_callee

@@ -69,8 +69,8 @@ def move(s: StepState, u: int, q: int) -> None:
         s.origin[e] = q
         sends += s.rate[e] * s.price[0] * s.reach[e]
         if s.price[2] > 0.0 and s.shared > 0:
-            plant(s, e, p, -s.rate[e] * s.price[2])
-            plant(s, e, q, s.rate[e] * s.price[2])
+            plant(s, e, p, -s.rate[e] * s.price[2], -1)
+            plant(s, e, q, s.rate[e] * s.price[2], -1)
         elif s.price[2] > 0.0:
             whole = s.base[e + 1] - s.base[e] == cores
             for i in range(s.base[e], s.base[e + 1]):

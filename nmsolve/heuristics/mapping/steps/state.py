@@ -199,7 +199,7 @@ def reached(s: StepState, e: int, q: int, sign: int) -> None:
     shift(s, s.origin[e], amount * s.price[0])
     shift(s, s.inbox + q, amount * s.price[1])
     if s.price[2] > 0.0 and s.shared > 0:
-        mark_tree(s, e, s.origin[e], q)
+        plant(s, e, s.origin[e], 0.0, q)
         branch(s, s.origin[e], q, amount * s.price[2])
     elif s.price[2] > 0.0:
         carry(s, s.origin[e], q, amount * s.price[2])
@@ -225,20 +225,6 @@ def goal(s: StepState, e: int, i: int) -> int:
 
 
 @plain_callee
-def mark_tree(s: StepState, e: int, p: int, but: int) -> None:
-    """Mark all cores on the routes from ``p`` to the cores of net ``e`` other than ``but``."""
-    s.stamp[0] += 1
-    s.mark[p] = s.stamp[0]
-    for i in range(s.base[e], s.base[e + 1]):
-        q = goal(s, e, i)
-        if q >= 0 and q != but:
-            v = q
-            while s.mark[v] != s.stamp[0]:
-                s.mark[v] = s.stamp[0]
-                v = link_before(s.links, p, q, v)[0]
-
-
-@plain_callee
 def branch(s: StepState, p: int, q: int, time: float) -> None:
     """The links from the marked cores to ``q`` on its route from ``p`` are busy for so much longer; their ends get marks."""
     first = 2 * len(s.room.head)
@@ -246,18 +232,20 @@ def branch(s: StepState, p: int, q: int, time: float) -> None:
     while s.mark[v] != s.stamp[0]:
         s.mark[v] = s.stamp[0]
         u, link = link_before(s.links, p, q, v)
-        shift(s, first + link, time)
+        if time != 0.0:
+            shift(s, first + link, time)
         v = u
 
 
 @plain_callee
-def plant(s: StepState, e: int, p: int, time: float) -> None:
-    """The links of the tree from ``p`` to all cores of net ``e`` are busy for so much longer."""
+def plant(s: StepState, e: int, p: int, time: float, but: int) -> None:
+    """The links of the tree from ``p`` to all cores of net ``e`` other than ``but`` are busy for so much longer; its cores get
+    marks."""
     s.stamp[0] += 1
     s.mark[p] = s.stamp[0]
     for i in range(s.base[e], s.base[e + 1]):
         q = goal(s, e, i)
-        if q >= 0:
+        if q >= 0 and q != but:
             branch(s, p, q, time)
 
 
