@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Sized
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,15 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
 
 def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
     """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it."""
-    from nmsolve.hw.pipeline.walk import walked_again, walked_loads, walked_offchip, walked_stream
+    import numpy as np
+
+    from nmsolve.hw.pipeline.walk import (
+        group_loads,
+        walked_again,
+        walked_loads,
+        walked_offchip,
+        walked_stream,
+    )
     from nmsolve.model.pipeline.check import kept_needs, live_needs, plan_complaint
 
     if problem.buffers is None or plan_complaint(problem, plan) is not None:
@@ -151,21 +160,38 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
     weights = [0.0] * count
     for layer, s in enumerate(stage):
         weights[s] += float(problem.storage[layer])
-    moved = walked_stream(problem, plan)
-    time = walked_offchip(problem, plan)
-    live = live_needs(problem, stage, count)
+    said = report.get("stages")
+    said = said if isinstance(said, list) and len(said) == count else [{}] * count
+    many = _replicas_said(problem, said)
+    if many is None:
+        return [
+            CheckPart(
+                "memory", False, "the report lacks the replicas of a stage, or they are no whole numbers"
+            )
+        ]
+    groups = [
+        max(1, min(c // r, problem.largest_group)) for c, r in zip(plan.cores.tolist(), many, strict=True)
+    ]
+    one = replace(plan, cores=np.array(groups))  # a replica of every stage
+    moved = walked_stream(problem, one)
+    time = [each / r for each, r in zip(walked_offchip(problem, one), many, strict=True)]
+    reached = [each / r for each, r in zip(group_loads(problem, one), many, strict=True)]
+    for k, (found_load, best) in enumerate(zip(reached, walked_loads(problem, plan), strict=True)):
+        if not _same(found_load, best):
+            text = f"stage {k} with {many[k]} replicas takes {number(found_load)}, at best {number(best)}"
+            return [CheckPart("memory", False, text)]
+    weights = [w * r for w, r in zip(weights, many, strict=True)]
+    live = [w * r for w, r in zip(live_needs(problem, stage, count), many, strict=True)]
     kept, entering = kept_needs(problem, stage, count)
     again = walked_again(problem, plan)
     flights = [
         1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)
     ]
     found: dict[str, Sequence[float]] = {
-        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": walked_loads(problem, plan),
+        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": groups,
         "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
         "flights": flights, "again": again,
     }  # fmt: skip
-    said = report.get("stages")
-    said = said if isinstance(said, list) and len(said) == count else [{}] * count
     for name, values in found.items():
         for k, (value, part) in enumerate(zip(values, said, strict=True)):
             claim = part.get(name) if isinstance(part, dict) else None
@@ -177,6 +203,13 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
         most = max(k * f for k, f in zip(found["kept"], flights, strict=True))
         text += f", at most {number(most)} kept for backward passes"
     return [CheckPart("memory", True, f"recomputed: {text}")]
+
+
+def _replicas_said(problem: PipelineProblem, said: Sequence[Any]) -> list[int] | None:
+    """Return what the report says of the replicas of every stage; None unless they are numbers that the problem allows."""
+    many = [part.get("replicas") if isinstance(part, dict) else None for part in said]
+    whole = [r for r in many if type(r) is int and 1 <= r <= problem.replicas]
+    return whole if len(whole) == len(many) else None
 
 
 def plan_checks(

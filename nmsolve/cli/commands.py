@@ -249,6 +249,8 @@ class PipelineProblemOptions:
                                          "period; batch with --training]")] = None
     training: A[str | None, Option(help="Train the model by this schedule, 1f1b or gpipe: backward passes count, and stages keep "
                                         "what these need.")] = None
+    replicas: A[int, Option(min=1, help="Most replicas of a stage: groups of cores that each hold all of it and take "
+                                        "micro-batches in turns.")] = 1
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported, and with "
                                                           "objective batch minimised; in training those of a step.")] = 8
     recompute: A[bool, Option("--recompute", help="In training: stages may run forward again what they cannot keep.")] = False

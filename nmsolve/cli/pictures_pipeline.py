@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 #: Most stages whose numbers are all printed below their bars.
 NAMED = 24
-#: Most micro-batches and stages of a timetable.
-ROUNDS, ROWS = 6, 32
+#: Most micro-batches and stages of a timetable, and the height of a stage's bars.
+ROUNDS, ROWS, HEIGHT = 6, 32, 0.85
 #: Colours of compute, taking in, giving out, off-chip memory, exchange, forward passes run again.
 PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[6], PALETTE[7])
 
@@ -129,19 +129,22 @@ def use_picture(busy: FloatArray, computing: FloatArray) -> Drawn:
 
 
 @Picture
-def timetable(start: FloatArray, load: FloatArray, unit: str) -> Drawn:
-    """When every stage works on which micro-batch.
+def timetable(start: FloatArray, load: FloatArray, replicas: IntArray, unit: str) -> Drawn:
+    """When every stage works on which micro-batch; its replicas lie in one row, one below the other.
 
     Parameters
     ----------
     start : (K, B) begin of every stage's work on every micro-batch
     load : (K,) how long it takes
+    replicas : (K,) that take micro-batches in turns
     """
     shown = start[:ROWS, :ROUNDS]
+    lanes = np.minimum(replicas[: len(shown)], shown.shape[1])
     figure, (ax,) = new_panels(7.2, min(4.2, 0.9 + 0.2 * len(shown)), 1, 1)
     for b in range(shown.shape[1]):
+        lane = np.arange(len(shown)) + HEIGHT * ((b % lanes + 0.5) / lanes - 0.5)
         ax.barh(
-            np.arange(len(shown)), load[: len(shown)], left=shown[:, b], height=0.85, color=PALETTE[b % len(PALETTE)],
+            lane, load[: len(shown)], left=shown[:, b], height=HEIGHT / lanes, color=PALETTE[b % len(PALETTE)],
             edgecolor="white", lw=0.4, label=f"micro-batch {b + 1}",
         )  # fmt: skip
     ax.set(ylim=(len(shown) - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage")

@@ -30,6 +30,7 @@ from nmsolve.cli.pipeline_report import (
     PipelineReport,
     StagePart,
     build_pipeline_report,
+    cores_words,
     pipeline_words,
     size_words,
 )
@@ -166,7 +167,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
         group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
         training=o.training, batches=None if o.training is None and objective == PERIOD else o.batches,
-        recompute=o.recompute, weight_copies=o.weight_copies,
+        recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas,
     )  # fmt: skip
 
 
@@ -174,6 +175,8 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
     """Refuse early what must not wait for the end of the search."""
     if o.place and given.machine is None:
         raise InputError("no machine to place on", "--place", "--machine PRESET, mesh:RxC or machine.toml")
+    if o.place and given.problem.replicas > 1:
+        raise InputError("replicas of stages are not placed", "--place", "--replicas 1")
     if o.write_onnx is not None:
         if given.graph is None:
             raise InputError("the input is not an ONNX model", "--write-onnx", "a .onnx input")
@@ -260,7 +263,7 @@ def _words(report: PipelineReport) -> Iterator[str]:
     if report.stages:
         yield "\n" + _line("stage", "cores", "layers", _figures(report, None), "storage/core", "first layer")
     for k, s in enumerate(report.stages[:LISTED]):
-        yield _line(k, s.cores or "host", f"{s.layers:,}", _figures(report, s), number(s.storage), s.first)
+        yield _line(k, cores_words(s), f"{s.layers:,}", _figures(report, s), number(s.storage), s.first)
     if len(report.stages) > LISTED:
         yield f"  ... and {len(report.stages) - LISTED} more stages"
     unit = f" {report.unit}" if report.unit else ""

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
 from nmsolve.cli.page import fill
-from nmsolve.cli.pipeline_report import exchanged, pipeline_words, size_words
+from nmsolve.cli.pipeline_report import cores_words, exchanged, pipeline_words, size_words
 
 if TYPE_CHECKING:
     from nmsolve.cli.drawing import Picture
@@ -38,6 +38,7 @@ def render_pipeline_html(
         unit=report.unit,
         verify_command=verify_command,
         sized=size_words,
+        cores_words=cores_words,
     )
 
 
@@ -95,9 +96,8 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         step = passes.start, passes.forward, passes.backward, report.unit
         return drawn | {"timetable": (pictures_pipeline.passes_picture, step)}
     batches = report.batch.batches if report.batch is not None else 0
-    start = (
-        start_times(problem, plan, loads.load, min(batches, pictures_pipeline.ROUNDS)) if batches else None
-    )
+    own, shown = loads.load * loads.replicas, min(batches, pictures_pipeline.ROUNDS)
+    start = start_times(problem, plan, own, shown, loads.replicas) if batches else None
     if start is not None and len(plan.cores) > 1:
-        drawn["timetable"] = pictures_pipeline.timetable, (start, loads.load, report.unit)
+        drawn["timetable"] = pictures_pipeline.timetable, (start, own, loads.replicas, report.unit)
     return drawn

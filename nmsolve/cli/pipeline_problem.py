@@ -10,6 +10,7 @@ import msgspec
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import BATCH, PERIOD
+from nmsolve.model.pipeline.problem import MOST_REPLICAS
 
 if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
@@ -48,6 +49,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     batches: Positive | None = None
     recompute: bool = False
     weight_copies: Annotated[float, msgspec.Meta(ge=1, le=1000)] | None = None
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
@@ -154,6 +156,7 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         overlap=inputs.overlap,
         split=inputs.split or problem.split,
         rounds=_rounds(inputs),
+        replicas=inputs.replicas,
     )
     return Given(problem, "", machine)
 
@@ -204,7 +207,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         step=step,
     )
     problem = replace(
-        problem, name=Path(inputs.model).stem, rounds=_rounds(inputs)
+        problem, name=Path(inputs.model).stem, rounds=_rounds(inputs), replicas=inputs.replicas
     )  # exporters call every graph the same
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)

@@ -27,6 +27,8 @@ NAMED = 4
 class StagePart(msgspec.Struct, frozen=True):
     """One stage; ``storage`` and the limit are per core, 0 cores mean a host.
 
+    ``replicas`` groups of ``group`` cores each take micro-batches in turns; times are per micro-batch: those of a group divided
+    by the replicas.
     ``compute`` holds ``exchange``, the time in which its cores meet and send each other what its layers need (or that is kept
     back for layers that get slower with more cores), and ``splits`` says how many layers are shared how
     (``nmsolve.hw.pipeline.exchange``); 0 and none where that does not count.
@@ -37,6 +39,8 @@ class StagePart(msgspec.Struct, frozen=True):
     """
 
     cores: int
+    replicas: int
+    group: int
     layers: int
     first: str
     last: str
@@ -212,10 +216,13 @@ def exchanged(given: Given, plan: PipelinePlan) -> tuple[FloatArray, list[dict[s
     if given.layers is None or given.figures is None or given.figures.sync is None:
         return out, ways
     from nmsolve.hw.pipeline.exchange import SPLITS, best_splits
+    from nmsolve.hw.pipeline.stages import stage_loads
 
+    loads = stage_loads(given.problem, plan)
     found = best_splits(given.layers, given.figures, given.problem.time.shape[1])
-    at = np.arange(len(plan.stage)), plan.cores[plan.stage] - 1
+    at = np.arange(len(plan.stage)), loads.group[plan.stage] - 1
     np.add.at(out, plan.stage, found.exchange[at])
+    out /= loads.replicas
     for k in range(len(plan.cores)):
         kinds, count = np.unique(found.split[at][plan.stage == k], return_counts=True)
         ways[k] = {SPLITS[kind]: number for kind, number in zip(kinds.tolist(), count.tolist(), strict=True)}
@@ -259,6 +266,8 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
         out.append(
             StagePart(
                 cores=cores,
+                replicas=int(loads.replicas[k]),
+                group=int(loads.group[k]),
                 layers=len(own),
                 first=problem.labels[int(own[0])],
                 last=problem.labels[int(own[-1])],
@@ -269,7 +278,7 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
                 transfer_out=float(loads.transfer_out[k]),
                 volume_in=float(loads.volume_in[k]),
                 volume_out=float(loads.volume_out[k]),
-                weights=float(weights[k]),
+                weights=float(weights[k] * loads.replicas[k]),
                 live=int(loads.live[k]),
                 streamed=int(loads.streamed[k]),
                 offchip=float(loads.offchip[k]),
@@ -285,8 +294,8 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
 
 
 def _baselines(given: Given) -> list[BaselinePart]:
-    """Return one group of all cores; the best cut of every rule of thumb over all numbers of stages."""
-    from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, one_group
+    """Return one group of all cores, the best cut of every rule of thumb over all numbers of stages, and PipeDream's plan."""
+    from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, copies_of_cores, one_group
     from nmsolve.hw.pipeline.stages import objective
     from nmsolve.model.pipeline.check import plan_complaint
 
@@ -296,10 +305,21 @@ def _baselines(given: Given) -> list[BaselinePart]:
         plan, wrong = best_by_hand(problem, rule)
         if len(plan.cores) > 1:
             plans[f"{len(plan.cores)} stages, {rule}"] = plan, wrong
-    return [
+    parts = [
         BaselinePart(name, None if wrong else objective(problem, plan), len(plan.cores), wrong or "")
         for name, (plan, wrong) in plans.items()
     ]
+    if problem.replicas > 1:
+        found = copies_of_cores(problem)
+        trouble = "" if found else "no chain of such stages keeps the rules"
+        value, stages = (found[1], len(found[0].cores)) if found else (None, 0)
+        name = (
+            f"{stages} stages of replicas of one core (PipeDream)"
+            if found
+            else "replicas of one core (PipeDream)"
+        )
+        parts.append(BaselinePart(name, value, stages, trouble))
+    return parts
 
 
 def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPart | None:
@@ -308,12 +328,16 @@ def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPar
 
     if result.solution is None:
         return None
-    found = batch_time(
-        given.problem, result.solution, stage_loads(given.problem, result.solution).load, batches
-    )
+    loads = stage_loads(given.problem, result.solution)
+    found = batch_time(given.problem, result.solution, loads.load * loads.replicas, batches, loads.replicas)
     if found is None:
         return None
     return BatchPart(found.batches, found.total, found.bubble, found.share, found.utilisation)
+
+
+def cores_words(stage: StagePart) -> str:
+    """Return a stage's cores, as replicas x cores of each where there are several."""
+    return f"{stage.replicas}x{stage.group}" if stage.replicas > 1 else str(stage.cores or "host")
 
 
 def pipeline_words(report: PipelineReport) -> list[str]:
@@ -341,6 +365,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
                 f"{_capital(b.name)}: {number(b.objective)}{unit}, {b.objective / report.objective:.2f} times as long."
             )
     words += _training_words(report, unit)
+    several = [s.replicas for s in report.stages if s.replicas > 1]
     if report.batch is not None and report.training is None and report.batch.batches > 1:
         batch = report.batch
         takes = f"{_counted(batch.batches)} take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain"
@@ -348,7 +373,16 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             takes = f"{percent(batch.share)} of that time is to fill and drain"
         words.append(
             f"{takes} the pipeline; all cores work {percent(batch.utilisation)} of the time."
-            + (HINT if report.rounds is None and report.split == "chain" and batch.share > MUCH else "")
+            + (
+                HINT
+                if report.rounds is None and report.split == "chain" and batch.share > MUCH and not several
+                else ""
+            )
+        )
+    if several:
+        words.append(
+            f"{len(several)} of {len(report.stages)} stages have replicas, up to {max(several)}, which take micro-batches in "
+            "turns; their times are per micro-batch."
         )
     moved = sum(s.streamed for s in report.stages)
     if moved:

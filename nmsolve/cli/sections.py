@@ -13,7 +13,7 @@ SECTIONS = {
     "offchip_bandwidth group_sync branch "
     "from_ frames",
     "What is wanted": "objective limit weights at_most pareto points route turns form table_limit detour channels stages "
-    "exact_stages use_all overlap split training batches recompute weight_copies "
+    "exact_stages use_all overlap split replicas training batches recompute weight_copies "
     "migration_budget place run noise runs reschedule from_run",
     "Time and search": "time_limit gap seed workers engines allocate warm_start resume memory_of memory scratch mip_solver",
     "Output": "write_model write_onnx trace csv out json help",

@@ -1,4 +1,4 @@
-"""Plans that need no search, to compare with: one group of all cores, and cuts by rules of thumb.
+"""Plans to compare with: one group of all cores, cuts by rules of thumb, and the best replicas of single cores.
 
 A cut by hand gives every stage about the same work, or as many layers, or fills one stage after the other. Its stages get cores
 in proportion to their work, and whoever cuts by hand tries a few numbers of stages: :func:`best_by_hand` tries them all.
@@ -7,9 +7,11 @@ in proportion to their work, and whoever cuts by hand tries a few numbers of sta
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.merged import merge
@@ -81,6 +83,18 @@ def proportional(problem: PipelineProblem, stage: IntArray) -> PipelinePlan:
     cores = 1 + exact.astype(np.int64)
     cores[np.argsort(exact.astype(np.int64) - exact, kind="stable")[: problem.cores - int(cores.sum())]] += 1
     return PipelinePlan(stage, np.minimum(cores, problem.largest_group))
+
+
+def copies_of_cores(problem: PipelineProblem) -> tuple[PipelinePlan, float] | None:
+    """Return the best chain whose stages are replicas of single cores, and its objective; None if no such chain fits.
+
+    This is what PipeDream's recurrence finds (Narayanan et al. 2019, section 3.1): A(j, m), the least period of j layers on m
+    workers, is the least of max(A(i, m - r), time of layers i to j on one worker / r) over i and r. No cores share a layer.
+    """
+    plan, value = ChainPartition(replace(problem, time=problem.time[:, :1])).in_order(
+        np.arange(problem.count)
+    )
+    return None if plan is None else (plan, value)
 
 
 def best_by_hand(problem: PipelineProblem, rule: str) -> tuple[PipelinePlan, str | None]:

@@ -12,7 +12,14 @@ import math
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, Chain, Limits, live_bytes, solve, transfers
+from nmsolve.heuristics.pipeline.chain_kernels import (
+    ANY_LOAD,
+    Chain,
+    Limits,
+    live_bytes,
+    solve,
+    transfers,
+)
 from nmsolve.heuristics.pipeline.training import kept_bytes
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -111,7 +118,7 @@ class ChainPartition:
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order),
             _prefix(self._forward[order]) if self.backwards else self._forward, self._kept, self._entering,
             1 if training is None else training.batches, self._by_stage,
-            training is not None and training.recompute, rest, problem.overlap,
+            training is not None and training.recompute, rest, problem.overlap, problem.replicas,
         )  # fmt: skip
 
     def _solve(
@@ -128,7 +135,7 @@ class ChainPartition:
         stages = np.empty((self.problem.count, 2), np.int64)
         for factor in factors:
             ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
-            self._fill(chain, ceiling)
+            self._fill(chain, min(ANY_LOAD, ceiling * self.problem.replicas))
             found = solve(low, ceiling, chain, limits, stages)
             if found >= 0 or ceiling == ANY_LOAD:
                 break
@@ -144,12 +151,13 @@ class ChainPartition:
             self._counted = ceiling
 
     def _floor(self, work: float) -> int:
-        """Return a load, in ticks, that no plan is below: the heaviest layer, and all time shared by all cores and hosts."""
+        """Return a load, in ticks, that no plan is below: the heaviest layer by its replicas, and all time by all cores."""
         least = self._time[:, -1]
         if self.limits.hosts:
             ticks = self.problem.ticks
             least = np.where(ticks.impossible, least, np.minimum(least, ticks.host))
-        return max(int(least.max()), int(work / (self.limits.cores + self.limits.hosts) * (1 - 1e-9)))
+        heaviest = -(-int(least.max()) // self.problem.replicas)
+        return max(heaviest, int(work / (self.limits.cores + self.limits.hosts) * (1 - 1e-9)))
 
     def _cuts(self, order: IntArray) -> BoolArray:
         """Return (L + 1,) positions where a stage may begin: not between layers that must share one."""
@@ -172,7 +180,7 @@ class ChainPartition:
         if self.problem.use_all:
             spare = self.problem.cores - int(cores.sum())
             for s in np.flatnonzero(cores > 0):
-                extra = min(spare, self.problem.largest_group - int(cores[s]))
+                extra = min(spare, self.problem.largest_stage - int(cores[s]))
                 cores[s] += extra
                 spare -= extra
         return cores

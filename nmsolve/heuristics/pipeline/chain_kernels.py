@@ -43,9 +43,9 @@ class Limits(NamedTuple):
         """The limits of a problem. Cores never slow a stage down, so "use all" only asks for enough groups to hold them."""
         hosts = 0 if problem.host_time is None else min(problem.hosts, problem.count)
         cores, most = problem.cores, min(problem.stages, problem.count, problem.cores + hosts)
-        if problem.largest_group == 1 and not hosts and not problem.use_all:
+        if problem.largest_stage == 1 and not hosts and not problem.use_all:
             cores = most  # a stage is a core
-        groups = -(-cores // problem.largest_group) if problem.use_all else 0
+        groups = -(-cores // problem.largest_stage) if problem.use_all else 0
         groups = 0 if groups == 1 and not hosts else groups
         stages = problem.stages if problem.exact_stages else 1
         counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
@@ -86,6 +86,7 @@ class Chain(NamedTuple):
     recompute : what does not fit may run forward again
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
+    replicas : most replicas of a stage, which take micro-batches in turns
     """
 
     order: IntArray
@@ -108,6 +109,7 @@ class Chain(NamedTuple):
     recompute: bool
     rest: FloatArray
     overlap: bool
+    replicas: int
 
 
 @kernel
@@ -289,6 +291,52 @@ def least_streamed(i: int, j: int, low: int, high: int, ceiling: int, chain: Cha
 
 
 @plain_callee
+def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: Chain) -> int:
+    """As :func:`least_cores`, over all numbers of replicas; ``held``: what a replica needs to hold, with off-chip memory 0.
+
+    r replicas keep the ceiling if one of them takes at most r times as long.
+    """
+    best, largest = high + 1, chain.room.shape[0]
+    least = least_holding(held, chain.room)
+    for r in range(1, chain.replicas + 1):
+        top = min(largest, (best - 1) // r)
+        if least > top:
+            break
+        if chain.offchip > 0.0:
+            c = least_streamed(i, j, 1, top, times(ceiling, r), chain)
+        else:
+            c = least_cores(i, j, least, top, times(ceiling, r), chain.work, chain.move[i, j], chain.overlap)
+        if c <= top:
+            best = r * c
+    return best if best <= high else high + 1
+
+
+@plain_callee
+def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
+    """The load of the run [i, j) on so many cores, with the best number of replicas."""
+    held = chain.storage[j] - chain.storage[i]
+    if chain.live.shape[0] > 0:
+        held += chain.live[i, j]
+    best, largest = ANY_LOAD, chain.room.shape[0]
+    for r in range(1, min(chain.replicas, cores) + 1):
+        c = min(largest, cores // r)
+        if chain.offchip > 0.0:
+            load = streamed_load(i, j, c, chain)
+        elif held > chain.room[c - 1]:
+            break
+        else:
+            load = run_load(chain.work[j, c - 1] - chain.work[i, c - 1], chain.move[i, j], chain.overlap)
+        best = min(best, (load + r - 1) // r)
+    return best
+
+
+@plain_callee
+def times(ceiling: int, factor: int) -> int:
+    """So many ceilings, at most ``ANY_LOAD``."""
+    return ANY_LOAD if ceiling >= ANY_LOAD // factor else ceiling * factor
+
+
+@plain_callee
 def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores in training, as stage number ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
     what it keeps does not fit. It does not rise with the cores."""
@@ -333,15 +381,15 @@ def probe(
     live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
     trains = chain.kept.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
-    count, largest = work.shape[0] - 1, work.shape[1]
-    no, wide = cores + 1, hosts + 1
+    count, largest, replicas = work.shape[0] - 1, work.shape[1], chain.replicas
+    no, wide, reach = cores + 1, hosts + 1, times(ceiling, replicas)
     need[:] = no
     need[0, 0] = 0
     for j in range(1, count + 1):
         if not cut[j]:
             continue
         for i in range(j - 1, -1, -1):
-            low, on_group = 1, work[j, largest - 1] - work[i, largest - 1] <= ceiling
+            low, held, on_group = 1, 0, work[j, largest - 1] - work[i, largest - 1] <= reach
             if on_group and not streams:
                 held = storage[j] - storage[i]
                 if ranges:
@@ -363,8 +411,10 @@ def probe(
                         continue
                     to = s
                 if on_group:
-                    high = min(largest, need[to, j] - 1 - have)
-                    if streams:
+                    high = min(largest * replicas, need[to, j] - 1 - have)
+                    if replicas > 1:
+                        c = least_replicated(i, j, high, ceiling, held, chain)
+                    elif streams:
                         c = least_streamed(i, j, low, high, ceiling, chain)
                     elif trains:
                         c = least_trained(i, j, low, high, ceiling, to // wide, chain)
@@ -411,7 +461,9 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         if c > 0:
-            if chain.offchip > 0.0:
+            if chain.replicas > 1:
+                worst = max(worst, replicated_load(i, j, c, chain))
+            elif chain.offchip > 0.0:
                 worst = max(worst, streamed_load(i, j, c, chain))
             elif chain.kept.shape[0] > 0:  # then there are no hosts, and a state is a number of stages
                 worst = max(worst, trained_load(i, j, c, state, chain))

@@ -8,9 +8,14 @@ import numpy as np
 
 from nmsolve.hw.pipeline.passes import training_passes
 from nmsolve.hw.pipeline.to_graph import crossings
+from nmsolve.model.compiled import kernel
+from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import FloatArray
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Most micro-batches that are gone through one by one.
+MOST_BATCHES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,11 @@ class BatchTime:
 
 
 def batch_time(
-    problem: PipelineProblem, plan: PipelinePlan, load: FloatArray, batches: int
+    problem: PipelineProblem,
+    plan: PipelinePlan,
+    load: FloatArray,
+    batches: int,
+    replicas: IntArray | None = None,
 ) -> BatchTime | None:
     """Every stage takes one micro-batch after the other, each as soon as the stages before it are done with that one.
 
@@ -50,8 +59,10 @@ def batch_time(
 
     Parameters
     ----------
-    load : (K,) time t of every stage for one micro-batch
+    load : (K,) time t of every stage for one micro-batch; of one with replicas, the time of a replica
     batches : B >= 1
+    replicas : (K,) of every stage, None: one each. Stage k then waits for its micro-batch b - replicas[k], and all times are
+        gone through one by one: B <= ``MOST_BATCHES``
 
     Returns
     -------
@@ -61,6 +72,11 @@ def batch_time(
     if problem.training is not None:
         batches = problem.training.batches
         total = training_passes(problem, plan).total
+    elif replicas is not None and replicas.max() > 1:
+        ends = _last_ends(problem, plan, load, batches, replicas)
+        if ends is None:
+            return None
+        total = float(ends.max())
     else:
         edges = _edges(problem, plan)
         order = _order(problem, plan, edges)
@@ -69,15 +85,20 @@ def batch_time(
         before = _longest(order, edges, load)
         after = _longest(order[::-1], {(b, a) for a, b in edges}, load)
         total = float(np.max(before + after - load + (batches - 1) * load))
-    steady = batches * float(load.max())
+    per_batch = load if replicas is None else load / replicas
+    steady = batches * float(per_batch.max())
     cores = np.maximum(plan.cores, 0)
-    work = batches * float((cores * load).sum())
+    work = batches * float((cores * per_batch).sum())
     most = total * max(problem.cores, int(cores.sum()))
     return BatchTime(batches, total, steady, total - steady, work / most if most > 0 else 0.0)
 
 
 def start_times(
-    problem: PipelineProblem, plan: PipelinePlan, load: FloatArray, batches: int
+    problem: PipelineProblem,
+    plan: PipelinePlan,
+    load: FloatArray,
+    batches: int,
+    replicas: IntArray | None = None,
 ) -> FloatArray | None:
     """Return (K, B) when every stage begins every micro-batch, by the rule of :func:`batch_time`; None as there."""
     edges = _edges(problem, plan)
@@ -86,12 +107,54 @@ def start_times(
         return None
     before = _before(edges)
     start = np.zeros((len(load), batches))
+    many = np.ones(len(load), np.int64) if replicas is None else replicas
     for b in range(batches):
         for k in order:
-            free = start[k, b - 1] + load[k] if b else 0.0
+            free = start[k, b - many[k]] + load[k] if b >= many[k] else 0.0
             start[k, b] = max((start[p, b] + load[p] for p in before.get(k, ())), default=0.0)
             start[k, b] = max(start[k, b], free)
     return start
+
+
+def _last_ends(
+    problem: PipelineProblem, plan: PipelinePlan, load: FloatArray, batches: int, replicas: IntArray
+) -> FloatArray | None:
+    """Return (K,) when every stage ends its last micro-batch, by the rule of :func:`batch_time`; None as there."""
+    if batches > MOST_BATCHES:
+        raise InputError(
+            f"the time of {batches:,} micro-batches with replicas", "--batches", f"at most {MOST_BATCHES:,}"
+        )
+    edges = _edges(problem, plan)
+    order = _order(problem, plan, edges)
+    if order is None:
+        return None
+    before = _before(edges)
+    sources = [before.get(k, []) for k in order]
+    indptr = np.cumsum([0, *map(len, sources)])
+    ends: FloatArray = last_ends(
+        np.array(order, np.int64), indptr, np.array([p for own in sources for p in own], np.int64), load, batches, replicas
+    )  # fmt: skip
+    return ends
+
+
+@kernel
+def last_ends(
+    order: IntArray, indptr: IntArray, source: IntArray, load: FloatArray, batches: int, replicas: IntArray
+) -> FloatArray:
+    """(K,) ends of the last of ``batches`` micro-batches; ``order`` (K,) with the stages before each one as CSR."""
+    stages = order.shape[0]
+    free, end, last = np.zeros((stages, replicas.max())), np.zeros(stages), np.zeros(stages)
+    for b in range(batches):
+        for x in range(stages):
+            k = order[x]
+            turn = b % replicas[k]
+            at = free[k, turn]
+            for e in range(indptr[x], indptr[x + 1]):
+                at = max(at, end[source[e]])
+            end[k] = at + load[k]
+            free[k, turn] = end[k]
+            last[k] = max(last[k], end[k])
+    return last
 
 
 def _edges(problem: PipelineProblem, plan: PipelinePlan) -> set[tuple[int, int]]:

@@ -63,18 +63,24 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     for end in np.flatnonzero(allowed)[1:]:
         begins = np.flatnonzero(allowed[:end])
         between = move[begins, end]
-        room = np.where(between <= ceiling, ceiling, -1) if problem.overlap else ceiling - between
         held = np.cumsum(storage[:end][::-1])[::-1][begins]
+        off = None
         if live is not None and problem.streams:
             trips = np.zeros(count, np.int64) if problem.turns is None else problem.turns
             moves: FloatArray = 1.0 + np.cumsum(trips[:end][::-1])[::-1][begins].astype(np.float64)
             off = _Stream(held, live[begins, end], memory, ticks.offchip * moves, problem.overlap)
-            cores = _least_cores(work, begins, end, room, off)
-        else:
-            held = held if live is None else held + live[begins, end]
-            cores = _least_cores(work, begins, end, room)
-            cores = np.maximum(cores, np.searchsorted(rooms, held) + 1)
-        cores[cores > most] = never
+        elif live is not None:
+            held = held + live[begins, end]
+        cores = np.full(len(begins), never)
+        for replicas in range(
+            1, min(problem.replicas, problem.cores) + 1
+        ):  # each may take so many times as long
+            longest = min(replicas * ceiling, 2**62)
+            room = np.where(between <= longest, longest, -1) if problem.overlap else longest - between
+            each = _least_cores(work, begins, end, room, off)
+            if off is None:
+                each = np.maximum(each, np.searchsorted(rooms, held) + 1)
+            cores = np.where(each <= most, np.minimum(cores, replicas * each), cores)
         host_load = np.cumsum(ticks.host[:end][::-1])[::-1][begins]
         stuck = np.cumsum(ticks.impossible[:end][::-1])[::-1][begins] > 0
         on_host = (host_load <= ceiling) & ~stuck
@@ -165,7 +171,7 @@ def enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
     groups = stages - on_hosts
     fine = (stages == problem.stages) if problem.exact_stages else np.ones(stages.shape, bool)
     if problem.use_all:  # more cores never hurt, so the cores fit if the groups can hold them
-        fine &= groups * problem.largest_group >= problem.cores
+        fine &= groups * problem.largest_stage >= problem.cores
     return np.asarray(fine)
 
 

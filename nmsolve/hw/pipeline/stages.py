@@ -4,6 +4,7 @@ A group of c cores takes ``compute`` = the sum of its layers' times on c cores, 
 comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or
 with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load, or the time
 of a batch of B micro-batches through all stages, one after the other: the sum of all loads plus B - 1 times the largest.
+Where stages may have replicas, which take micro-batches in turns, each has the number with which its load is least.
 
 A stage needs its layers' storage and, of a problem with buffers, the most bytes that are live while it runs. Where off-chip
 memory takes what the cores cannot hold, moving it takes time, which counts as transfer does (with ``overlap`` apart from it).
@@ -37,6 +38,8 @@ class StageLoads:
     resident : the part of ``storage`` that lies on the cores, all of it unless there is off-chip memory
     live : most bytes live at once
     streamed, offchip : bytes moved from and to off-chip memory in every run, and the time of that
+    replicas, group : groups of a stage that take micro-batches in turns, and the cores of each (0: a host). Times are per
+        micro-batch, so those of a group by their number; storage and live bytes are those of all
     kept : bytes kept of every micro-batch in flight, in training: what the backward pass needs, or to run forward once more
     flights : most micro-batches in flight; 1 without training
     again : time of the forward pass where it runs once more, else 0
@@ -54,6 +57,8 @@ class StageLoads:
     live: IntArray
     streamed: IntArray
     offchip: FloatArray
+    replicas: IntArray
+    group: IntArray
     kept: IntArray
     flights: IntArray
     again: FloatArray
@@ -65,42 +70,82 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
     ticks, tensors, count = problem.ticks, problem.tensors, len(plan.cores)
     host = plan.cores == 0
     on_host = host[plan.stage]
-    per_layer = ticks.time[np.arange(problem.count), np.maximum(plan.cores, 1)[plan.stage] - 1]
-    compute = _sums(plan.stage, np.where(on_host, ticks.host, per_layer), count)
     stuck = np.bincount(plan.stage, on_host & ticks.impossible, count) > 0
     (tensor_out, stage_out), (tensor_in, stage_in) = _crossings(problem, plan)
     move_in = np.where(host, 0, _sums(stage_in, ticks.tensor[tensor_in], count))
     move_out = np.where(host, 0, _sums(stage_out, ticks.tensor[tensor_out], count))
     move = move_in + move_out
     held, live = _float_sums(plan.stage, problem.storage, count), live_of(problem, plan)
+    many = _best_replicas(problem, plan, move, live)
+    group = np.minimum(plan.cores // many, problem.time.shape[1])
+    per_layer = ticks.time[np.arange(problem.count), np.maximum(group, 1)[plan.stage] - 1]
+    compute = _sums(plan.stage, np.where(on_host, ticks.host, per_layer), count)
     streamed = np.zeros(count, np.int64)
     offchip = np.zeros(count, np.int64)
     if problem.streams:
         turns = moves_of(problem, plan)
-        for s, c in enumerate(plan.cores.tolist()):
+        for s, c in enumerate(group.tolist()):
             streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
             offchip[s] = stream_ticks(streamed[s], ticks.offchip * float(turns[s]), c)
     kept, flights, again, reserve = _trained(problem, plan, held, live)
     own = compute + again
     load = np.maximum(np.maximum(own, move), offchip) if problem.overlap else own + move + offchip
-    scale, room = -ticks.exponent, plan.cores * (problem.memory or 0.0)
+    load = -(-load // many)
+
+    def seconds(each: IntArray) -> FloatArray:
+        """Times of one group, per micro-batch."""
+        out: FloatArray = np.ldexp(each.astype(float), -ticks.exponent) / many
+        return out
+
+    room = group * (problem.memory or 0.0)
     return StageLoads(
         cores=np.array(plan.cores),
-        compute=np.where(stuck, np.inf, np.ldexp(compute.astype(float), scale)),
-        transfer_in=np.ldexp(move_in.astype(float), scale),
-        transfer_out=np.ldexp(move_out.astype(float), scale),
+        compute=np.where(stuck, np.inf, seconds(compute)),
+        transfer_in=seconds(move_in),
+        transfer_out=seconds(move_out),
         volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
         volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
-        storage=held + live + reserve,
-        resident=np.minimum(held + live, room) if problem.streams else held + live + reserve,
-        live=live,
+        storage=many * (held + live + reserve),
+        resident=many * (np.minimum(held + live, room) if problem.streams else held + live + reserve),
+        live=many * live,
         streamed=streamed,
-        offchip=np.ldexp(offchip.astype(float), scale),
+        offchip=seconds(offchip),
+        replicas=many,
+        group=group,
         kept=kept,
         flights=flights,
-        again=np.ldexp(again.astype(float), scale),
-        load=np.where(stuck, np.inf, np.ldexp(load.astype(float), scale)),
+        again=seconds(again),
+        load=np.where(stuck, np.inf, np.ldexp(load.astype(float), -ticks.exponent)),
     )
+
+
+def _best_replicas(problem: PipelineProblem, plan: PipelinePlan, move: IntArray, live: IntArray) -> IntArray:
+    """(K,) replicas of every stage that fit and make its load least, the fewest of those; 1 if none fit.
+
+    ``move``, ``live`` (K,) : ticks of transfer of a group, and most bytes live in it.
+    """
+    out, ticks, largest = np.ones(len(plan.cores), np.int64), problem.ticks, problem.largest_group
+    if problem.replicas == 1:
+        return out
+    turns = moves_of(problem, plan)
+    for s, c in enumerate(plan.cores.tolist()):
+        inner = plan.stage == s
+        many = np.arange(1, min(problem.replicas, c) + 1)
+        group = np.minimum(c // many, largest)
+        own, held = ticks.time[inner].sum(axis=0)[group - 1], math.fsum(problem.storage[inner])
+        off: IntArray = np.zeros(len(many), np.int64)
+        if problem.streams:
+            moved = [
+                streamed_bytes(int(held), int(live[s]), g * int(problem.memory or 0)) for g in group.tolist()
+            ]
+            each = zip(moved, group.tolist(), strict=True)
+            off = np.array([stream_ticks(m, ticks.offchip * float(turns[s]), g) for m, g in each], np.int64)
+        load = np.maximum(np.maximum(own, move[s]), off) if problem.overlap else own + move[s] + off
+        load = -(-load // many)
+        if problem.memory is not None and not problem.streams:
+            load[(held + live[s] > group * problem.memory) & (many > 1)] = np.iinfo(np.int64).max
+        out[s] = many[load.argmin()]
+    return out
 
 
 def _trained(
@@ -226,7 +271,7 @@ def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
     if problem.rounds is not None:
         load = stage_loads(problem, plan).load
         return math.fsum(load) + (problem.rounds - 1) * float(load.max())
-    if problem.streams or problem.training is not None:
+    if problem.streams or problem.training is not None or problem.replicas > 1:
         return float(stage_loads(problem, plan).load.max())
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from nmsolve.model.pipeline.check import live_needs, memory_needs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 
 def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
-    """Return the load of every stage, layer by layer and tensor by tensor."""
+    """Return the load of every stage: of its best number of replicas that fit, a group's time by their number."""
+    if problem.replicas == 1:
+        return group_loads(problem, plan)
+    needs = memory_needs(problem, plan.stage.tolist(), len(plan.cores))
+    best = [math.inf] * len(needs)
+    for many in range(1, min(problem.replicas, int(plan.cores.max())) + 1):
+        groups = [min(c // many, problem.largest_group) for c in plan.cores.tolist()]
+        loads = group_loads(problem, PipelinePlan(plan.stage, np.maximum(groups, 1)))
+        for s, (need, c, load) in enumerate(zip(needs, groups, loads, strict=True)):
+            if c and (many == 1 or problem.memory is None or problem.offchip or need <= c * problem.memory):
+                best[s] = min(best[s], load / many)
+    return best
+
+
+def group_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
+    """Return the load of every stage of one group, layer by layer and tensor by tensor."""
     stage, cores = plan.stage.tolist(), plan.cores.tolist()
     compute: list[list[float]] = [[] for _ in cores]
     move: list[list[float]] = [[] for _ in cores]

@@ -107,6 +107,8 @@ def _require(run: PlannedRun, load: StageLoads, machine: Machine) -> None:
         raise InputError(
             f"stage {int(hosts[0])} runs on a host", run.where, "a plan whose stages all have cores"
         )
+    if run.problem.replicas > 1:
+        raise InputError("stages may have replicas", run.where, "a plan with --replicas 1")
     if run.problem.backward is not None and bool(run.problem.backward.any()):
         raise InputError(
             "the network is in training: its stages also pass data back", run.where, "a plan for inference"

@@ -35,10 +35,11 @@ def _numbers(problem: PipelineProblem, stage: list[int], cores: list[int]) -> st
 
 
 def _groups(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
-    """Groups have 1 to C cores and N together; the other stages are hosts that can run what they hold."""
+    """Stages have 1 to C cores, up to R C with R replicas, and N together; the others are hosts that can run all they hold."""
     for s, c in enumerate(cores):
-        if not 0 <= c <= problem.largest_group:
-            return f"stage {s} has {c} cores, a group has 1 to {problem.largest_group}"
+        if not 0 <= c <= problem.largest_stage:
+            what = "group" if problem.replicas == 1 else "stage"
+            return f"stage {s} has {c} cores, a {what} has 1 to {problem.largest_stage}"
     if sum(cores) > problem.cores or (problem.use_all and sum(cores) != problem.cores):
         return f"{sum(cores)} cores in use, not {'' if problem.use_all else 'at most '}{problem.cores}"
     if cores.count(0) > problem.hosts:
@@ -51,7 +52,10 @@ def _groups(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
 
 
 def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
-    """Return the layers of a group share its cores' memory evenly; no rule where off-chip memory takes the rest."""
+    """The layers of a group share its cores' memory evenly; no rule where off-chip memory takes the rest.
+
+    Replicas need more, but how many there are is not decided before all is known to fit once.
+    """
     if problem.memory is None or problem.streams:
         return None
     needs = memory_needs(problem, stage, len(cores))
@@ -60,6 +64,7 @@ def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
             min(both) for both in zip(needs, memory_needs(problem, stage, len(cores), True), strict=True)
         ]
     for s, (c, needed) in enumerate(zip(cores, needs, strict=True)):
+        c = min(c, problem.largest_group)
         if c and needed > c * problem.memory:
             return f"stage {s} needs {needed / c:,.6g} of memory per core, the limit is {problem.memory:,.6g}"
     return None

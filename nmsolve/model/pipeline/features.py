@@ -10,8 +10,8 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
     "chain": Feature("--split chain, which dynamic programming solves exactly", lambda p: p.split == "chain"),
     "stages": Feature("a fixed number of stages", lambda p: p.exact_stages),
     "all": Feature(
-        lambda p: f"plans that use all cores in groups of at most {p.largest_group}",
-        lambda p: p.use_all and p.largest_group < p.cores,
+        lambda p: f"plans that use all cores in groups of at most {p.largest_stage}",
+        lambda p: p.use_all and p.largest_stage < p.cores,
     ),
     "groups": Feature("groups of more than one core", lambda p: p.largest_group > 1),
     "live": Feature(
@@ -23,6 +23,7 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         "training, which keeps results by stage", lambda p: p.training is not None, rare=True
     ),
     "batch": Feature("the time of a batch as objective", lambda p: p.rounds is not None, rare=True),
+    "replicas": Feature("replicas of stages", lambda p: p.replicas > 1, rare=True),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),
 }
 

@@ -37,6 +37,9 @@ def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
     if problem.training is not None and problem.training.recompute and "core-memory" in names:
         what = "with less memory more stages recompute, so the period depends on the limit"
         raise InputError(what, "--recompute", "none with objective core-memory")
+    if problem.replicas > 1 and "core-memory" in names:
+        what = "with less memory stages have fewer replicas, so the period depends on the limit"
+        raise InputError(what, "--replicas", "--replicas 1 with objective core-memory")
     for name in names:
         fixed = LIMITS[name][1] if name in LIMITS else ""
         if fixed and getattr(problem, fixed):

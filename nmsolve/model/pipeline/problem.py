@@ -68,6 +68,8 @@ class Tensors:
 
 #: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
 SPLITS = ("chain", "contiguous", "any")
+#: Most replicas of a stage that can be asked for.
+MOST_REPLICAS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,9 @@ class PipelineProblem:
         the model only runs forward
     rounds : the objective is the time of so many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
         without hosts); None: it is the period, the largest load
+    replicas : most replicas of a stage (chains without hosts and training). A stage of c cores may be r groups of min(c // r, C)
+        cores that each hold all of it and take micro-batches in turns: its load is a group's, divided by r and rounded up to a
+        tick. It has as many as make its load least
     """
 
     name: str
@@ -129,6 +134,7 @@ class PipelineProblem:
     turns: IntArray | None = None
     training: Training | None = None
     rounds: int | None = None
+    replicas: int = 1
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -184,6 +190,7 @@ class PipelineProblem:
             self._require_training(self.training)
         if self.rounds is not None:
             self._require_rounds(self.rounds)
+        self._require_replicas()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
                 "a tensor goes to an earlier layer of the chain", self.name, "layers in topological order"
@@ -234,6 +241,17 @@ class PipelineProblem:
                 f"the time of {rounds} micro-batches", self.name, f"{self.training.batches}, as in a step"
             )
 
+    def _require_replicas(self) -> None:
+        """Raise InputError where replicas of stages do not go with the rest."""
+        if not 1 <= self.replicas <= MOST_REPLICAS:
+            raise InputError(f"{self.replicas} replicas of a stage", self.name, f"1 to {MOST_REPLICAS}")
+        if self.replicas > 1 and (self.split != "chain" or self.hosts):
+            raise InputError("replicas with another split or hosts", self.name, "--split chain, no hosts")
+        if self.replicas > 1 and self.training is not None:
+            raise InputError("replicas of stages in training", self.name, "--replicas 1")
+        if self.replicas > 1 and self.rounds is not None:
+            raise InputError("the time of a batch with replicas", self.name, "--objective period")
+
     @property
     def count(self) -> int:
         """L, the number of layers."""
@@ -248,6 +266,11 @@ class PipelineProblem:
     def largest_group(self) -> int:
         """C, the most cores a group may have."""
         return min(int(self.time.shape[1]), self.cores)
+
+    @property
+    def largest_stage(self) -> int:
+        """The most cores a stage may have, in all of its replicas."""
+        return min(self.largest_group * self.replicas, self.cores)
 
     @property
     def slots(self) -> int:
@@ -285,6 +308,8 @@ class PipelineProblem:
             arrays += self.buffers.arrays
         if self.turns is not None:
             arrays.append(self.turns)
+        if self.replicas > 1:
+            h.update(repr(("replicas", self.replicas)).encode())
         if self.rounds is not None:
             h.update(repr(("rounds", self.rounds)).encode())
         if self.training is not None:

@@ -87,6 +87,8 @@ def _problems() -> dict[str, PipelineProblem]:
     return {
         "chain": replace(group, split="chain"),
         "chain, training": trained,
+        "chain, replicas": replace(group, split="chain", replicas=3),
+        "chain, replicas off chip": replace(live, memory=4.0, offchip=1.0, replicas=3),
         "chain, a batch": replace(group, split="chain", rounds=3),
         "chain, a batch of training": replace(trained, rounds=2),
         "chain, live ranges": live,

@@ -1,0 +1,136 @@
+"""Replicas of stages: the exact chain, the evaluator and both proofs against plans written out in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pipelines_support import best_chain, random_dag
+from test_pipeline_chain import chains
+
+from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
+from nmsolve.hw.pipeline.stages import objective, stage_loads
+from nmsolve.hw.pipeline.walk import walked_loads, walked_value
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+
+
+@st.composite
+def replicated(draw: st.DrawFn) -> PipelineProblem:
+    """Small chains in whole numbers, with any mix of limits and up to four replicas of a stage."""
+    problem = draw(chains(largest=4))
+    whole = replace(
+        problem,
+        time=np.floor(problem.time),
+        storage=np.floor(problem.storage),
+        memory=None if problem.memory is None else math.floor(problem.memory),
+        tensors=replace(problem.tensors, time=np.floor(problem.tensors.time)),
+        host_time=None,
+        hosts=0,
+        exact_stages=problem.exact_stages and problem.stages <= problem.cores,
+    )
+    return replace(whole, replicas=draw(st.integers(2, 4)))
+
+
+def groupings(problem: PipelineProblem, cores: int) -> Iterator[tuple[int, int]]:
+    """(replicas, cores of each) of a stage."""
+    for many in range(1, min(problem.replicas, cores) + 1):
+        for each in range(1, min(problem.largest_group, cores // many) + 1):
+            yield many, each
+
+
+def reference(problem: PipelineProblem, stage: list[int], cores: list[int]) -> float:
+    """The least period over all ways to make replicas of the stages; inf if memory does not allow any."""
+    worst = 0.0
+    tensors = problem.tensors
+    for s, c in enumerate(cores):
+        own = [layer for layer, at in enumerate(stage) if at == s]
+        move = 0.0
+        for t in range(tensors.count):
+            home = stage[tensors.source[t]] == s
+            uses = [stage[v] for v in tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]]]
+            if (home and any(u != s for u in uses)) or (not home and s in uses):
+                move += tensors.time[t]
+        best = math.inf
+        for many, each in groupings(problem, c):
+            if problem.memory is not None and problem.storage[own].sum() > each * problem.memory:
+                continue
+            work = problem.time[own, each - 1].sum()
+            best = min(best, (max(work, move) if problem.overlap else work + move) / many)
+        worst = max(worst, best)
+    return worst
+
+
+def every_stage(problem: PipelineProblem) -> Iterator[tuple[list[int], list[int]]]:
+    """All runs of layers and all numbers of cores."""
+    for marks in itertools.product((0, 1), repeat=problem.count - 1):
+        stage = np.cumsum([0, *marks]).tolist()
+        for cores in itertools.product(range(1, problem.largest_stage + 1), repeat=stage[-1] + 1):
+            yield stage, list(cores)
+
+
+@given(replicated())
+@settings(max_examples=120, deadline=None)
+def test_the_chain_is_the_best_of_all_plans_with_replicas(problem: PipelineProblem) -> None:
+    """Least period over all cuts, cores and replicas; the proof holds there and not above."""
+    expected = math.inf
+    for stage, cores in every_stage(problem):
+        plan = PipelinePlan(np.array(stage), np.array(cores))
+        if plan_complaint(problem, plan) is None:
+            value = reference(problem, stage, cores)
+            assert objective(problem, plan) == pytest.approx(value, rel=1e-12)
+            assert walked_value(problem, plan) == pytest.approx(value, rel=1e-12)
+            expected = min(expected, value)
+    answer = best_chain(problem)
+    assert answer.value == pytest.approx(expected, rel=1e-12)
+    assert chain_bound_holds(problem, answer.value)
+    if answer.plan is not None:
+        assert plan_complaint(problem, answer.plan) is None
+        assert objective(problem, answer.plan) == answer.value
+        assert not chain_bound_holds(problem, answer.value * (1 + 1e-9) + 1e-9)
+
+
+def test_what_does_not_fit_beside_itself_has_fewer_replicas() -> None:
+    """Three layers of 4 bytes on cores of 6: two cores hold them once, so six cores are three replicas, not six."""
+    base = random_dag(1, 3, 6, 6, split="chain", memory=6.0, stages=1)
+    problem = replace(
+        base, time=np.repeat([[3.0], [3.0], [3.0]], 6, axis=1), storage=np.full(3, 4.0), replicas=6
+    )
+    plan = PipelinePlan(np.zeros(3, np.int64), np.array([6]))
+    loads = stage_loads(problem, plan)
+    assert loads.replicas.tolist() == [3] and loads.load[0] == pytest.approx(3.0)
+    assert loads.storage.tolist() == [36.0]
+    assert plan_complaint(problem, replace(plan, cores=np.array([1]))) is not None
+    assert walked_loads(problem, plan) == pytest.approx([3.0])
+
+
+def test_more_replicas_never_hurt_and_one_is_the_problem_without() -> None:
+    """The optimum falls with the number of replicas allowed; with one it is that of the chain."""
+    for seed in range(12):
+        base = random_dag(seed, 7, 9, 4, split="chain", memory=30.0)
+        values = [best_chain(replace(base, replicas=r)).value for r in (1, 2, 3, 9)]
+        assert values == sorted(values, reverse=True) and values[0] == best_chain(base).value
+        assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"replicas": 0}, "1 to"),
+        ({"replicas": 2, "split": "any"}, "--split chain"),
+        ({"replicas": 2, "rounds": 4}, "--objective period"),
+        ({"replicas": 2, "hosts": 1}, "no hosts"),
+    ],
+)
+def test_what_replicas_do_not_go_with_is_refused(changes: dict[str, object], word: str) -> None:
+    base = random_dag(3, 4, 4, 4, split="chain")
+    with pytest.raises(InputError, match=word):
+        replace(base, **changes)  # type: ignore[arg-type]
