@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipelines_support import best_chain, random_dag
 from test_pipeline_chain import chains
+from test_pipeline_live import chains as lives
 
+from nmsolve.hw.pipeline.batches import batch_time, start_times
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.walk import walked_loads, walked_value
+from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
+
+Called = Any
 
 
 @st.composite
@@ -98,6 +107,37 @@ def test_the_chain_is_the_best_of_all_plans_with_replicas(problem: PipelineProbl
         assert not chain_bound_holds(problem, answer.value * (1 + 1e-9) + 1e-9)
 
 
+@given(lives(), st.integers(2, 4))
+@settings(max_examples=80, deadline=None)
+def test_replicas_of_live_ranges_and_off_chip_memory(problem: PipelineProblem, replicas: int) -> None:
+    """Every stage is the best of its replicas, each a stage of its own on as many cores; the chain is the best of all."""
+    problem = replace(problem, replicas=replicas)
+    alone = replace(problem, replicas=1)
+    expected = math.inf
+    for stage, cores in every_stage(problem):
+        plan = PipelinePlan(np.array(stage), np.array(cores))
+        if plan_complaint(problem, plan) is not None:
+            continue
+        best = np.full(len(cores), math.inf)
+        for many in range(1, replicas + 1):
+            each = np.minimum(plan.cores // many, problem.largest_group)
+            single = replace(plan, cores=np.maximum(each, 1))
+            loads = stage_loads(alone, single)
+            fits = (each > 0) & (
+                (loads.storage <= each * (problem.memory or 0.0)) | problem.streams | (problem.memory is None)
+            )
+            best = np.where(fits, np.minimum(best, loads.load / many), best)
+        found = stage_loads(problem, plan)
+        assert found.load == pytest.approx(best, rel=1e-12)
+        assert walked_loads(problem, plan) == pytest.approx(best.tolist(), rel=1e-9)
+        expected = min(expected, float(best.max()))
+    answer = best_chain(problem)
+    assert answer.value == pytest.approx(expected, rel=1e-12)
+    assert chain_bound_holds(problem, answer.value)
+    if answer.plan is not None:
+        assert not chain_bound_holds(problem, answer.value * (1 + 1e-9) + 1e-9)
+
+
 def test_what_does_not_fit_beside_itself_has_fewer_replicas() -> None:
     """Three layers of 4 bytes on cores of 6: two cores hold them once, so six cores are three replicas, not six."""
     base = random_dag(1, 3, 6, 6, split="chain", memory=6.0, stages=1)
@@ -134,3 +174,90 @@ def test_what_replicas_do_not_go_with_is_refused(changes: dict[str, object], wor
     base = random_dag(3, 4, 4, 4, split="chain")
     with pytest.raises(InputError, match=word):
         replace(base, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "method", ["work", "layer", "layer-cut", "cover", "chain-batch", "pipeline-cpsat", "downsets"]
+)
+def test_bounds_without_replicas_are_refused(method: str) -> None:
+    """A bound that looks at one group per stage is none here: the heaviest layer of all may be in replicas."""
+    base = random_dag(5, 5, 6, 3, split="chain")
+    problem = replace(base, time=np.vstack([np.full(3, 90.0), base.time[1:]]), replicas=3)
+    least = float(problem.time[:, -1].max())
+    assert best_chain(problem).value < least
+    forged = Bound(
+        min(least, best_chain(problem).value),
+        method,
+        certificate={"method": method, "status": "optimal", "rate": 0.0},
+    )
+    assert not check_plan_bound(problem, forged).ok
+    assert check_plan_bound(problem, replace(forged, method="chain")).ok
+
+
+def test_the_batch_is_laid_out_with_replicas() -> None:
+    """Two stages of 4 and 6 with 2 and 3 replicas: their micro-batches go through as a second program lays them out."""
+    rng = np.random.default_rng(4)
+    problem = random_dag(2, 6, 12, 3, split="chain", memory=None)
+    for _ in range(20):
+        stage = np.sort(rng.integers(0, 3, 6))
+        stage = np.unique(stage, return_inverse=True)[1]
+        count = int(stage.max()) + 1
+        plan, many = PipelinePlan(stage, np.ones(count, np.int64)), rng.integers(1, 5, count)
+        load, batches = rng.integers(1, 9, count).astype(float), int(rng.integers(1, 12))
+        start = start_times(problem, plan, load, batches, many)
+        found = batch_time(problem, plan, load, batches, many)
+        assert start is not None and found is not None
+        assert found.total == (start + load[:, None]).max()
+        assert found.steady == batches * (load / many).max()
+        for k in range(count):
+            ends = start[k] + load[k]
+            assert all((start[k] <= s).sum() - (ends <= s).sum() <= many[k] for s in start[k])
+
+
+def test_the_command_plans_replicas_and_verify_recomputes_them(call: Called, tmp_path: Path) -> None:
+    """A better period than without, by replicas that the report names; a report that names others is refused."""
+    words = [
+        "pipeline",
+        "tests/data/onnx/mobilenet_v2.onnx",
+        "--cores",
+        "48",
+        "--core-memory",
+        "3MiB",
+        "--group-sync",
+        "0ns",
+    ]
+    out = str(tmp_path / "run")
+    assert call(*words, "-o", out)[0] == 0
+    before = json.loads((tmp_path / "run" / "pipeline-report.json").read_text())
+    assert {s["replicas"] for s in before["stages"]} == {1}
+    code, text, _ = call(*words, "--replicas", "4", "-o", out)
+    assert code == 0 and "have replicas, up to" in text and "PipeDream" in text
+    report = json.loads((tmp_path / "run" / "pipeline-report.json").read_text())
+    assert report["objective"] < before["objective"] and report["gap"] == 0
+    several = [s for s in report["stages"] if s["replicas"] > 1]
+    assert several and all(s["replicas"] * s["group"] <= s["cores"] for s in report["stages"])
+    assert call("verify", out, "--bound")[0] == 0
+    several[0]["replicas"] -= 1
+    (tmp_path / "run" / "pipeline-report.json").write_text(json.dumps(report))
+    code, text, _ = call("verify", out)
+    assert code == 1 and "replicas takes" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (["--replicas", "0"], "--replicas"),
+        (["--replicas", "2000"], "1024"),
+        (["--replicas", "2", "--split", "any"], "--split chain"),
+        (["--replicas", "2", "--training", "1f1b"], "--replicas 1"),
+        (["--replicas", "2", "--objective", "batch"], "--objective period"),
+        (["--replicas", "2", "--pareto", "period,core-memory", "--core-memory", "9MiB"], "--replicas"),
+    ],
+)
+def test_what_does_not_go_with_replicas_is_one_line(
+    call: Called, tmp_path: Path, words: list[str], word: str
+) -> None:
+    model = "tests/data/onnx/mobilenet_v2.onnx"
+    code, _, line = call("pipeline", model, "--cores", "8", *words, "-o", str(tmp_path / "o"))
+    assert code == 2 and word in line and len(line.strip().splitlines()) <= 4
+    assert not (tmp_path / "o").exists()

@@ -11,6 +11,7 @@ _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
 _BATCH, _TRAINING, _PASSES = (f"../test_pipeline_{name}.py" for name in ("batch", "training", "passes"))
+_REPLICAS = "../test_pipeline_replicas.py"
 _COVER, _V = "../test_pipeline_cover.py", "solvers/pipeline/"
 _R, _C, _E = _V + "recheck_sweep.py", _V + "recheck_blocks.py", _V + "sweep_kernels.py"
 _FORGERY = "../adversary/test_forged_pipelines.py"
@@ -137,6 +138,19 @@ PIPELINES = [
              "float(rounds - 1) * max(", "float(rounds) * max(", False),
     Mutation("batch", "the walk forgets a micro-batch", _BATCH, _W + "walk.py",
              "+ problem.rounds * loads[worst] +", "+ (problem.rounds - 1) * loads[worst] +", False),
+    Mutation("replicas", "the search shares their memory", _REPLICAS, "heuristics/pipeline/chain_kernels.py",
+             "    least = least_holding(held, chain.room)\n    for r", "    least = 1\n    for r", False),
+    Mutation("replicas", "the search looks at longer runs only where one group keeps the ceiling", _REPLICAS,
+             "heuristics/pipeline/chain_kernels.py",
+             "work[i, largest - 1] <= reach", "work[i, largest - 1] <= ceiling", False),
+    Mutation("replicas", "the least ceiling is that of the heaviest layer", _REPLICAS, "heuristics/pipeline/chain.py",
+             "-(-int(least.max()) // self.problem.replicas)", "int(least.max())", False),
+    Mutation("replicas", "the second proof knows one group", _REPLICAS, _W + "chain_bound.py",
+             "range(1, min(problem.replicas, problem.cores) + 1)", "range(1, 2)", False),
+    Mutation("replicas", "they have no memory of their own", _REPLICAS, _W + "stages.py",
+             "            load[(held + live[s] > group", "            load[(held + live[s] < group", False),
+    Mutation("replicas", "bounds of single groups count", _REPLICAS, _V + "recheck_bounds.py",
+             "    if problem.replicas > 1 and bound.method != CHAIN:\n", "    if False:\n", False),
     Mutation("training", "every stage has as many in flight", _TRAINING, "heuristics/pipeline/chain_kernels.py",
              "flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches",
              "flights = chain.batches", False),
