@@ -81,6 +81,7 @@ def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
         split="chain",
         buffers=draw(buffered(count)),
         offchip=draw(st.sampled_from([0.0, 0.0, 0.25, 1 / 3, 7.0])),
+        border=draw(st.booleans()),
         **draw(loops(count)),
     )
 

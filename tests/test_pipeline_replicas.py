@@ -73,7 +73,9 @@ def reference(problem: PipelineProblem, stage: list[int], cores: list[int]) -> f
             if problem.memory is not None and problem.storage[own].sum() > each * problem.memory:
                 continue
             work = problem.time[own, each - 1].sum()
-            best = min(best, (max(work, move) if problem.overlap else work + move) / many)
+            side = max(a for a in range(1, each + 1) if a * a <= each) if problem.border else 1
+            parts = work, move / side
+            best = min(best, (max(parts) if problem.overlap else sum(parts)) / many)
         worst = max(worst, best)
     return worst
 

@@ -42,7 +42,7 @@ class PipelineHow(How, total=False):
     ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
     machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or
     text; 0.5 if not given. ``objective``: period or batch; ``training``: 1f1b or gpipe, with ``recompute`` and
-    ``weight_copies``, and ``replicas``, as of the command.
+    ``weight_copies``, ``replicas`` and ``group_border`` (core or side) as of the command.
     """
 
     chips: str | tuple[int, int] | None
@@ -55,6 +55,7 @@ class PipelineHow(How, total=False):
     recompute: bool
     weight_copies: float | None
     replicas: int
+    group_border: str | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -239,7 +240,7 @@ def pipeline(
     sync = given.pop("group_sync", None)
     rules = {
         name: given.pop(name)
-        for name in ("objective", "training", "recompute", "weight_copies", "replicas")
+        for name in ("objective", "training", "recompute", "weight_copies", "replicas", "group_border")
         if name in given
     }
     how = run_options(given)

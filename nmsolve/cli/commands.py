@@ -238,6 +238,8 @@ class PipelineProblemOptions:
                                             "cores cannot hold is moved in every run. 0: none. [default: the machine's]")] = None
     group_sync: A[str | None, Option(help="Time in which the cores of a group meet before a layer, e.g. 500ns; what they "
                                      "exchange for it counts then, too. [default: the machine's, else neither counts]")] = None
+    group_border: A[str | None, Option(help="What a group of cores takes in and gives out through: one core, or a side of the "
+                                       "square of its cores. [default: the machine's, else core]")] = None
     overlap: A[bool, Option("--overlap", help="Let cores compute and transfer at the same time.")] = False
     split: A[str | None, Option(help="chain: stages follow the model's order; contiguous: data only flow forwards; any: no rule. "
                                 "[default: chain for .onnx, contiguous for .json]")] = None

@@ -167,7 +167,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
         group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
         training=o.training, batches=None if o.training is None and objective == PERIOD else o.batches,
-        recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas,
+        recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas, group_border=o.group_border,
     )  # fmt: skip
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Micro-batches of a batch or a step, and copies of the weights in training (with gradients and Adam's two means), if not stated.
 BATCHES, COPIES = 8, 4.0
 
+#: What groups of cores take in and give out through.
+BORDERS = ("core", "side")
+
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
@@ -49,6 +52,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     batches: Positive | None = None
     recompute: bool = False
     weight_copies: Annotated[float, msgspec.Meta(ge=1, le=1000)] | None = None
+    group_border: str | None = None
     replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
 
 
@@ -140,6 +144,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         )
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
+    if inputs.group_border is not None:
+        raise InputError("--group-border is for ONNX models", inputs.model, "a .onnx file")
     if inputs.group_sync is not None:
         raise InputError(
             "--group-sync is for ONNX models", inputs.model, "a .onnx file, or times that hold it"
@@ -189,6 +195,14 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     figures = machine_figures(machine)
     if inputs.group_sync is not None:
         figures = replace(figures, sync=inputs.group_sync)
+    if inputs.group_border is not None:
+        if inputs.group_border not in BORDERS:
+            raise InputError(
+                f"unknown border {inputs.group_border[:40]!r}",
+                "--group-border",
+                "one of " + ", ".join(BORDERS),
+            )
+        figures = replace(figures, border=inputs.group_border == BORDERS[1])
     copies = COPIES if inputs.weight_copies is None else inputs.weight_copies
     step = None
     if inputs.training is not None:

@@ -11,6 +11,7 @@ _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
 _BATCH, _TRAINING, _PASSES = (f"../test_pipeline_{name}.py" for name in ("batch", "training", "passes"))
+_LIVE_TEST = "../test_pipeline_live.py"
 _REPLICAS = "../test_pipeline_replicas.py"
 _COVER, _V = "../test_pipeline_cover.py", "solvers/pipeline/"
 _R, _C, _E = _V + "recheck_sweep.py", _V + "recheck_blocks.py", _V + "sweep_kernels.py"
@@ -138,6 +139,12 @@ PIPELINES = [
              "float(rounds - 1) * max(", "float(rounds) * max(", False),
     Mutation("batch", "the walk forgets a micro-batch", _BATCH, _W + "walk.py",
              "+ problem.rounds * loads[worst] +", "+ (problem.rounds - 1) * loads[worst] +", False),
+    Mutation("border", "a group larger than it is wide", _REPLICAS, _W + "stages.py",
+             "problem.sides[np.clip(group, 1, problem.largest_group) - 1]", "np.minimum(group, problem.sides[-1])", False),
+    Mutation("border", "the search moves data through one core", _LIVE_TEST, "heuristics/pipeline/chain_kernels.py",
+             "    side = chain.side[cores - 1]\n", "    side = 1\n", False),
+    Mutation("border", "the second proof counts a side more", _LIVE_TEST, _W + "training_bound.py",
+             'cores, side="right")', 'cores, side="right") + 1', False),
     Mutation("replicas", "the search shares their memory", _REPLICAS, "heuristics/pipeline/chain_kernels.py",
              "    least = least_holding(held, chain.room)\n    for r", "    least = 1\n    for r", False),
     Mutation("replicas", "the search looks at longer runs only where one group keeps the ceiling", _REPLICAS,

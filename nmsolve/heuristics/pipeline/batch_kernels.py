@@ -14,11 +14,11 @@ import numpy as np
 from nmsolve.heuristics.pipeline.chain_kernels import (
     Chain,
     Limits,
+    group_load,
     least_cores,
     least_holding,
     least_streamed,
     least_trained,
-    run_load,
     streamed_load,
     trained_load,
 )
@@ -53,8 +53,7 @@ def load_of(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
         return int(streamed_load(i, j, cores, chain))
     if chain.kept.shape[0] > 0:
         return int(trained_load(i, j, cores, stage, chain))
-    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    return int(run_load(compute, chain.move[i, j], chain.overlap))
+    return int(group_load(i, j, cores, chain))
 
 
 @plain_callee
@@ -82,7 +81,7 @@ def fewest(i: int, j: int, ceiling: int, stage: int, chain: Chain) -> int:
     low = least_holding(held, chain.room)
     if chain.kept.shape[0] > 0:
         return int(least_trained(i, j, low, largest, ceiling, stage, chain))
-    return int(least_cores(i, j, low, largest, ceiling, chain.work, chain.move[i, j], chain.overlap))
+    return int(least_cores(i, j, low, largest, ceiling, chain))
 
 
 @plain_callee

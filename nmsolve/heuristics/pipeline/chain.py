@@ -118,7 +118,7 @@ class ChainPartition:
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order),
             _prefix(self._forward[order]) if self.backwards else self._forward, self._kept, self._entering,
             1 if training is None else training.batches, self._by_stage,
-            training is not None and training.recompute, rest, problem.overlap, problem.replicas,
+            training is not None and training.recompute, rest, problem.overlap, problem.replicas, problem.sides,
         )  # fmt: skip
 
     def _solve(

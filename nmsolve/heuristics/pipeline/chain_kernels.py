@@ -87,6 +87,7 @@ class Chain(NamedTuple):
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
     replicas : most replicas of a stage, which take micro-batches in turns
+    side : (C,) cores that a group of every size moves data through at a time
     """
 
     order: IntArray
@@ -110,6 +111,7 @@ class Chain(NamedTuple):
     rest: FloatArray
     overlap: bool
     replicas: int
+    side: IntArray
 
 
 @kernel
@@ -240,15 +242,29 @@ def run_load(compute: int, move: int, overlap: bool) -> int:
 
 
 @plain_callee
-def least_cores(
-    i: int, j: int, low: int, high: int, ceiling: int, work: IntArray, move: int, overlap: bool
-) -> int:
+def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
+    """Ticks in which a group of so many cores takes in and gives out what crosses the borders of the run [i, j)."""
+    side = chain.side[cores - 1]
+    ticks: int = (chain.move[i, j] + side - 1) // side
+    return ticks
+
+
+@plain_callee
+def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
+    """The load of the run [i, j) on so many cores that hold it; it does not rise with them."""
+    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
+    load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
+    return load
+
+
+@plain_callee
+def least_cores(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
     """Fewest cores from ``low`` to ``high`` with which the run [i, j) keeps the ceiling; ``high + 1`` if even ``high`` do not."""
-    if low > high or run_load(work[j, high - 1] - work[i, high - 1], move, overlap) > ceiling:
+    if low > high or group_load(i, j, high, chain) > ceiling:
         return high + 1
     while low < high:
         middle = (low + high) // 2
-        if run_load(work[j, middle - 1] - work[i, middle - 1], move, overlap) <= ceiling:
+        if group_load(i, j, middle, chain) <= ceiling:
             high = middle
         else:
             low = middle + 1
@@ -272,7 +288,7 @@ def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     turns = 1 + chain.turns[j] - chain.turns[i]
     offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
     compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    move: int = chain.move[i, j]
+    move: int = crossing(i, j, cores, chain)
     return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
 
 
@@ -305,7 +321,7 @@ def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: 
         if chain.offchip > 0.0:
             c = least_streamed(i, j, 1, top, times(ceiling, r), chain)
         else:
-            c = least_cores(i, j, least, top, times(ceiling, r), chain.work, chain.move[i, j], chain.overlap)
+            c = least_cores(i, j, least, top, times(ceiling, r), chain)
         if c <= top:
             best = r * c
     return best if best <= high else high + 1
@@ -325,7 +341,7 @@ def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
         elif held > chain.room[c - 1]:
             break
         else:
-            load = run_load(chain.work[j, c - 1] - chain.work[i, c - 1], chain.move[i, j], chain.overlap)
+            load = group_load(i, j, c, chain)
         best = min(best, (load + r - 1) // r)
     return best
 
@@ -349,7 +365,7 @@ def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
         ):
             return ANY_LOAD
         compute += chain.forward[j, cores - 1] - chain.forward[i, cores - 1]
-    load: int = run_load(compute, chain.move[i, j], chain.overlap)
+    load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
     return load
 
 
@@ -376,8 +392,8 @@ def probe(
     State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``limits.rows - 1``, or not at all if that is 0.
     ``origin`` (states, L + 1, 3): position and state where the last stage begins, and its cores.
     """
-    work, move, storage, room = chain.work, chain.move, chain.storage, chain.room
-    host, stuck, cut, overlap = chain.host, chain.stuck, chain.cut, chain.overlap
+    work, storage, room = chain.work, chain.storage, chain.room
+    host, stuck, cut = chain.host, chain.stuck, chain.cut
     live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
     trains = chain.kept.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
@@ -419,7 +435,7 @@ def probe(
                     elif trains:
                         c = least_trained(i, j, low, high, ceiling, to // wide, chain)
                     else:
-                        c = least_cores(i, j, low, high, ceiling, work, move[i, j], overlap)
+                        c = least_cores(i, j, low, high, ceiling, chain)
                     if c <= high:
                         need[to, j] = have + c
                         origin[to, j, 0], origin[to, j, 1], origin[to, j, 2] = i, s, c
@@ -456,8 +472,8 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
 
     Returns its largest load.
     """
-    work, move, host = chain.work, chain.move, chain.host
-    j, rows, worst = work.shape[0] - 1, 0, 0
+    host = chain.host
+    j, rows, worst = chain.work.shape[0] - 1, 0, 0
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         if c > 0:
@@ -468,7 +484,7 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
             elif chain.kept.shape[0] > 0:  # then there are no hosts, and a state is a number of stages
                 worst = max(worst, trained_load(i, j, c, state, chain))
             else:
-                worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], chain.overlap))
+                worst = max(worst, group_load(i, j, c, chain))
         else:
             worst = max(worst, host[j] - host[i])
         stages[rows, 0], stages[rows, 1] = i, c

@@ -18,7 +18,7 @@ import numpy as np
 
 from nmsolve.hw.pipeline.chain_bound import begins_and_ends, live_table, transfer_table
 from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
-from nmsolve.hw.pipeline.training_bound import kept_tables, prefix_sums
+from nmsolve.hw.pipeline.training_bound import kept_tables, prefix_sums, through
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -100,7 +100,7 @@ class _Runs:
             self.flights = np.array([training.in_flight(k) for k in range(self.rows)], np.int64)  # rising
         self.places = np.flatnonzero(begins_and_ends(problem))
         self.work = prefix_sums(problem.ticks.time[:, :most])
-        self.move = transfer_table(problem)
+        self.move, self.sides = transfer_table(problem), through(problem)
         self.cores = np.arange(1, most + 1)
         self.turns = prefix_sums(np.zeros(count, np.int64) if problem.turns is None else problem.turns)
         self.live, self.kept = None, None
@@ -119,7 +119,7 @@ class _Runs:
             raise Slow
         problem, end = self.problem, self.places[self.places > begin]
         compute = self.work[end] - self.work[begin]
-        move = self.move[begin, end][:, None]
+        move = -(-self.move[begin, end][:, None] // self.sides)
         held = (self.held[end] - self.held[begin])[:, None]
         if self.live is not None:
             held = held + self.live[begin, end][:, None]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.pipeline.memory_rule import rooms_of, units_of
-from nmsolve.hw.pipeline.training_bound import trained_possible
+from nmsolve.hw.pipeline.training_bound import through, trained_possible
 from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import Ticks
@@ -57,7 +57,7 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     else:
         storage, rooms = units_of(problem), rooms_of(problem)
     work = np.vstack([np.zeros(most, np.int64), np.cumsum(ticks.time[:, :most], axis=0)])
-    never = problem.cores + 1
+    never, sides = problem.cores + 1, through(problem)
     need = np.full((limit + 1 if counted else 1, hosts + 1, count + 1), never)
     need[0, 0, 0] = 0
     for end in np.flatnonzero(allowed)[1:]:
@@ -76,8 +76,7 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
             1, min(problem.replicas, problem.cores) + 1
         ):  # each may take so many times as long
             longest = min(replicas * ceiling, 2**62)
-            room = np.where(between <= longest, longest, -1) if problem.overlap else longest - between
-            each = _least_cores(work, begins, end, room, off)
+            each = _least_cores(work, begins, end, _Ceiling(longest, between, sides, problem.overlap), off)
             if off is None:
                 each = np.maximum(each, np.searchsorted(rooms, held) + 1)
             cores = np.where(each <= most, np.minimum(cores, replicas * each), cores)
@@ -90,6 +89,20 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         reached[:, 1:] = np.minimum(reached[:, 1:], free[:, :-1])
         need[1 if counted else 0 :, :, end] = reached[:-1] if counted else reached
     return bool((need[:, :, count][enough(problem, need.shape[0], hosts)] <= problem.cores).any())
+
+
+class _Ceiling(NamedTuple):
+    """On loads of runs with one end, (B,) ticks of their transfers over one core, (C,) cores that these pass at a time."""
+
+    longest: int
+    between: IntArray
+    sides: IntArray
+    overlap: bool
+
+    def room(self, cores: IntArray) -> IntArray:
+        """(B,) what is left for the rest on so many cores; -1 if the transfers alone take too long."""
+        moved = -(-self.between // self.sides[cores - 1])
+        return np.where(moved > self.longest, -1, self.longest if self.overlap else self.longest - moved)
 
 
 class _Stream(NamedTuple):
@@ -112,13 +125,13 @@ class _Stream(NamedTuple):
 
 
 def _least_cores(
-    work: IntArray, begins: IntArray, end: int, room: IntArray, stream: _Stream | None = None
+    work: IntArray, begins: IntArray, end: int, ceiling: _Ceiling, stream: _Stream | None = None
 ) -> IntArray:
-    """Return (B,) fewest cores with which the layers from each begin to ``end`` run within ``room``; C + 1 if none do."""
+    """Return (B,) fewest cores with which the layers from each begin to ``end`` keep the ceiling; C + 1 if none do."""
     low, high = np.ones(len(begins), np.int64), np.full(len(begins), work.shape[1] + 1)
     while (low < high).any():  # all sizes below low are too small, high is not, or is C + 1
         middle = np.minimum((low + high) // 2, work.shape[1])
-        takes = work[end, middle - 1] - work[begins, middle - 1]
+        takes, room = work[end, middle - 1] - work[begins, middle - 1], ceiling.room(middle)
         fits = takes <= room if stream is None else stream.within(takes, middle, room)
         low, high = (
             np.where(fits | (low >= high), low, middle + 1),

@@ -23,6 +23,7 @@ class CoreFigures:
     offchip : bytes per second of off-chip memory, for all cores together; None: there is none
     sync : ns in which the cores of a group meet before a layer; then what they exchange for it counts, too. None: neither does
     assumed : they are of no machine
+    border : groups take in and give out through a side of cores at a time, not through one core
     """
 
     mac_rate: float
@@ -34,6 +35,7 @@ class CoreFigures:
     offchip: float | None = None
     sync: float | None = None
     assumed: bool = False
+    border: bool = False
 
     def __post_init__(self) -> None:
         for name in ("mac_rate", "element_rate", "bandwidth"):
@@ -63,7 +65,7 @@ KEYS = {
     "tile_rows": "rows",
 }
 #: The same for figures that a machine may leave out.
-OPTIONAL = {"offchip_bandwidth": "bytes/s (of all cores)", "group_sync": "ns"}
+OPTIONAL = {"offchip_bandwidth": "bytes/s (of all cores)", "group_sync": "ns", "group_border": "1 or 0"}
 
 
 def machine_figures(machine: Machine | None) -> CoreFigures:
@@ -94,7 +96,7 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
             raise InputError(f"the unit of {key} is {given.unit!r}", machine.name, unit)
         if given is not None and not (math.isfinite(given.value) and given.value >= 0):
             raise InputError(f"{key} is {given.value:g}", machine.name, "a finite number >= 0")
-    offchip, sync = (machine.figures.get(key) for key in OPTIONAL)
+    offchip, sync, border = (machine.figures.get(key) for key in OPTIONAL)
     value = {key: machine.figures[key].value for key in KEYS}
     if "bytes" in machine.core_capacity or "bytes" in machine.held:
         raise InputError(
@@ -106,5 +108,5 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
     return CoreFigures(
         value["mac_rate"], value["element_rate"], value["bandwidth"], int(value["tile_channels"]), int(value["tile_rows"]),
         None if memory is None else float(memory), None if offchip is None else offchip.value,
-        None if sync is None else sync.value,
+        None if sync is None else sync.value, border=border is not None and border.value > 0,
     )  # fmt: skip

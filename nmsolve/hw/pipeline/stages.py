@@ -74,10 +74,11 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
     (tensor_out, stage_out), (tensor_in, stage_in) = _crossings(problem, plan)
     move_in = np.where(host, 0, _sums(stage_in, ticks.tensor[tensor_in], count))
     move_out = np.where(host, 0, _sums(stage_out, ticks.tensor[tensor_out], count))
-    move = move_in + move_out
     held, live = _float_sums(plan.stage, problem.storage, count), live_of(problem, plan)
-    many = _best_replicas(problem, plan, move, live)
+    many = _best_replicas(problem, plan, move_in + move_out, live)
     group = np.minimum(plan.cores // many, problem.time.shape[1])
+    side = problem.sides[np.clip(group, 1, problem.largest_group) - 1]
+    move = -(-(move_in + move_out) // side)
     per_layer = ticks.time[np.arange(problem.count), np.maximum(group, 1)[plan.stage] - 1]
     compute = _sums(plan.stage, np.where(on_host, ticks.host, per_layer), count)
     streamed = np.zeros(count, np.int64)
@@ -101,8 +102,8 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
     return StageLoads(
         cores=np.array(plan.cores),
         compute=np.where(stuck, np.inf, seconds(compute)),
-        transfer_in=seconds(move_in),
-        transfer_out=seconds(move_out),
+        transfer_in=seconds(move_in) / side,
+        transfer_out=seconds(move_out) / side,
         volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
         volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
         storage=many * (held + live + reserve),
@@ -122,7 +123,7 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
 def _best_replicas(problem: PipelineProblem, plan: PipelinePlan, move: IntArray, live: IntArray) -> IntArray:
     """(K,) replicas of every stage that fit and make its load least, the fewest of those; 1 if none fit.
 
-    ``move``, ``live`` (K,) : ticks of transfer of a group, and most bytes live in it.
+    ``move``, ``live`` (K,) : ticks of transfer over one core, and most bytes live in it.
     """
     out, ticks, largest = np.ones(len(plan.cores), np.int64), problem.ticks, problem.largest_group
     if problem.replicas == 1:
@@ -135,12 +136,13 @@ def _best_replicas(problem: PipelineProblem, plan: PipelinePlan, move: IntArray,
         own, held = ticks.time[inner].sum(axis=0)[group - 1], math.fsum(problem.storage[inner])
         off: IntArray = np.zeros(len(many), np.int64)
         if problem.streams:
-            moved = [
+            off_bytes = [
                 streamed_bytes(int(held), int(live[s]), g * int(problem.memory or 0)) for g in group.tolist()
             ]
-            each = zip(moved, group.tolist(), strict=True)
+            each = zip(off_bytes, group.tolist(), strict=True)
             off = np.array([stream_ticks(m, ticks.offchip * float(turns[s]), g) for m, g in each], np.int64)
-        load = np.maximum(np.maximum(own, move[s]), off) if problem.overlap else own + move[s] + off
+        moved = -(-move[s] // problem.sides[group - 1])
+        load = np.maximum(np.maximum(own, moved), off) if problem.overlap else own + moved + off
         load = -(-load // many)
         if problem.memory is not None and not problem.streams:
             load[(held + live[s] > group * problem.memory) & (many > 1)] = np.iinfo(np.int64).max
@@ -271,7 +273,7 @@ def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
     if problem.rounds is not None:
         load = stage_loads(problem, plan).load
         return math.fsum(load) + (problem.rounds - 1) * float(load.max())
-    if problem.streams or problem.training is not None or problem.replicas > 1:
+    if problem.streams or problem.training is not None or problem.replicas > 1 or problem.border:
         return float(stage_loads(problem, plan).load.max())
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(

@@ -120,6 +120,7 @@ def pipeline_problem(
         offchip=1e6 * cores / offchip if offchip else 0.0,
         together=together,
         turns=turns if live and offchip else None,
+        border=figures.border,
     )
     return problem if step is None else trained(problem, layers, step)
 

@@ -31,7 +31,7 @@ def trained_possible(problem: PipelineProblem, ceiling: int, move: IntArray, liv
         (rows + 1, count + 1), never
     )  # by stages from a layer on; the last row: or more, if they are not counted
     need[0, count] = 0
-    work = prefix_sums(problem.ticks.time[:, :most])
+    work, sides = prefix_sums(problem.ticks.time[:, :most]), through(problem)
     forward = prefix_sums(problem.ticks.forward[:, :most])
     weights = prefix_sums(problem.storage.astype(np.int64)[:, None])[:, 0]
     kept, entering = kept_tables(problem)
@@ -50,7 +50,7 @@ def trained_possible(problem: PipelineProblem, ceiling: int, move: IntArray, liv
             more = forward[end, cores - 1] - forward[begin, cores - 1]
             room = np.full(cores.shape, np.inf) if problem.memory is None else cores * float(problem.memory)
             takes = np.where(plain <= room, takes, takes + more)
-            moved = move[begin, end]
+            moved = -(-move[begin, end] // sides[cores - 1])
             load = np.maximum(takes, moved) if problem.overlap else takes + moved
             fits = (load <= ceiling) & (np.minimum(plain, again) <= room)
             open_ = low < high
@@ -67,6 +67,14 @@ def trained_possible(problem: PipelineProblem, ceiling: int, move: IntArray, liv
     if problem.use_all:
         allowed &= np.arange(rows + 1) * most >= problem.cores
     return bool((need[allowed, 0] <= problem.cores).any())
+
+
+def through(problem: PipelineProblem) -> IntArray:
+    """Return (C,) cores of a group's side, or 1 where it moves data through one core: the largest s with s * s cores."""
+    cores = np.arange(1, problem.largest_group + 1)
+    if not problem.border:
+        return np.ones(len(cores), np.int64)
+    return np.searchsorted(np.arange(1, len(cores) + 2) ** 2, cores, side="right").astype(np.int64)
 
 
 def kept_tables(problem: PipelineProblem) -> tuple[IntArray, IntArray]:

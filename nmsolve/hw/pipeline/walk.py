@@ -47,7 +47,8 @@ def group_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
     for s, forward in enumerate(walked_again(problem, plan)):
         compute[s].append(forward)
     off = walked_offchip(problem, plan)
-    sums = [(math.fsum(a), math.fsum(b), c) for a, b, c in zip(compute, move, off, strict=True)]
+    side = [math.isqrt(max(1, c)) if problem.border else 1 for c in cores]
+    sums = [(math.fsum(a), math.fsum(b) / w, c) for a, b, w, c in zip(compute, move, side, off, strict=True)]
     return [max(parts) if problem.overlap else sum(parts) for parts in sums]
 
 

@@ -136,6 +136,7 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         training=None,
         rounds=None,
         replicas=1,
+        border=False,
     )
 
 

@@ -108,6 +108,8 @@ class PipelineProblem:
         the model only runs forward
     rounds : the objective is the time of so many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
         without hosts); None: it is the period, the largest load
+    border : what a group of c cores takes in and gives out passes isqrt(c) cores at a time, the side of a square, and so in that
+        part of its tensors' times, rounded up to a tick (chains); False: one core at a time
     replicas : most replicas of a stage (chains without hosts and training). A stage of c cores may be r groups of min(c // r, C)
         cores that each hold all of it and take micro-batches in turns: its load is a group's, divided by r and rounded up to a
         tick. It has as many as make its load least
@@ -135,6 +137,7 @@ class PipelineProblem:
     training: Training | None = None
     rounds: int | None = None
     replicas: int = 1
+    border: bool = False
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -190,6 +193,8 @@ class PipelineProblem:
             self._require_training(self.training)
         if self.rounds is not None:
             self._require_rounds(self.rounds)
+        if self.border and self.split != "chain":
+            raise InputError("borders of groups with another split", self.name, "--split chain")
         self._require_replicas()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
@@ -272,6 +277,12 @@ class PipelineProblem:
         """The most cores a stage may have, in all of its replicas."""
         return min(self.largest_group * self.replicas, self.cores)
 
+    @cached_property
+    def sides(self) -> IntArray:
+        """(C,) cores that a group of every size moves data through at a time."""
+        each = [math.isqrt(c) if self.border else 1 for c in range(1, self.largest_group + 1)]
+        return np.array(each, np.int64)
+
     @property
     def slots(self) -> int:
         """Most stages that can hold anything: rows of a plan."""
@@ -308,6 +319,8 @@ class PipelineProblem:
             arrays += self.buffers.arrays
         if self.turns is not None:
             arrays.append(self.turns)
+        if self.border:
+            h.update(b"border")
         if self.replicas > 1:
             h.update(repr(("replicas", self.replicas)).encode())
         if self.rounds is not None:

@@ -73,8 +73,9 @@ def check_plan_bound(
         return there or BoundCheck(False, math.nan, nobody(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
-    if problem.replicas > 1 and bound.method != CHAIN:
-        return BoundCheck(False, math.nan, f"{value} of {bound.method} is about stages without replicas")
+    if (problem.replicas > 1 or problem.border) and bound.method not in (CHAIN, BATCH):
+        text = f"{value} of {bound.method} is about stages of one group that moves data through one core"
+        return BoundCheck(False, math.nan, text)
     if bound.method == BATCH or problem.rounds is not None:
         return _check_batch(problem, bound, value, seconds)
     if bound.method == "downsets":

@@ -87,6 +87,7 @@ def _problems() -> dict[str, PipelineProblem]:
     return {
         "chain": replace(group, split="chain"),
         "chain, training": trained,
+        "chain, borders": replace(group, split="chain", border=True),
         "chain, replicas": replace(group, split="chain", replicas=3),
         "chain, replicas off chip": replace(live, memory=4.0, offchip=1.0, replicas=3),
         "chain, a batch": replace(group, split="chain", rounds=3),
