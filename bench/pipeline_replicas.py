@@ -55,7 +55,9 @@ def main() -> int:
     for path in o.models:
         graph = load_onnx(path)
         layers = layers_of(graph, {k: v for k, v in given.items() if k in symbols_of(graph)})
-        base = pipeline_problem(layers, replace(ASSUMED, sync=0.0), o.cores, memory=o.core_memory, offchip=0.0)
+        base = pipeline_problem(
+            layers, replace(ASSUMED, sync=0.0), o.cores, memory=o.core_memory, offchip=0.0
+        )
         cells, problem = [], base
         for most in counts:
             problem = replace(base, replicas=most)

@@ -88,10 +88,8 @@ def every_stage(problem: PipelineProblem) -> Iterator[tuple[list[int], list[int]
             yield stage, list(cores)
 
 
-@given(replicated())
-@settings(max_examples=120, deadline=None)
-def test_the_chain_is_the_best_of_all_plans_with_replicas(problem: PipelineProblem) -> None:
-    """Least period over all cuts, cores and replicas; the proof holds there and not above."""
+def best_of_all(problem: PipelineProblem) -> None:
+    """The chain has the least period over all cuts, cores and replicas; the proof holds there and not above."""
     expected = math.inf
     for stage, cores in every_stage(problem):
         plan = PipelinePlan(np.array(stage), np.array(cores))
@@ -109,8 +107,23 @@ def test_the_chain_is_the_best_of_all_plans_with_replicas(problem: PipelineProbl
         assert not chain_bound_holds(problem, answer.value * (1 + 1e-9) + 1e-9)
 
 
+@pytest.mark.parametrize("border", [False, True])
+@pytest.mark.parametrize("memory", [None, 14.0, 22.0])
+def test_small_chains_from_seeds(memory: float | None, border: bool) -> None:
+    for seed in range(12):
+        problem = random_dag(seed, 4, 6, 4, split="chain", memory=memory, stages=3, border=border)
+        best_of_all(replace(problem, replicas=2 + seed % 3))
+
+
+@given(replicated())
+@settings(max_examples=120, deadline=None, report_multiple_bugs=False)
+def test_the_chain_is_the_best_of_all_plans_with_replicas(problem: PipelineProblem) -> None:
+    """Any mix of limits."""
+    best_of_all(problem)
+
+
 @given(lives(), st.integers(2, 4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, report_multiple_bugs=False)
 def test_replicas_of_live_ranges_and_off_chip_memory(problem: PipelineProblem, replicas: int) -> None:
     """Every stage is the best of its replicas, each a stage of its own on as many cores; the chain is the best of all."""
     problem = replace(problem, replicas=replicas)

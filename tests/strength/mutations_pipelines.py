@@ -11,8 +11,7 @@ _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
 _BATCH, _TRAINING, _PASSES = (f"../test_pipeline_{name}.py" for name in ("batch", "training", "passes"))
-_LIVE_TEST = "../test_pipeline_live.py"
-_REPLICAS = "../test_pipeline_replicas.py"
+_REPLICAS, _BORDER = "../test_pipeline_replicas.py", "../test_pipeline_border.py"
 _COVER, _V = "../test_pipeline_cover.py", "solvers/pipeline/"
 _R, _C, _E = _V + "recheck_sweep.py", _V + "recheck_blocks.py", _V + "sweep_kernels.py"
 _FORGERY = "../adversary/test_forged_pipelines.py"
@@ -139,11 +138,11 @@ PIPELINES = [
              "float(rounds - 1) * max(", "float(rounds) * max(", False),
     Mutation("batch", "the walk forgets a micro-batch", _BATCH, _W + "walk.py",
              "+ problem.rounds * loads[worst] +", "+ (problem.rounds - 1) * loads[worst] +", False),
-    Mutation("border", "a group larger than it is wide", _REPLICAS, _W + "stages.py",
+    Mutation("border", "a group larger than it is wide", _BORDER, _W + "stages.py",
              "problem.sides[np.clip(group, 1, problem.largest_group) - 1]", "np.minimum(group, problem.sides[-1])", False),
-    Mutation("border", "the search moves data through one core", _LIVE_TEST, "heuristics/pipeline/chain_kernels.py",
+    Mutation("border", "the search moves data through one core", _BORDER, "heuristics/pipeline/chain_kernels.py",
              "    side = chain.side[cores - 1]\n", "    side = 1\n", False),
-    Mutation("border", "the second proof counts a side more", _LIVE_TEST, _W + "training_bound.py",
+    Mutation("border", "the second proof counts a side more", _BORDER, _W + "training_bound.py",
              'cores, side="right")', 'cores, side="right") + 1', False),
     Mutation("replicas", "the search shares their memory", _REPLICAS, "heuristics/pipeline/chain_kernels.py",
              "    least = least_holding(held, chain.room)\n    for r", "    least = 1\n    for r", False),
@@ -153,11 +152,12 @@ PIPELINES = [
     Mutation("replicas", "the least ceiling is that of the heaviest layer", _REPLICAS, "heuristics/pipeline/chain.py",
              "-(-int(least.max()) // self.problem.replicas)", "int(least.max())", False),
     Mutation("replicas", "the second proof knows one group", _REPLICAS, _W + "chain_bound.py",
-             "range(1, min(problem.replicas, problem.cores) + 1)", "range(1, 2)", False),
+             "longest = min(replicas * ceiling, 2**62)", "longest = ceiling", False),
     Mutation("replicas", "they have no memory of their own", _REPLICAS, _W + "stages.py",
              "            load[(held + live[s] > group", "            load[(held + live[s] < group", False),
     Mutation("replicas", "bounds of single groups count", _REPLICAS, _V + "recheck_bounds.py",
-             "    if problem.replicas > 1 and bound.method != CHAIN:\n", "    if False:\n", False),
+             "    if (problem.replicas > 1 or problem.border) and bound.method not in (CHAIN, BATCH):\n",
+             "    if False:\n", False),
     Mutation("training", "every stage has as many in flight", _TRAINING, "heuristics/pipeline/chain_kernels.py",
              "flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches",
              "flights = chain.batches", False),
