@@ -143,7 +143,7 @@ PIPELINES = [
     Mutation("border", "the search moves data through one core", _BORDER, "heuristics/pipeline/chain_kernels.py",
              "    side = chain.side[cores - 1]\n", "    side = 1\n", False),
     Mutation("border", "the second proof counts a side more", _BORDER, _W + "training_bound.py",
-             'cores, side="right")', 'cores, side="right") + 1', False),
+             "np.searchsorted(np.arange(1, len(cores) + 2) ** 2", "1 + np.searchsorted(np.arange(1, len(cores) + 2) ** 2", False),
     Mutation("replicas", "the search shares their memory", _REPLICAS, "heuristics/pipeline/chain_kernels.py",
              "    least = least_holding(held, chain.room)\n    for r", "    least = 1\n    for r", False),
     Mutation("replicas", "the search looks at longer runs only where one group keeps the ceiling", _REPLICAS,
