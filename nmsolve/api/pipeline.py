@@ -139,7 +139,9 @@ class PipelineAnswer(Answer[PipelinePlan]):
             raise InputError("the copy would overwrite the model", str(out), "another file")
         prepare_file(out)
         unfolded = None if layers.nesting is None else layers.nesting.unfolded
-        write_onnx_plan(self.options.model, out, graph, layers.operators, self.solution, unfolded)
+        write_onnx_plan(
+            self.options.model, out, graph, layers.operators, self.solution, unfolded, layers.backward
+        )
         return out
 
     def to_dataframe(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from nmsolve.model.operators.widths import FOLDED, kept_bits, weight_bytes
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.model.operators.backward import Backward
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,8 @@ class Layers:
         last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
-    gradients : their backward passes, None if these are not known
+    gradients : their backward passes by rule, None if these are not known
+    backward : their backward passes in a training graph (then ``gradients`` are None), else None
     batches : (L,) leading axes of a result, all but the last two: independent products, where it is one; None: 1 each
     window : (L,) rows of the window of a convolution or pooling, else 1; None: 1 each
     nesting : of a model with work in bodies of control flow, else None; other figures are those of one run of a layer
@@ -93,6 +97,7 @@ class Layers:
     batches: IntArray | None = None
     window: IntArray | None = None
     gradients: Gradients | None = None
+    backward: Backward | None = None
 
     @property
     def count(self) -> int:
@@ -108,6 +113,7 @@ CHANNELS_FIRST = frozenset({
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv", "BatchNormalization", "MaxPool",
     "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "LRN", "Resize",
     "GroupNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool",
+    "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "ConvGrad", "ConvTransposeGrad", "MaxPoolGrad",
 })  # fmt: skip
 
 
@@ -116,6 +122,7 @@ def layers_of(
     bindings: Mapping[str, int] | None = None,
     scalars: bool = False,
     branch: str | None = None,
+    skip: frozenset[int] = frozenset(),
 ) -> Layers:
     """Return every operator as a layer, also those in the bodies of control flow (:mod:`.unfold`).
 
@@ -127,6 +134,7 @@ def layers_of(
     Parameters
     ----------
     branch : probabilities of branches, as ``--branch`` has them
+    skip : operators that are no layers, whatever they compute
 
     Raises
     ------
@@ -141,7 +149,12 @@ def layers_of(
         k
         for k, op in enumerate(graph.operators)
         if k in flat.joints
-        or (op.kind not in FOLDED and k not in flat.merges and (scalars or _is_layer(graph, op, k, weights)))
+        or (
+            op.kind not in FOLDED
+            and k not in flat.merges
+            and k not in skip
+            and (scalars or _is_layer(graph, op, k, weights))
+        )
     ]
     if not kept:
         raise InputError("the model has no operators that compute anything", graph.name, "at least one layer")
