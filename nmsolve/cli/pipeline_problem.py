@@ -190,7 +190,9 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     else:
         if inputs.training is None:
             raise InputError(
-                "the model holds its backward pass", inputs.model, "--training 1f1b or gpipe for such a training graph"
+                "the model holds its backward pass",
+                inputs.model,
+                "--training 1f1b or gpipe for such a training graph",
             )
         graph, layers = parts.graph, trained_layers(parts, bindings, inputs.branch)
     figures = machine_figures(machine)

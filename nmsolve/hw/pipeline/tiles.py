@@ -58,7 +58,7 @@ def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> Flo
 
 
 def backward_times(layers: Layers, figures: CoreFigures, largest_group: int) -> FloatArray | None:
-    """Return (L, C) microseconds of the backward pass of every layer: the sum over its operators in a training graph, else None."""
+    """Return (L, C) microseconds of every layer's backward pass in a training graph, the sum over its operators; else None."""
     if layers.backward is None:
         return None
     own = layer_times(layers.backward.whole, figures, largest_group)[layers.backward.layers]
@@ -92,11 +92,13 @@ def pipeline_problem(
 
     Raises
     ------
-    InputError : too many cores for the table of times, off-chip memory that makes no sense, a training graph without a ``step``, or
-        a problem that contradicts itself
+    InputError : too many cores for the table of times, off-chip memory that makes no sense, a training graph without a
+        ``step``, or a problem that contradicts itself
     """
     if layers.backward is not None and step is None:
-        raise InputError("a training graph runs forward and backward", layers.name, "--training 1f1b or gpipe")
+        raise InputError(
+            "a training graph runs forward and backward", layers.name, "--training 1f1b or gpipe"
+        )
     memory = figures.memory if memory is None else memory
     live = split == "chain" and layers.buffers is not None
     if step is not None:

@@ -130,8 +130,12 @@ def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
     alone = (layers.macs > 0) & (layers.rows <= figures.tile_rows)
     tensors = layers.tensors
     number = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
-    returned = 0 if layers.backward is None else layers.backward.returned.count  # of gradients a tile needs its part
-    found: BoolArray = np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count + returned) > 0
+    returned = (
+        0 if layers.backward is None else layers.backward.returned.count
+    )  # of gradients a tile needs its part
+    found: BoolArray = (
+        np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count + returned) > 0
+    )
     return found
 
 

@@ -1,9 +1,9 @@
 """From a chain that runs forward to one that is trained: times of both passes, tensors both ways, copies of the weights.
 
 A backward pass takes its layer's time on as many cores, as many times as gradients are products (:mod:`nmsolve.model.operators.
-gradients`), and of every tensor that crosses a cut a gradient of as many bytes comes back; or both are those of the operators of a
-training graph (:mod:`nmsolve.model.operators.backward`). Weights take ``copies`` times their memory: themselves, their gradients,
-and what the optimiser keeps. Changing the weights, once in a step, takes no time here.
+gradients`), and of every tensor that crosses a cut a gradient of as many bytes comes back; or both are those of the operators of
+a training graph (:mod:`nmsolve.model.operators.backward`). Weights take ``copies`` times their memory: themselves, their
+gradients, and what the optimiser keeps. Changing the weights, once in a step, takes no time here.
 """
 
 from __future__ import annotations

@@ -65,11 +65,11 @@ def write_onnx_plan(
     if Path(source).resolve() == Path(target).resolve():
         raise InputError("the copy would overwrite the model", str(target), "another file")
     require_package(source)
-    stage = plan.stage
+    given = plan.stage
     if backward is not None:
         operators = np.concatenate([operators, backward.operators])
-        stage = np.concatenate([stage, stage[backward.places]])
-    stages = operator_stages(graph if unfolded is None else unfolded.graph, operators, stage)
+        given = np.concatenate([given, given[backward.places]])
+    stages = operator_stages(graph if unfolded is None else unfolded.graph, operators, given)
     makers: Makers = {
         ((), t.name): stages[t.producer] for t in graph.tensors if t.producer >= 0 and unfolded is None
     }

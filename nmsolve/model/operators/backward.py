@@ -12,7 +12,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.operators.training_graph import LOSS, UPDATE, TrainingGraph
 from nmsolve.model.pipeline.buffers import MADE, buffers_from
 from nmsolve.model.pipeline.problem import Tensors
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.layers import Layers
@@ -42,7 +42,9 @@ class Backward:
     places: IntArray
 
 
-def trained_layers(training: TrainingGraph, bindings: Mapping[str, int] | None = None, branch: str | None = None) -> Layers:
+def trained_layers(
+    training: TrainingGraph, bindings: Mapping[str, int] | None = None, branch: str | None = None
+) -> Layers:
     """Return the forward layers with their ``backward`` pass.
 
     What the backward pass of a layer reads of an earlier layer comes to it in the forward pass; what it reads of a later one
@@ -50,17 +52,19 @@ def trained_layers(training: TrainingGraph, bindings: Mapping[str, int] | None =
 
     Raises
     ------
-    InputError : as ``layers_of``, control flow, or a backward pass without layers
+    InputError : as ``layers_of``, or a pass without layers
     """
     from nmsolve.model.operators.layers import layers_of
 
     part = training.part
-    whole = layers_of(training.graph, bindings, branch=branch, skip=frozenset(np.flatnonzero(part == UPDATE).tolist()))
-    if whole.nesting is not None:
-        raise InputError("a training graph with control flow", whole.name, "a model without If, Loop and Scan")
+    whole = layers_of(
+        training.graph, bindings, branch=branch, skip=frozenset(np.flatnonzero(part == UPDATE).tolist())
+    )
     ahead = part[whole.operators] <= LOSS
     if ahead.all() or not ahead.any():
-        raise InputError("a training graph without layers of both passes", whole.name, "operators on tensors in both")
+        raise InputError(
+            "a training graph without layers of both passes", whole.name, "operators on tensors in both"
+        )
     at = _places(training, whole.operators[ahead])
     home = at[whole.operators]
     back = np.flatnonzero(~ahead)
@@ -87,15 +91,17 @@ def trained_layers(training: TrainingGraph, bindings: Mapping[str, int] | None =
 def _places(training: TrainingGraph, layers: IntArray) -> IntArray:
     """Return (O,) the forward layer of every operator; ``layers`` (L,) are the operators that are forward layers.
 
-    One that is none has the last layer that it depends on, else the first that depends on it. In the backward pass nobody is behind
-    what it reads.
+    One that is none has the last layer that it depends on, else the first that depends on it. In the backward pass nobody is
+    behind what it reads.
     """
     graph, part = training.graph, training.part
     at = np.full(len(part), -1)
     number = {k: j for j, k in enumerate(layers.tolist())}
     forward = np.flatnonzero(part <= LOSS)
     for k in forward.tolist():
-        before = [at[p] for i in graph.operators[k].inputs if i >= 0 and (p := graph.tensors[i].producer) >= 0]
+        before = [
+            at[p] for i in graph.operators[k].inputs if i >= 0 and (p := graph.tensors[i].producer) >= 0
+        ]
         at[k] = number.get(k, max(before, default=-1))
     for k in forward[at[forward] < 0][::-1].tolist():
         users = [at[n] for i in graph.operators[k].outputs if i >= 0 for n in graph.tensors[i].consumers]
@@ -106,7 +112,7 @@ def _places(training: TrainingGraph, layers: IntArray) -> IntArray:
     return at
 
 
-def _tensors(whole: Layers, ahead: IntArray, home: IntArray) -> tuple[Tensors, Tensors]:
+def _tensors(whole: Layers, ahead: BoolArray, home: IntArray) -> tuple[Tensors, Tensors]:
     """Return tensors of the forward pass between forward layers, and those that come back."""
     there: list[tuple[int, list[int], float]] = []
     back: list[tuple[int, list[int], float]] = []
@@ -131,7 +137,9 @@ def _as_tensors(rows: list[tuple[int, list[int], float]]) -> Tensors:
     )
 
 
-def _buffers(whole: Layers, ahead: IntArray, home: IntArray) -> tuple[list[tuple[int, dict[int, int]]], list[list[int]]]:
+def _buffers(
+    whole: Layers, ahead: BoolArray, home: IntArray
+) -> tuple[list[tuple[int, dict[int, int]]], list[list[int]]]:
     """Return buffers of the forward pass as (size, events), and the layers whose backward pass needs each.
 
     A layer that only reads one backward reads it forward, too, if it stands behind the maker; else the maker keeps it for it.

@@ -16,7 +16,18 @@ CONTROL = frozenset({"If", "Loop", "Scan"})
 SHAPE_ONLY = frozenset({"Shape", "Size"})
 
 #: Convolutions; other operators with multiply-accumulate operations are matrix products.
-CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv", "ConvGrad", "ConvTransposeGrad"})
+CONVOLUTIONS = frozenset(
+    {
+        "Conv",
+        "ConvTranspose",
+        "ConvInteger",
+        "QLinearConv",
+        "DeformConv",
+        "FusedConv",
+        "ConvGrad",
+        "ConvTransposeGrad",
+    }
+)
 
 #: Operators whose elements of a result come from many of the input.
 REDUCTIONS = frozenset({

@@ -71,8 +71,9 @@ class Layers:
     macs : (L,) multiply-accumulate operations
     elements : (L,) elements computed or moved without MACs
     weight_bytes : (L,) bytes of all weights a layer uses; a weight that two layers use counts for both, since they may lie apart
-    channels, rows : (L,) how many parts its result falls into along the channels (axis 1 of convolution-like results, else the
-        last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
+    channels, rows : (L,) how many parts its result (for ``BY_INPUT``: what it reads) falls into along the channels (axis 1 of
+        convolution-like results, else the last axis) and how many along all other axes; ``channels * rows`` is the number of
+        its elements
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
     gradients : their backward passes by rule, None if these are not known
@@ -114,6 +115,12 @@ CHANNELS_FIRST = frozenset({
     "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "LRN", "Resize",
     "GroupNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool",
     "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "ConvGrad", "ConvTransposeGrad", "MaxPoolGrad",
+})  # fmt: skip
+
+#: Operators whose parts are those of their first input: a loss, which is one number, and sums that stay in their place.
+BY_INPUT = frozenset({
+    "InPlaceAccumulator", "InPlaceAccumulatorV2", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+    "SoftmaxCrossEntropyLossInternal",
 })  # fmt: skip
 
 
@@ -238,7 +245,7 @@ def _split(
     graph: OperatorGraph, operator: Operator, cost: OperatorCost, bindings: Mapping[str, int]
 ) -> tuple[int, int, int]:
     """Return channels, rows and leading axes of the first result; 1 each if it has none or its shape stays unknown."""
-    outputs = [k for k in operator.outputs if k >= 0]
+    outputs = [k for k in (operator.inputs[:1] if operator.kind in BY_INPUT else operator.outputs) if k >= 0]
     shape = graph.tensors[outputs[0]].shape if outputs else None
     if not shape:
         return 1, 1, 1

@@ -1,9 +1,10 @@
 """Graphs that hold their own backward pass, as onnxruntime-training writes them: which operator belongs to which layer.
 
-Names say what is a gradient: ``X_grad`` is that of the tensor ``X``, ``X_grad_0``, ``X_grad_1``, ... are the parts of a sum. The rules,
-in full in docs/pipeline.md (*Training graphs*):
+Names say what is a gradient: ``X_grad`` is that of the tensor ``X``, ``X_grad_0``, ``X_grad_1``, ... are the parts of a sum. The
+rules, in full in docs/pipeline.md (*Training graphs*):
 
-* A file is a training graph if it has operators of a kind ``...Grad`` or accumulators, or gives the gradient of one of its tensors.
+* A file is a training graph if it has operators of a kind ``...Grad`` or accumulators, or gives the gradient of one of its
+  tensors.
 * The loss is what has a gradient that is given, not computed; where none is, the last output of one float that needs no gradient.
 * Forward is all that the loss and other outputs without gradients need, backward what is left, as far as a gradient needs it.
 * An operator that makes the gradient of a weight belongs to the layer that reads the weight, if one does; an operator that reads
@@ -58,12 +59,16 @@ def training_graph(graph: OperatorGraph) -> TrainingGraph | None:
 
     Raises
     ------
-    InputError : a training graph without a loss, or with a gradient of no layer
+    InputError : a training graph with control flow, without a loss, or with a gradient of no layer
     """
     named = _named(graph)
     given = any(k in named and graph.tensors[k].producer >= 0 for k in graph.outputs)
     if not given and not any(_is_gradient(op) or op.kind in ACCUMULATORS for op in graph.operators):
         return None
+    if any(op.bodies for op in graph.operators):
+        raise InputError(
+            "a training graph with control flow", graph.name, "a model without If, Loop and Scan"
+        )
     depends = _depending(graph, named)
     loss = _loss(graph, named, depends)
     free = [k for k in graph.outputs if graph.tensors[k].producer not in depends and k not in named]
@@ -117,11 +122,15 @@ def _loss(graph: OperatorGraph, named: dict[int, int], depends: set[int]) -> int
     found = max(seeds or single, key=lambda k: graph.tensors[k].producer, default=-1)
     if found < 0:
         raise InputError(
-            "a training graph without a loss", graph.name, "a result whose gradient is given, or an output of one float"
+            "a training graph without a loss",
+            graph.name,
+            "a result whose gradient is given, or an output of one float",
         )
     if graph.tensors[found].producer in depends:
         raise InputError(
-            f"the loss {graph.tensors[found].name!r} depends on a gradient", graph.name, "a loss that only the forward pass makes"
+            f"the loss {graph.tensors[found].name!r} depends on a gradient",
+            graph.name,
+            "a loss that only the forward pass makes",
         )
     return found
 
@@ -134,7 +143,9 @@ def _needed(graph: OperatorGraph, ends: Iterable[int]) -> set[int]:
         number = stack.pop()
         if number not in found:
             found.add(number)
-            stack += [p for k in graph.operators[number].inputs if k >= 0 and (p := graph.tensors[k].producer) >= 0]
+            stack += [
+                p for k in graph.operators[number].inputs if k >= 0 and (p := graph.tensors[k].producer) >= 0
+            ]
     return found
 
 
@@ -167,9 +178,7 @@ def _mark_updates(graph: OperatorGraph, named: dict[int, int], part: IntArray) -
         ready = any(
             k in named and _whole(graph.tensors[k]) and graph.tensors[named[k]].weight for k in op.inputs
         )
-        after = any(
-            p >= 0 and (part[p] == UPDATE or graph.operators[p].kind in ACCUMULATORS) for p in makers
-        )
+        after = any(p >= 0 and (part[p] == UPDATE or graph.operators[p].kind in ACCUMULATORS) for p in makers)
         if op.kind in OPTIMISERS or ready or after:
             part[number] = UPDATE
 
@@ -198,8 +207,10 @@ def _owners(graph: OperatorGraph, named: dict[int, int], part: IntArray) -> IntA
 
 
 def _by_name(graph: OperatorGraph, named: dict[int, int], part: IntArray, number: int) -> int:
-    """Return the operator whose weight's gradient an operator makes, or whose result's gradient it reads or adds up; -1: the names do
-    not say."""
+    """Return the operator whose weight's gradient an operator makes, or whose result's gradient it reads or adds up.
+
+    -1: the names do not say.
+    """
     op = graph.operators[number]
     for k in op.outputs:
         if k in named and _whole(graph.tensors[k]) and graph.tensors[named[k]].weight:
@@ -233,15 +244,24 @@ def _touched(graph: OperatorGraph, part: IntArray, number: int) -> list[int]:
     found = []
     for k in graph.operators[number].inputs:
         if k >= 0 and elements_of(graph.tensors[k]) != 1:
-            found += [n for n in (graph.tensors[k].producer, *graph.tensors[k].consumers) if n >= 0 and part[n] <= LOSS]
+            found += [
+                n
+                for n in (graph.tensors[k].producer, *graph.tensors[k].consumers)
+                if n >= 0 and part[n] <= LOSS
+            ]
     return found
 
 
 def _by_reading(graph: OperatorGraph, part: IntArray, owner: IntArray) -> None:
-    """Fill in owners where names of gradients say nothing: the last forward operator, not behind those whose gradients an operator
-    works on, that reads or makes a tensor or weight which it reads."""
+    """Fill in owners where names of gradients say nothing.
+
+    It is the last forward operator that reads or makes a tensor or weight which an operator reads, and that is not behind those
+    whose gradients it works on.
+    """
     count = len(owner)
     for number in np.flatnonzero(part > LOSS).tolist():
-        bound = min((owner[p] for p in _makers(graph, number) if part[p] > LOSS and owner[p] >= 0), default=count)
+        bound = min(
+            (owner[p] for p in _makers(graph, number) if part[p] > LOSS and owner[p] >= 0), default=count
+        )
         near = [n for n in _touched(graph, part, number) if n <= bound]
         owner[number] = max(near, default=bound if bound < count else -1)

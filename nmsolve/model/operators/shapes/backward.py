@@ -1,8 +1,8 @@
 """Operators of training graphs as onnxruntime-training writes them: a gradient has the shape of what it is the gradient of.
 
-Source: https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc, and files that it
-wrote (version 1.19). dY is the gradient of what the forward operator made, X what that read. The gradient of a pooling does not
-read the shape of its input: that follows from the names (:mod:`nmsolve.model.operators.inference`).
+Source: https://github.com/microsoft/onnxruntime/blob/main/orttraining/orttraining/core/graph/training_op_defs.cc, and files
+that it wrote (version 1.19). dY is the gradient of what the forward operator made, X what that read. The gradient of a pooling
+does not read the shape of its input: that follows from the names (:mod:`nmsolve.model.operators.inference`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ def convolution(call: Call) -> Sequence[Fact]:
     return [Fact(call.shape(1)), Fact(call.shape(2)), Fact(made[1:2])][: len(call.outputs)]
 
 
-@rule("BatchNormalizationGrad", "LayerNormalizationGrad", "SimplifiedLayerNormalizationGrad", "InvertibleLayerNormalizationGrad")
+@rule(
+    "BatchNormalizationGrad",
+    "LayerNormalizationGrad",
+    "SimplifiedLayerNormalizationGrad",
+    "InvertibleLayerNormalizationGrad",
+)
 def normalisation(call: Call) -> Sequence[Fact]:
     """From dY, X (or Y) and the scale: the gradients of X, scale and shift."""
     return [Fact(call.shape(0)), Fact(call.shape(2)), Fact(call.shape(2))][: len(call.outputs)]
