@@ -10,7 +10,8 @@ rules, in full in docs/pipeline.md (*Training graphs*):
 * An operator that makes the gradient of a weight belongs to the layer that reads the weight, if one does; an operator that reads
   the gradient of a result to the layer that made the result; a sum of parts to the layer whose result's gradient it is; what only
   prepares something for others to the last layer among theirs; anything else to the first layer among those whose gradients it
-  works on.
+  works on. Where no gradient of a result has a name, it belongs to the last layer, not behind those, that reads or makes a tensor
+  which it reads.
 """
 
 from __future__ import annotations
@@ -187,16 +188,17 @@ def _owners(graph: OperatorGraph, named: dict[int, int], part: IntArray) -> IntA
     """Return the forward operator that every operator belongs to. InputError: a gradient operator belongs to none."""
     count = len(graph.operators)
     owner = np.where(part <= LOSS, np.arange(count), -1)
-    known = False
+    told = any(_of_result(graph, named, part, k) and graph.tensors[k].consumers for k in named)
     for number in np.flatnonzero(part > LOSS).tolist():
         own = _by_name(graph, named, part, number)
-        known = known or own >= 0
         before = [owner[p] for p in _makers(graph, number) if part[p] > LOSS and owner[p] >= 0]
-        owner[number] = own if own >= 0 else min(before, default=-1)
-        if owner[number] < 0 and _is_gradient(graph.operators[number]) and not _touched(graph, part, number):
+        bound = min(before, default=count)
+        near = _touched(graph, part, number)
+        if own < 0 and not told:
+            own = max((n for n in near if n <= bound), default=-1)
+        owner[number] = own if own >= 0 else bound if bound < count else -1
+        if owner[number] < 0 and not near and _is_gradient(graph.operators[number]):
             raise _orphan(graph, number)
-    if not known:
-        _by_reading(graph, part, owner)
     for number in np.flatnonzero((part > LOSS) & (owner < 0))[::-1].tolist():
         users = [
             owner[n] for k in graph.operators[number].outputs if k >= 0 for n in graph.tensors[k].consumers if part[n] > LOSS
@@ -204,6 +206,12 @@ def _owners(graph: OperatorGraph, named: dict[int, int], part: IntArray) -> IntA
         owner[number] = max(users, default=-1)
     owner[owner < 0] = np.flatnonzero(part == LOSS)[0]
     return owner
+
+
+def _of_result(graph: OperatorGraph, named: dict[int, int], part: IntArray, k: int) -> bool:
+    """Return whether a tensor is the whole gradient of a result of the forward pass."""
+    maker = graph.tensors[named[k]].producer
+    return maker >= 0 and bool(part[maker] <= LOSS) and _whole(graph.tensors[k])
 
 
 def _by_name(graph: OperatorGraph, named: dict[int, int], part: IntArray, number: int) -> int:
@@ -250,18 +258,3 @@ def _touched(graph: OperatorGraph, part: IntArray, number: int) -> list[int]:
                 if n >= 0 and part[n] <= LOSS
             ]
     return found
-
-
-def _by_reading(graph: OperatorGraph, part: IntArray, owner: IntArray) -> None:
-    """Fill in owners where names of gradients say nothing.
-
-    It is the last forward operator that reads or makes a tensor or weight which an operator reads, and that is not behind those
-    whose gradients it works on.
-    """
-    count = len(owner)
-    for number in np.flatnonzero(part > LOSS).tolist():
-        bound = min(
-            (owner[p] for p in _makers(graph, number) if part[p] > LOSS and owner[p] >= 0), default=count
-        )
-        near = [n for n in _touched(graph, part, number) if n <= bound]
-        owner[number] = max(near, default=bound if bound < count else -1)
