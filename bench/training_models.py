@@ -1,8 +1,9 @@
 """Small models, and the training graphs that onnxruntime-training makes of them.
 
 ``python bench/training_models.py FOLDER`` writes small_cnn.onnx, small_transformer.onnx, and the same with their backward passes
-as small_cnn_training.onnx and small_transformer_training.onnx. Needs the packages onnx, onnxruntime-training and torch (which the
-former imports), nothing of nmsolve. Weights are random.
+as small_cnn_training.onnx and small_transformer_training.onnx; ``python bench/training_models.py FOLDER MODEL.onnx ...`` the
+training graphs of other models, such as those in tests/data/onnx, which get random weights. Needs the packages onnx,
+onnxruntime-training and torch (which the former imports), nothing of nmsolve.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from quantise import filled
 
 OPSET, IR = 17, 9
 #: Of the transformer: width, heads, tokens, words.
@@ -137,7 +139,11 @@ def trained(model: onnx.ModelProto, fixed: list[str]) -> onnx.ModelProto:
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for make in (small_cnn, small_transformer):
+    for path in map(Path, sys.argv[2:]):
+        model = filled(onnx.load(path), np.random.default_rng(0))
+        model.ir_version = IR
+        onnx.save(trained(model, []), folder / f"{path.stem}_training.onnx")
+    for make in () if sys.argv[2:] else (small_cnn, small_transformer):
         model, builder = make()
         onnx.save(model, folder / f"{make.__name__}.onnx")
         onnx.save(trained(model, builder.fixed), folder / f"{make.__name__}_training.onnx")

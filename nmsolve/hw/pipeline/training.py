@@ -18,9 +18,8 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.training import Training
 
 if TYPE_CHECKING:
-    from nmsolve.model.operators.backward import Backward
     from nmsolve.model.operators.gradients import Gradients
-    from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.operators.layers import Backward, Layers
     from nmsolve.model.types import FloatArray
 
 

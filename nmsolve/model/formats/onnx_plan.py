@@ -22,7 +22,7 @@ from nmsolve.model.types import IntArray
 
 if TYPE_CHECKING:
     from nmsolve.model.contained import Reply
-    from nmsolve.model.operators.backward import Backward
+    from nmsolve.model.operators.layers import Backward
     from nmsolve.model.operators.unfold import Unfolded
 
 #: The bodies around a node, as :class:`nmsolve.model.operators.unfold.Place` has them.

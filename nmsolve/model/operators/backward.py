@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.operators.layers import Backward, Layers, layers_of
 from nmsolve.model.operators.training_graph import LOSS, UPDATE, TrainingGraph
 from nmsolve.model.pipeline.buffers import MADE, buffers_from
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from nmsolve.model.operators.layers import Layers
-
-
-@dataclass(frozen=True, eq=False)
-class Backward:
-    """The real backward pass of L layers with B buffers.
-
-    Attributes
-    ----------
-    whole : all operators of both passes as layers
-    layers : (M,) which of them are the backward pass
-    owner : (M,) the forward layer that each belongs to
-    indptr, layer : CSR over the buffers: the layers whose backward pass needs them, rising
-    returned : tensors that go from later layers to earlier ones in the backward pass, each to one; ``source`` takes it in
-    operators, places : of all operators of the graph that are not forward, the changes of weights too, and their forward layers
-    """
-
-    whole: Layers
-    layers: IntArray
-    owner: IntArray
-    indptr: IntArray
-    layer: IntArray
-    returned: Tensors
-    operators: IntArray
-    places: IntArray
 
 
 def trained_layers(
@@ -54,8 +27,6 @@ def trained_layers(
     ------
     InputError : as ``layers_of``, or a pass without layers
     """
-    from nmsolve.model.operators.layers import layers_of
-
     part = training.part
     whole = layers_of(
         training.graph, bindings, branch=branch, skip=frozenset(np.flatnonzero(part == UPDATE).tolist())
