@@ -32,8 +32,10 @@ from nmsolve.hw.pipeline.tiles import pipeline_problem  # noqa: E402
 from nmsolve.hw.pipeline.to_graph import stage_traffic, tile_graph  # noqa: E402
 from nmsolve.hw.pipeline.training import Step  # noqa: E402
 from nmsolve.hw.pipeline.walk import walked_loads  # noqa: E402
+from nmsolve.model.errors import InputError  # noqa: E402
 from nmsolve.model.formats.onnx import load_onnx  # noqa: E402
 from nmsolve.model.operators.backward import trained_layers  # noqa: E402
+from nmsolve.model.operators.costs import operator_costs  # noqa: E402
 from nmsolve.model.operators.layers import Layers, layers_of  # noqa: E402
 from nmsolve.model.operators.training_graph import LOSS, UPDATE, TrainingGraph, training_graph  # noqa: E402
 from nmsolve.model.pipeline.check import kept_needs  # noqa: E402
@@ -226,6 +228,124 @@ def test_gradients_without_names_belong_to_what_they_read(tmp_path: Path) -> Non
     assert "u1" not in back.whole.names
     without = trained_layers(parts_of(loaded(own_export(False), tmp_path))).backward
     assert without is not None and without.owner.tolist() == back.owner.tolist()
+
+
+def test_what_is_made_later_comes_back_and_is_kept_where_it_was_made(tmp_path: Path) -> None:
+    """A gradient of the first layer that reads a result of the third one."""
+    proto = Perceptron(["dense", "relu", "dense"]).training()
+    node = next(n for n in proto.graph.node if n.name == "dense0_Grad/Gemm_1")
+    node.input[0] = "t2"
+    layers = trained_layers(parts_of(loaded(proto, tmp_path)))
+    assert layers.names == ("dense0", "relu1", "dense2", "loss_node") and layers.backward is not None
+    problem = pipeline_problem(layers, ASSUMED, 4, step=Step("gpipe", 1, False, 1.0))
+    logarithms, labels, result = 4 * 3 * 4, 8 * 3, 4 * 3 * 4
+    assert kept_needs(problem, [0, 1, 2, 3], 4)[0] == [0, result, 2 * result, logarithms + labels]
+    assert (0, 2, float(result)) in rows(layers.backward.returned)
+
+
+def test_a_loss_and_sums_in_place_fall_into_the_parts_of_what_they_read() -> None:
+    whole = trained_layers(parts_of(load_onnx(DATA / "small_cnn_training.onnx")), {"batch": 3}).backward
+    assert whole is not None
+    layers = whole.whole
+    sizes = {n: int(layers.channels[k] * layers.rows[k]) for k, n in enumerate(layers.names)}
+    assert sizes[layers.names[layers.kinds.index("SoftmaxCrossEntropyLoss")]] == 30
+    added = [
+        sizes[n] for n, kind in zip(layers.names, layers.kinds, strict=True) if kind == "InPlaceAccumulatorV2"
+    ]
+    assert sorted(added) == sorted([8 * 27, 8, 8, 8, 12 * 72, 12, 120, 10])
+
+
+#: Kind, inputs (shapes, or values of whole numbers), settings, shapes of the results, MACs, elements.
+KINDS: list[tuple[str, list[Any], dict[str, Any], list[tuple[int, ...]], int, int]] = [
+    ("ReluGrad", [(3, 4), (3, 4)], {}, [(3, 4)], 0, 12),
+    ("SoftmaxGrad_13", [(3, 4), (3, 4)], {"axis": -1}, [(3, 4)], 0, 12),
+    ("DivGrad", [(3, 4), (3, 4), (4,)], {}, [(3, 4), (4,)], 0, 12),
+    ("ConvGrad", [(2, 8, 5, 5), (2, 6, 7, 7), (8, 3, 3, 3)], {"group": 2}, [(2, 6, 7, 7), (8, 3, 3, 3), (8,)], 2 * 400 * 27, 0),
+    ("ConvTransposeGrad", [(2, 5, 8, 8), (2, 6, 7, 7), (6, 5, 2, 2)], {}, [(2, 6, 7, 7), (6, 5, 2, 2)], 2 * 588 * 20, 0),
+    ("BatchNormalizationGrad", [(2, 6, 7, 7), (2, 6, 7, 7), (6,), (6,), (6,)], {}, [(2, 6, 7, 7), (6,), (6,)], 0, 588),
+    ("LayerNormalizationGrad", [(2, 5, 6), (2, 5, 6), (6,), (2, 5, 1), (2, 5, 1)], {}, [(2, 5, 6), (6,), (6,)], 0, 60),
+    ("GatherGrad", [[9, 4], (2, 3), (2, 3, 4)], {"axis": 0}, [(9, 4)], 0, 36),
+    ("SliceGrad", [(3, 2), [3, 8], [0], [2], [1]], {}, [(3, 8)], 0, 24),
+    ("GatherElementsGrad", [(3, 2), [3, 8], (3, 2)], {"axis": 1}, [(3, 8)], 0, 24),
+    ("SplitTraining", [(3, 8), [5, 3]], {"axis": 1}, [(3, 5), (3, 3)], 0, 15),
+    ("ConcatTraining", [(3, 5), (3, 3)], {"axis": 1}, [(3, 8), (2,)], 0, 24),
+    ("SoftmaxCrossEntropyLossGrad", [(), (3, 4), (3,)], {}, [(3, 4)], 0, 12),
+    ("InPlaceAccumulatorV2", [(3, 4), (3, 4), (1,)], {}, [(1,), (3, 4)], 0, 12),
+    ("InPlaceAccumulator", [(3, 4), (3, 4)], {}, [(3, 4)], 0, 12),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_", "how", "made", "macs", "elements"), KINDS, ids=[k[0] for k in KINDS]
+)
+def test_costs_of_gradients(
+    tmp_path: Path,
+    kind: str,
+    given_: list[Any],
+    how: dict[str, Any],
+    made: list[Any],
+    macs: int,
+    elements: int,
+) -> None:
+    names = [f"i{k}" for k in range(len(given_))]
+    node = helper.make_node(
+        kind, names, [f"o{k}" for k in range(len(made))], name="it", domain="com.microsoft", **how
+    )
+    floats = [value(n, *x) for n, x in zip(names, given_, strict=True) if isinstance(x, tuple)]
+    fixed = [weight(n, np.array(x)) for n, x in zip(names, given_, strict=True) if isinstance(x, list)]
+    graph = loaded(model([node], floats, ["o0"], fixed, domains=["com.microsoft"]), tmp_path, strict=True)
+    (operator,), (cost,) = graph.operators, operator_costs(graph)
+    assert [graph.tensors[k].shape for k in operator.outputs] == made
+    assert (cost.macs, cost.elements) == (macs, elements)
+
+
+def test_gradients_of_poolings_have_shapes_by_their_names(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["m", "places"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("AveragePool", ["m"], ["a"], kernel_shape=[2, 2], strides=[1, 1]),
+        helper.make_node(
+            "AveragePoolGrad", ["seed"], ["m_grad"], kernel_shape=[2, 2], strides=[1, 1], name="average"
+        ),
+        helper.make_node("MaxPoolGrad", ["m_grad", "places"], ["x_grad_0"], name="most"),
+    ]
+    graph = loaded(
+        model(nodes, [value("x", 2, 3, 9, 9), value("seed", 2, 3, 3, 3)], ["a", "x_grad_0"]), tmp_path
+    )
+    shape = {t.name: t.shape for t in graph.tensors}
+    assert shape["m_grad"] == (2, 3, 4, 4) and shape["x_grad_0"] == (2, 3, 9, 9) and not graph.warnings
+    cost = {o.name: c.elements for o, c in zip(graph.operators, operator_costs(graph), strict=True)}
+    assert (cost["average"], cost["most"]) == (54 * 4, 486)
+
+
+@given(st.data())
+@settings(max_examples=TRIES, deadline=None, report_multiple_bugs=False)
+def test_damaged_graphs_are_planned_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Nodes that are gone, read something else or are of another kind: gradients still go back, or an InputError says why not."""
+    proto = bound(onnx.load(DATA / "small_cnn_training.onnx"), {"batch": 2})
+    for _ in range(data.draw(st.integers(1, 3))):
+        nodes = list(proto.graph.node)
+        one, other = data.draw(st.sampled_from(nodes)), data.draw(st.sampled_from(nodes))
+        change = data.draw(st.sampled_from(["gone", "reads", "kind"]))
+        if change == "gone":
+            proto.graph.node.remove(one)
+        elif change == "reads" and one.input:
+            one.input[0] = data.draw(st.sampled_from([n for n in other.output if n]))
+        else:
+            one.op_type = other.op_type
+    made = {n for node in proto.graph.node for n in node.output} | {t.name for t in proto.graph.initializer}
+    made |= {i.name for i in proto.graph.input}
+    lost = {n for node in proto.graph.node for n in node.input if n} - made
+    proto.graph.input.extend(value(n, 2, 8) for n in sorted(lost))
+    try:
+        parts = training_graph(loaded(proto, tmp_path_factory.mktemp("graphs")))
+        layers = None if parts is None else trained_layers(parts)
+    except InputError:
+        return
+    if layers is not None and layers.backward is not None:
+        pipeline_problem(layers, ASSUMED, 2, step=Step("1f1b", 2, False, 2.0))
+        assert all(a < b for a, b, _ in rows(layers.backward.returned))
 
 
 def test_frozen_weights_and_data() -> None:
