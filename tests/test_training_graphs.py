@@ -243,6 +243,53 @@ def test_what_is_made_later_comes_back_and_is_kept_where_it_was_made(tmp_path: P
     assert (0, 2, float(result)) in rows(layers.backward.returned)
 
 
+def test_operators_of_several_layers(tmp_path: Path) -> None:
+    """Two gradients read at once; a gradient of a weight made from an earlier layer's; what two layers prepare; weights by other
+    names."""
+    proto = Perceptron(["dense", "dense", "dense"]).training()
+    nodes = {n.name: n for n in proto.graph.node}
+    nodes["dense2"].input[1] = "v2"  # the weight by another name
+    proto.graph.node.insert(0, helper.make_node("Identity", ["w2"], ["v2"], name="renamed"))
+    nodes["dense2_Grad/Gemm_1"].output[0] = "v2_grad"
+    back = helper.make_node("Identity", ["v2_grad"], ["w2_grad"], name="back")
+    prepared = helper.make_node("Abs", ["t0"], ["t0_size"], name="prepared")
+    for name, reads in (
+        ("dense2_Grad/Gemm_1", ["t0_size", "t2_grad"]),
+        ("dense1_Grad/Gemm_1", ["t0_size", "t1_grad"]),
+    ):
+        del nodes[name].input[:]
+        nodes[name].input.extend(reads)
+    both = helper.make_node("Add", ["t1_grad", "t0_grad"], ["mixed"], name="both")
+    nodes["dense0_Grad/Gemm_1"].input[1] = "mixed"
+    proto.graph.node.extend([back, prepared, both])
+    parts = parts_of(loaded(proto, tmp_path))
+    layers = trained_layers(parts)
+    assert layers.backward is not None and layers.names[:3] == ("dense0", "dense1", "dense2")
+    operators = parts.graph.operators
+    place = {
+        operators[k].name: int(at)
+        for k, at in zip(layers.backward.operators, layers.backward.places, strict=True)
+    }
+    assert (place["back"], place["prepared"], place["both"]) == (2, 2, 0)
+    result = 4.0 * 3 * 4
+    gradients = [r for r in rows(layers.backward.returned) if r[1] < 3]
+    assert sorted(gradients) == [(0, 1, result), (0, 2, result), (1, 2, result), (1, 2, result)]
+
+
+def test_nobody_waits_for_a_stage_that_waits_for_it(tmp_path: Path) -> None:
+    """The gradient of the last weight, made from that of the first result."""
+    proto = Perceptron(["dense", "dense", "dense"]).training()
+    node = next(n for n in proto.graph.node if n.name == "dense2_Grad/Gemm_1")
+    node.input[1] = "t0_grad"
+    parts = parts_of(loaded(proto, tmp_path))
+    back = trained_layers(parts).backward
+    assert back is not None
+    place = {
+        parts.graph.operators[k].name: int(at) for k, at in zip(back.operators, back.places, strict=True)
+    }
+    assert place["dense2_Grad/Gemm_1"] == place["dense1_Grad/FusedMatMul_0"] == 1
+
+
 def test_a_loss_and_sums_in_place_fall_into_the_parts_of_what_they_read() -> None:
     whole = trained_layers(parts_of(load_onnx(DATA / "small_cnn_training.onnx")), {"batch": 3}).backward
     assert whole is not None
