@@ -214,7 +214,7 @@ def pipeline(
 
     Parameters
     ----------
-    model : .onnx, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
+    model : .onnx, with ``training`` also a training graph, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
     cores : number of cores
     machine : a preset, ``mesh:RxC``, a machine.toml or a Machine: cores and figures
     stages : most stages allowed; as many as fit if not given

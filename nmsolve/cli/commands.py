@@ -248,7 +248,7 @@ class PipelineProblemOptions:
     objective: A[str | None, Option(help="period: the slowest stage; batch: the time of --batches micro-batches. [default: "
                                          "period; batch with --training]")] = None
     training: A[str | None, Option(help="Train the model by this schedule, 1f1b or gpipe: backward passes count, and stages keep "
-                                        "what these need.")] = None
+                                        "what these need. An ONNX training graph has its own backward pass.")] = None
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported, and with "
                                                           "objective batch minimised; in training those of a step.")] = 8
     recompute: A[bool, Option("--recompute", help="In training: stages may run forward again what they cannot keep.")] = False
