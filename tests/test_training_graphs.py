@@ -540,3 +540,26 @@ def test_times_of_layers_in_training_are_recomputed(call: Called, tmp_path: Path
     )
     code, text, _ = call("verify", out)
     assert code == 0 and "recomputed: times of 9 layers" in text and TensorProto.FLOAT
+
+
+def test_an_optimiser_in_the_file_takes_no_time(tmp_path: Path) -> None:
+    """Also one of unknown cost."""
+    proto = Perceptron(["dense", "relu"]).training()
+    plain = trained_layers(parts_of(loaded(proto, tmp_path)))
+    flat = ["rate", "count", "w0", "w0_grad", "average", "square"]
+    node = helper.make_node(
+        "Adam", flat, ["new_w0", "new_average", "new_square"], name="adam", domain="ai.onnx.preview.training"
+    )
+    proto.graph.node.append(node)
+    proto.graph.input.extend([value("rate"), value("count", dtype=TensorProto.INT64)])
+    proto.graph.input.extend(value(n, 4, 4) for n in ("average", "square"))
+    proto.graph.output.append(onnx.ValueInfoProto(name="new_w0"))
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.preview.training", 1))
+    parts = parts_of(loaded(proto, tmp_path))
+    layers = trained_layers(parts)
+    number = next(k for k, o in enumerate(parts.graph.operators) if o.name == "adam")
+    assert parts.part[number] == UPDATE and parts.owner[number] == 0
+    assert plain.backward is not None and layers.backward is not None
+    assert layers.backward.whole.names == plain.backward.whole.names
+    assert layers.buffers is not None and plain.buffers is not None
+    assert layers.buffers.size.tolist() == plain.buffers.size.tolist()
