@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from nmsolve.model.operators.training_graph import TrainingGraph, training_graph
+
 
 class Perceptron:
     """Layers that follow each other: ``dense`` (a product with weights), ``relu``, ``skip`` (the sum with an earlier result).
@@ -115,3 +117,21 @@ class Perceptron:
         out = helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])
         graph = helper.make_graph(self.nodes, "perceptron", given, [out], weights)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def parts_of(graph: Any) -> TrainingGraph:
+    found = training_graph(graph)
+    assert found is not None
+    return found
+
+
+def rows(tensors: Any) -> list[tuple[int, int, float]]:
+    """(maker, its last user, bytes)."""
+    return [
+        (
+            int(tensors.source[t]),
+            int(tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].max()),
+            float(tensors.volume[t]),
+        )
+        for t in range(tensors.count)
+    ]

@@ -95,16 +95,11 @@ def pipeline_problem(
     InputError : too many cores for the table of times, off-chip memory that makes no sense, a training graph without a
         ``step``, or a problem that contradicts itself
     """
-    if layers.backward is not None and step is None:
-        raise InputError(
-            "a training graph runs forward and backward", layers.name, "--training 1f1b or gpipe"
-        )
+    _require_passes(layers, step, offchip)
     memory = figures.memory if memory is None else memory
     live = split == "chain" and layers.buffers is not None
     if step is not None:
         live = True  # else the problem of another split is refused
-        if offchip:
-            raise InputError("off-chip memory in training", "--offchip-bandwidth", "none, or no --training")
     elif offchip is None and live and memory is not None:
         offchip = figures.offchip
     offchip = _offchip(layers.name, offchip, live, memory)
@@ -138,9 +133,17 @@ def pipeline_problem(
         together=together,
         turns=turns if live and offchip else None,
     )
-    if step is None:
-        return problem
-    return trained(problem, layers, step, backward_times(layers, figures, cores))
+    return problem if step is None else trained(problem, layers, step, backward_times(layers, figures, cores))
+
+
+def _require_passes(layers: Layers, step: Step | None, offchip: float | None) -> None:
+    """Raise InputError for a training graph that is not trained, or training with off-chip memory."""
+    if layers.backward is not None and step is None:
+        raise InputError(
+            "a training graph runs forward and backward", layers.name, "--training 1f1b or gpipe"
+        )
+    if step is not None and offchip:
+        raise InputError("off-chip memory in training", "--offchip-bandwidth", "none, or no --training")
 
 
 def _turns(nesting: Nesting) -> IntArray:

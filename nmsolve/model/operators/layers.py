@@ -169,17 +169,7 @@ def layers_of(
     flat = unfold(bound_graph(graph, stated), stated, Choices(branch), scalars)
     graph = flat.graph
     weights = weights_of(graph)
-    kept = [
-        k
-        for k, op in enumerate(graph.operators)
-        if k in flat.joints
-        or (
-            op.kind not in FOLDED
-            and k not in flat.merges
-            and k not in skip
-            and (scalars or _is_layer(graph, op, k, weights))
-        )
-    ]
+    kept = _kept(flat, weights, scalars, skip)
     if not kept:
         raise InputError("the model has no operators that compute anything", graph.name, "at least one layer")
     costs = operator_costs(graph)
@@ -217,6 +207,18 @@ def layers_of(
         window=np.array([_window(graph.operators[k]) for k in kept], np.int64),
         gradients=gradients_of(graph, kept, weights, homes, buffers.count),
     )
+
+
+def _kept(flat: Unfolded, weights: Weights, scalars: bool, skip: frozenset[int]) -> list[int]:
+    """Return the operators that are layers; the arguments are those of :func:`layers_of`."""
+    graph = flat.graph
+    left = skip | flat.merges.keys()
+    return [
+        k
+        for k, op in enumerate(graph.operators)
+        if k in flat.joints
+        or (op.kind not in FOLDED and k not in left and (scalars or _is_layer(graph, op, k, weights)))
+    ]
 
 
 def _window(operator: Operator) -> int:
