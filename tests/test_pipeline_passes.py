@@ -171,7 +171,8 @@ def test_training_from_the_command_line(call: Called, tmp_path: Path, schedule: 
     assert code == 0 and "A step of 6 micro-batches" in text
     report = report_of(out)
     assert report["status"] == "optimal" and report["rounds"] == 6
-    assert report["training"] == {"schedule": schedule, "batches": 6, "recompute": True, "weight_copies": 4}
+    stated = {"schedule": schedule, "batches": 6, "recompute": True, "weight_copies": 4, "operators": None}
+    assert report["training"] == stated
     assert report["batch"]["batches"] == 6
     page = (out / "pipeline.html").read_text()
     assert f"training by {schedule}" in page and "backward pale" in page

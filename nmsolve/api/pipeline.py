@@ -141,7 +141,9 @@ class PipelineAnswer(Answer[PipelinePlan]):
             raise InputError("the copy would overwrite the model", str(out), "another file")
         prepare_file(out)
         unfolded = None if layers.nesting is None else layers.nesting.unfolded
-        write_onnx_plan(self.options.model, out, graph, layers.operators, self.solution, unfolded)
+        write_onnx_plan(
+            self.options.model, out, graph, layers.operators, self.solution, unfolded, layers.backward
+        )
         return out
 
     def to_dataframe(self) -> Any:
@@ -214,7 +216,7 @@ def pipeline(
 
     Parameters
     ----------
-    model : .onnx, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
+    model : .onnx, with ``training`` also a training graph, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
     cores : number of cores
     machine : a preset, ``mesh:RxC``, a machine.toml or a Machine: cores and figures
     stages : most stages allowed; as many as fit if not given

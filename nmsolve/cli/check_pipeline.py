@@ -112,6 +112,12 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
         return []
     time = given.problem.time
     again = walked_times(given.layers, given.figures, time.shape[1])
+    backward, gradients = given.layers.backward, given.layers.gradients
+    if backward is not None:
+        own = walked_times(backward.whole, given.figures, time.shape[1])
+        np.add.at(again, backward.owner, own[backward.layers])
+    elif given.problem.training is not None and gradients is not None:
+        again = again * (1 + gradients.passes[:, None])
     if not np.allclose(again, time, TOLERANCE, 0.0):
         layer = int(np.abs(again - time).max(axis=1).argmax())
         return [

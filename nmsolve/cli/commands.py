@@ -250,7 +250,7 @@ class PipelineProblemOptions:
     objective: A[str | None, Option(help="period: the slowest stage; batch: the time of --batches micro-batches. [default: "
                                          "period; batch with --training]")] = None
     training: A[str | None, Option(help="Train the model by this schedule, 1f1b or gpipe: backward passes count, and stages keep "
-                                        "what these need.")] = None
+                                        "what these need. An ONNX training graph has its own backward pass.")] = None
     replicas: A[int, Option(min=1, help="Most replicas of a stage: groups of cores that each hold all of it and take "
                                         "micro-batches in turns.")] = 1
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported, and with "

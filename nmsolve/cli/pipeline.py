@@ -221,7 +221,8 @@ def write_pipeline(
 
         nesting = given.layers.nesting
         unfolded = None if nesting is None else nesting.unfolded
-        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.solution, unfolded)
+        found, backward = result.solution, given.layers.backward
+        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, found, unfolded, backward)
     with answer.added() as files:
         with patience.optional(CHECKS):
             if result.solution is not None:

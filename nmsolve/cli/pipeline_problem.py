@@ -185,13 +185,25 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     from nmsolve.hw.pipeline.to_graph import needed_whole
     from nmsolve.hw.pipeline.training import Step
     from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.backward import trained_layers
     from nmsolve.model.operators.binding import parse_bindings
     from nmsolve.model.operators.layers import layers_of
+    from nmsolve.model.operators.training_graph import training_graph
 
     if cores is None:
         raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
     graph = load_onnx(inputs.model, strict=inputs.strict)
-    layers = layers_of(graph, parse_bindings(inputs.bind), branch=inputs.branch)
+    parts, bindings = training_graph(graph), parse_bindings(inputs.bind)
+    if parts is None:
+        layers = layers_of(graph, bindings, branch=inputs.branch)
+    else:
+        if inputs.training is None:
+            raise InputError(
+                "the model holds its backward pass",
+                inputs.model,
+                "--training 1f1b or gpipe for such a training graph",
+            )
+        graph, layers = parts.graph, trained_layers(parts, bindings, inputs.branch)
     figures = machine_figures(machine)
     if inputs.group_sync is not None:
         figures = replace(figures, sync=inputs.group_sync)

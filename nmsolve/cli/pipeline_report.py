@@ -92,12 +92,14 @@ class LoopPart(msgspec.Struct, frozen=True):
 
 class TrainingPart(msgspec.Struct, frozen=True):
     """How the model is trained: schedule, micro-batches of a step, whether stages may run forward again what they cannot keep,
-    and memory of the weights in copies of them."""
+    memory of the weights in copies of them, and how many operators of a training graph are its backward pass; null: that follows
+    from the forward pass."""
 
     schedule: str
     batches: int
     recompute: bool
     weight_copies: float
+    operators: int | None
 
 
 class BatchPart(msgspec.Struct, frozen=True):
@@ -245,7 +247,9 @@ def _training_part(given: Given) -> TrainingPart | None:
     found = given.problem.training
     if found is None:
         return None
-    return TrainingPart(found.schedule, found.batches, found.recompute, given.weight_copies)
+    backward = None if given.layers is None else given.layers.backward
+    operators = None if backward is None else len(backward.operators)
+    return TrainingPart(found.schedule, found.batches, found.recompute, given.weight_copies, operators)
 
 
 def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
@@ -424,6 +428,10 @@ def _training_words(report: PipelineReport, unit: str) -> list[str]:
         f"{_counted(max(s.flights for s in report.stages))} in flight; memory of the weights counts "
         f"{number(training.weight_copies)} times.",
     ]
+    if training.operators is not None:
+        words.append(
+            f"The backward pass is that of the model's file: {training.operators:,} operators, each in the stage of its layer."
+        )
     if again:
         words.append(
             f"{len(again)} of {len(report.stages)} stages cannot keep what backward passes need, and run forward again: "

@@ -28,7 +28,7 @@ from nmsolve.hw.pipeline.exchange import best_splits, tiles_of
 from nmsolve.hw.pipeline.figures import CoreFigures
 from nmsolve.hw.pipeline.training import Step, trained
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.problem import PipelineProblem, joined
 from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -57,6 +57,16 @@ def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> Flo
     return times
 
 
+def backward_times(layers: Layers, figures: CoreFigures, largest_group: int) -> FloatArray | None:
+    """Return (L, C) microseconds of every layer's backward pass in a training graph, the sum over its operators; else None."""
+    if layers.backward is None:
+        return None
+    own = layer_times(layers.backward.whole, figures, largest_group)[layers.backward.layers]
+    out: FloatArray = np.zeros((layers.count, largest_group))
+    np.add.at(out, layers.backward.owner, own)
+    return out
+
+
 def pipeline_problem(
     layers: Layers,
     figures: CoreFigures,
@@ -82,18 +92,20 @@ def pipeline_problem(
 
     Raises
     ------
-    InputError : too many cores for the table of times, off-chip memory that makes no sense, or a problem that contradicts itself
+    InputError : too many cores for the table of times, off-chip memory that makes no sense, a training graph without a
+        ``step``, or a problem that contradicts itself
     """
+    _require_passes(layers, step, offchip)
     memory = figures.memory if memory is None else memory
     live = split == "chain" and layers.buffers is not None
     if step is not None:
         live = True  # else the problem of another split is refused
-        if offchip:
-            raise InputError("off-chip memory in training", "--offchip-bandwidth", "none, or no --training")
     elif offchip is None and live and memory is not None:
         offchip = figures.offchip
     offchip = _offchip(layers.name, offchip, live, memory)
     tensors, nesting = layers.tensors, layers.nesting
+    if layers.backward is not None:
+        tensors = joined(tensors, layers.backward.returned)
     made, together, turns = np.zeros(layers.count), None, None
     if nesting is None:
         computes = (layers.macs > 0) | (layers.elements > 0)
@@ -122,7 +134,17 @@ def pipeline_problem(
         turns=turns if live and offchip else None,
         border=figures.border,
     )
-    return problem if step is None else trained(problem, layers, step)
+    return problem if step is None else trained(problem, layers, step, backward_times(layers, figures, cores))
+
+
+def _require_passes(layers: Layers, step: Step | None, offchip: float | None) -> None:
+    """Raise InputError for a training graph that is not trained, or training with off-chip memory."""
+    if layers.backward is not None and step is None:
+        raise InputError(
+            "a training graph runs forward and backward", layers.name, "--training 1f1b or gpipe"
+        )
+    if step is not None and offchip:
+        raise InputError("off-chip memory in training", "--offchip-bandwidth", "none, or no --training")
 
 
 def _turns(nesting: Nesting) -> IntArray:

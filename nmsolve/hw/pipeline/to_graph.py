@@ -57,7 +57,7 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
     ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
     multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange among themselves is not
-    counted, as in the plan's costs. In training as many bytes come back, tile by tile.
+    counted, as in the plan's costs. In training as many bytes come back, tile by tile, or the gradients of a training graph.
     Hosts are not on the machine: what they send and take is left out.
 
     Parameters
@@ -77,24 +77,38 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     cross = crossings(problem, plan)
     cross = _chosen(cross, (plan.cores[cross.source] > 0) & (plan.cores[cross.target] > 0))
     many = np.zeros(len(cross.tensor), bool) if whole is None else whole[cross.tensor]
-    parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
-    if problem.training is not None:  # the gradient of every tensor comes back
-        back = _parts(Crossings(cross.tensor, cross.target, cross.source), volume, plan.cores, first)
+    there, back_again = _both_ways(problem, cross)
+    parts = _parts(_chosen(cross, ~many & there), volume, plan.cores, first)
+    if problem.training is not None:
+        returned = _chosen(cross, back_again)
+        back = _parts(Crossings(returned.tensor, returned.target, returned.source), volume, plan.cores, first)
         parts = (
             np.concatenate([parts[0], back[0]]),
             np.concatenate([parts[1], back[1]]),
             np.concatenate([parts[2], back[2]]),
         )
-    rows = _rows(_chosen(cross, many), volume, plan.cores, first)
+    rows = _rows(_chosen(cross, many & there), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
+
+
+def _both_ways(problem: PipelineProblem, cross: Crossings) -> tuple[BoolArray, BoolArray]:
+    """Return (X,) which crossings are forward, and along which something comes back: a gradient of its own, or that of each."""
+    training = problem.training
+    if training is None or training.returned is None:
+        return np.ones(len(cross.tensor), bool), np.full(len(cross.tensor), training is not None)
+    back: BoolArray = cross.tensor >= training.returned
+    return ~back, back
 
 
 def stage_traffic(problem: PipelineProblem, plan: PipelinePlan) -> FloatArray:
     """Return (S, S) bytes that one stage sends another per inference."""
     count, cross = len(plan.cores), crossings(problem, plan)
     sent: FloatArray = np.zeros((count, count))
-    np.add.at(sent, (cross.source, cross.target), problem.tensors.volume[cross.tensor])
-    return sent if problem.training is None else sent + sent.T
+    there, back = _both_ways(problem, cross)
+    volume = problem.tensors.volume[cross.tensor]
+    np.add.at(sent, (cross.source[there], cross.target[there]), volume[there])
+    np.add.at(sent, (cross.target[back], cross.source[back]), volume[back])
+    return sent
 
 
 def region_constraints(plan: PipelinePlan, stage: IntArray) -> tuple[SideConstraint, ...]:
@@ -116,7 +130,12 @@ def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
     alone = (layers.macs > 0) & (layers.rows <= figures.tile_rows)
     tensors = layers.tensors
     number = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
-    found: BoolArray = np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count) > 0
+    returned = (
+        0 if layers.backward is None else layers.backward.returned.count
+    )  # of gradients a tile needs its part
+    found: BoolArray = (
+        np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count + returned) > 0
+    )
     return found
 
 

@@ -1,8 +1,9 @@
 """From a chain that runs forward to one that is trained: times of both passes, tensors both ways, copies of the weights.
 
 A backward pass takes its layer's time on as many cores, as many times as gradients are products (:mod:`nmsolve.model.operators.
-gradients`). Of every tensor that crosses a cut, a gradient of as many bytes comes back. Weights take ``copies`` times their
-memory: themselves, their gradients, and what the optimiser keeps. Changing the weights, once in a step, takes no time here.
+gradients`), and of every tensor that crosses a cut a gradient of as many bytes comes back; or both are those of the operators of
+a training graph (:mod:`nmsolve.model.operators.backward`). Weights take ``copies`` times their memory: themselves, their
+gradients, and what the optimiser keeps. Changing the weights, once in a step, takes no time here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.training import Training
 
 if TYPE_CHECKING:
-    from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.operators.gradients import Gradients
+    from nmsolve.model.operators.layers import Backward, Layers
+    from nmsolve.model.types import FloatArray
 
 
 class Step(NamedTuple):
@@ -30,8 +33,12 @@ class Step(NamedTuple):
     copies: float
 
 
-def trained(problem: PipelineProblem, layers: Layers, step: Step) -> PipelineProblem:
+def trained(
+    problem: PipelineProblem, layers: Layers, step: Step, backward: FloatArray | None = None
+) -> PipelineProblem:
     """Return the problem of training the model; ``problem``: that of running it forward, a chain with buffers.
+
+    ``backward`` : (L, C) time of the backward passes of a training graph, whose gradients are the last tensors of ``problem``
 
     Raises
     ------
@@ -41,7 +48,7 @@ def trained(problem: PipelineProblem, layers: Layers, step: Step) -> PipelinePro
         raise InputError(
             "training of a model with control flow", problem.name, "a model without If, Loop and Scan"
         )
-    if layers.gradients is None or not layers.gradients.passes.any():
+    if layers.backward is None and (layers.gradients is None or not layers.gradients.passes.any()):
         raise InputError(
             "no layer has weights in floats, so nothing is trained", problem.name, "a model in floats"
         )
@@ -49,13 +56,20 @@ def trained(problem: PipelineProblem, layers: Layers, step: Step) -> PipelinePro
         raise InputError(
             f"{step.copies:g} copies of the weights", "--weight-copies", "a number from 1 to 1000"
         )
-    gradients, tensors = layers.gradients, problem.tensors
+    tensors, returned = problem.tensors, None
+    needing: Gradients | Backward
+    if layers.backward is not None and backward is not None:
+        needing, returned = layers.backward, layers.tensors.count
+    else:
+        assert layers.gradients is not None
+        needing, tensors = layers.gradients, replace(tensors, time=2 * tensors.time)
+        backward = problem.time * needing.passes[:, None]
     return replace(
         problem,
-        time=problem.time * (1 + gradients.passes[:, None]),
+        time=problem.time + backward,
         storage=np.ceil(problem.storage * step.copies),
-        tensors=replace(tensors, time=2 * tensors.time),
+        tensors=tensors,
         training=Training(
-            step.schedule, step.batches, step.recompute, problem.time, gradients.indptr, gradients.layer
+            step.schedule, step.batches, step.recompute, problem.time, needing.indptr, needing.layer, returned
         ),
     )

@@ -15,12 +15,21 @@ if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
     from nmsolve.model.operators.layers import Layers
 
-CONVOLVES = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv")
+CONVOLVES = (
+    "Conv",
+    "ConvTranspose",
+    "ConvInteger",
+    "QLinearConv",
+    "DeformConv",
+    "FusedConv",
+    "ConvGrad",
+    "ConvTransposeGrad",
+)
 #: Operators that take elements to other places.
 CARRIES = (
     "QLinearConcat", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "Resize",
     "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Tile", "Transpose",
-    "Upsample",
+    "Upsample", "ConcatTraining", "GatherElementsGrad", "GatherGrad", "SliceGrad", "SplitTraining",
 )  # fmt: skip
 #: Operators that add up rows.
 SUMS_ROWS = (

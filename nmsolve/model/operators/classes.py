@@ -16,7 +16,18 @@ CONTROL = frozenset({"If", "Loop", "Scan"})
 SHAPE_ONLY = frozenset({"Shape", "Size"})
 
 #: Convolutions; other operators with multiply-accumulate operations are matrix products.
-CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv"})
+CONVOLUTIONS = frozenset(
+    {
+        "Conv",
+        "ConvTranspose",
+        "ConvInteger",
+        "QLinearConv",
+        "DeformConv",
+        "FusedConv",
+        "ConvGrad",
+        "ConvTransposeGrad",
+    }
+)
 
 #: Operators whose elements of a result come from many of the input.
 REDUCTIONS = frozenset({
@@ -24,6 +35,9 @@ REDUCTIONS = frozenset({
     "GroupNormalization", "Hardmax", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
     "EmbedLayerNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax",
     "LpPool", "MaxPool", "MeanVarianceNormalization", "RMSNormalization", "SkipLayerNormalization", "Softmax", "TopK",
+    "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "InvertibleLayerNormalizationGrad",
+    "LayerNormalizationGrad", "LogSoftmaxGrad", "LogSoftmaxGrad_13", "MaxPoolGrad", "SimplifiedLayerNormalizationGrad",
+    "SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLossInternalGrad", "SoftmaxGrad", "SoftmaxGrad_13",
 })  # fmt: skip
 
 #: Operators that bring elements to another place, or only call them by another shape.
@@ -32,6 +46,7 @@ MOVEMENTS = frozenset({
     "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Pad", "Reshape",
     "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
     "Tile", "Transpose", "Unsqueeze", "Upsample",
+    "ConcatTraining", "GatherElementsGrad", "GatherGrad", "SliceGrad", "SplitTraining",
 })  # fmt: skip
 
 

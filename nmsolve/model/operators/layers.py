@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind, bound_graph, partly_bound, require_symbols
-from nmsolve.model.operators.branches import Branch, Choices, Context, outcomes, probability
-from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
+from nmsolve.model.operators.branches import Branch, Choices
+from nmsolve.model.operators.classes import holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.gradients import Gradients, gradients_of
 from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.growth import mean_count, with_longest
+from nmsolve.model.operators.layer_tensors import place_of, tensors_between, uses_of, volume_of
 from nmsolve.model.operators.live import buffers_of
 from nmsolve.model.operators.macs import FREE
-from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.unfold import Unfolded, unfold
-from nmsolve.model.operators.weights import Weights, captured_names, weights_of
+from nmsolve.model.operators.weights import Weights, weights_of
 from nmsolve.model.operators.widths import FOLDED, kept_bits, weight_bytes
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.problem import Tensors
@@ -68,11 +67,13 @@ class Layers:
     macs : (L,) multiply-accumulate operations
     elements : (L,) elements computed or moved without MACs
     weight_bytes : (L,) bytes of all weights a layer uses; a weight that two layers use counts for both, since they may lie apart
-    channels, rows : (L,) how many parts its result falls into along the channels (axis 1 of convolution-like results, else the
-        last axis) and how many along all other axes; ``channels * rows`` is the number of elements of the result
+    channels, rows : (L,) how many parts its result (for ``BY_INPUT``: what it reads) falls into along the channels (axis 1 of
+        convolution-like results, else the last axis) and how many along all other axes; ``channels * rows`` is the number of
+        its elements
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
-    gradients : their backward passes, None if these are not known
+    gradients : their backward passes by rule, None if these are not known
+    backward : their backward passes in a training graph (then ``gradients`` are None), else None
     batches : (L,) leading axes of a result, all but the last two: independent products, where it is one; None: 1 each
     window : (L,) rows of the window of a convolution or pooling, else 1; None: 1 each
     nesting : of a model with work in bodies of control flow, else None; other figures are those of one run of a layer
@@ -93,6 +94,7 @@ class Layers:
     batches: IntArray | None = None
     window: IntArray | None = None
     gradients: Gradients | None = None
+    backward: Backward | None = None
 
     @property
     def count(self) -> int:
@@ -100,14 +102,42 @@ class Layers:
         return len(self.names)
 
 
-#: A layer that needs a tensor, and the branches that must be taken for that.
-Use: TypeAlias = "tuple[int, Context]"
+@dataclass(frozen=True, eq=False)
+class Backward:
+    """The real backward pass of L layers with B buffers.
+
+    Attributes
+    ----------
+    whole : all operators of both passes as layers
+    layers : (M,) which of them are the backward pass
+    owner : (M,) the forward layer that each belongs to
+    indptr, layer : CSR over the buffers: the layers whose backward pass needs them, rising
+    returned : tensors that go from later layers to earlier ones in the backward pass, each to one; ``source`` takes it in
+    operators, places : of all operators of the graph that are not forward, the changes of weights too, and their forward layers
+    """
+
+    whole: Layers
+    layers: IntArray
+    owner: IntArray
+    indptr: IntArray
+    layer: IntArray
+    returned: Tensors
+    operators: IntArray
+    places: IntArray
+
 
 #: Operators whose results keep channels on axis 1.
 CHANNELS_FIRST = frozenset({
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv", "BatchNormalization", "MaxPool",
     "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "LRN", "Resize",
     "GroupNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool",
+    "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "ConvGrad", "ConvTransposeGrad", "MaxPoolGrad",
+})  # fmt: skip
+
+#: Operators whose parts are those of their first input: a loss, which is one number, and sums that stay in their place.
+BY_INPUT = frozenset({
+    "InPlaceAccumulator", "InPlaceAccumulatorV2", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+    "SoftmaxCrossEntropyLossInternal",
 })  # fmt: skip
 
 
@@ -116,6 +146,7 @@ def layers_of(
     bindings: Mapping[str, int] | None = None,
     scalars: bool = False,
     branch: str | None = None,
+    skip: frozenset[int] = frozenset(),
 ) -> Layers:
     """Return every operator as a layer, also those in the bodies of control flow (:mod:`.unfold`).
 
@@ -127,6 +158,7 @@ def layers_of(
     Parameters
     ----------
     branch : probabilities of branches, as ``--branch`` has them
+    skip : operators that are no layers, whatever they compute
 
     Raises
     ------
@@ -137,12 +169,7 @@ def layers_of(
     flat = unfold(bound_graph(graph, stated), stated, Choices(branch), scalars)
     graph = flat.graph
     weights = weights_of(graph)
-    kept = [
-        k
-        for k, op in enumerate(graph.operators)
-        if k in flat.joints
-        or (op.kind not in FOLDED and k not in flat.merges and (scalars or _is_layer(graph, op, k, weights)))
-    ]
+    kept = _kept(flat, weights, scalars, skip)
     if not kept:
         raise InputError("the model has no operators that compute anything", graph.name, "at least one layer")
     costs = operator_costs(graph)
@@ -151,17 +178,17 @@ def layers_of(
         return np.array(
             [
                 0 if k in flat.joints and field != "weight_bytes"
-                else mean_count(getattr(costs[k], field), stated, flat.growing, _WORDS[field], _place(graph, k))
+                else mean_count(getattr(costs[k], field), stated, flat.growing, _WORDS[field], place_of(graph, k))
                 for k in kept
             ],
             np.int64,
         )  # fmt: skip
 
     longest = with_longest(stated, flat.growing)
-    uses = _uses(flat, {number: k for k, number in enumerate(kept)}, weights)
+    uses = uses_of(flat, {number: k for k, number in enumerate(kept)}, weights)
     users = {k: {layer for layer, _ in found} for k, found in uses.items()}
     split = [_split(graph, graph.operators[k], costs[k], longest) for k in kept]
-    tensors, passes = _tensors(flat, kept, uses, longest)
+    tensors, passes = tensors_between(flat, kept, uses, longest)
     buffers, homes = buffers_of(graph, kept, users, weights, longest, flat.aliases)
     return Layers(
         name=graph.name,
@@ -180,6 +207,18 @@ def layers_of(
         window=np.array([_window(graph.operators[k]) for k in kept], np.int64),
         gradients=gradients_of(graph, kept, weights, homes, buffers.count),
     )
+
+
+def _kept(flat: Unfolded, weights: Weights, scalars: bool, skip: frozenset[int]) -> list[int]:
+    """Return the operators that are layers; the arguments are those of :func:`layers_of`."""
+    graph = flat.graph
+    left = skip | flat.merges.keys()
+    return [
+        k
+        for k, op in enumerate(graph.operators)
+        if k in flat.joints
+        or (op.kind not in FOLDED and k not in left and (scalars or _is_layer(graph, op, k, weights)))
+    ]
 
 
 def _window(operator: Operator) -> int:
@@ -201,7 +240,7 @@ def _chosen(flat: Unfolded, users: Mapping[int, set[int]], weights: Weights, lay
             for layer in users.get(operator.outputs[0], set()) - {layers} if k in kept else ():
                 if (layer, k) not in seen:
                     seen.add((layer, k))
-                    out[layer] += bind(kept[k], {}, _WORDS["weight_bytes"], _place(graph, number))
+                    out[layer] += bind(kept[k], {}, _WORDS["weight_bytes"], place_of(graph, number))
     return out
 
 
@@ -216,16 +255,11 @@ def _is_layer(graph: OperatorGraph, operator: Operator, number: int, weights: We
     )  # fmt: skip
 
 
-def _place(graph: OperatorGraph, number: int) -> str:
-    operator = graph.operators[number]
-    return f"{graph.name}: {operator.kind} {operator.name!r}"
-
-
 def _split(
     graph: OperatorGraph, operator: Operator, cost: OperatorCost, bindings: Mapping[str, int]
 ) -> tuple[int, int, int]:
     """Return channels, rows and leading axes of the first result; 1 each if it has none or its shape stays unknown."""
-    outputs = [k for k in operator.outputs if k >= 0]
+    outputs = [k for k in (operator.inputs[:1] if operator.kind in BY_INPUT else operator.outputs) if k >= 0]
     shape = graph.tensors[outputs[0]].shape if outputs else None
     if not shape:
         return 1, 1, 1
@@ -237,42 +271,6 @@ def _split(
     rows = math.prod(int(d) for k, d in enumerate(dims) if k != axis)
     rows = max(1, bind(rows * channels, {}, "the number of results", operator.name) // channels)
     return channels, rows, max(1, math.prod(int(d) for d in dims[:-2]))
-
-
-def _tensors(
-    flat: Unfolded, kept: Sequence[int], uses: Mapping[int, set[Use]], bindings: Mapping[str, int]
-) -> tuple[Tensors, FloatArray]:
-    """Return tensors between layers in order of their makers, each user once, and how often each is needed in one run."""
-    graph = flat.graph
-    layer, bits = {number: k for k, number in enumerate(kept)}, kept_bits(graph)
-    source: list[int] = []
-    targets: list[int] = []
-    volume: list[int] = []
-    passes: list[float] = []
-    indptr = [0]
-    for number in kept:
-        context = flat.places[number].context
-        runs = probability(context, flat.branches)
-        for k in graph.operators[number].outputs:
-            inside = {(u, c - context) for u, c in uses.get(k, ()) if u < len(kept)} if k >= 0 else ()
-            if not inside:
-                continue
-            size = _volume(graph, k, bits[k], number, bindings)
-            where = f"{graph.name}: tensor {graph.tensors[k].name!r}"
-            for users, share in outcomes(inside, flat.branches, where):
-                source.append(layer[number])
-                targets.extend(users)
-                indptr.append(len(targets))
-                volume.append(size)
-                passes.append(runs * share)
-    tensors = Tensors(
-        source=np.array(source, np.int64),
-        indptr=np.array(indptr, np.int64),
-        targets=np.array(targets, np.int64),
-        time=np.zeros(len(source)),
-        volume=np.array(volume, np.float64),
-    )
-    return tensors, np.array(passes, np.float64)
 
 
 def _nesting(
@@ -288,7 +286,7 @@ def _nesting(
     graph, bits = flat.graph, kept_bits(flat.graph)
     made = [
         sum(
-            _volume(graph, k, bits[k], number, bindings)
+            volume_of(graph, k, bits[k], number, bindings)
             for k in graph.operators[number].outputs
             if k >= 0 and k not in flat.aliases and users.get(k, set()) - {len(kept)}
         )
@@ -303,41 +301,3 @@ def _nesting(
         passes=passes,
         made=np.array(made, np.int64),
     )
-
-
-def _volume(graph: OperatorGraph, k: int, bits: int | None, number: int, bindings: Mapping[str, int]) -> int:
-    tensor = graph.tensors[k]
-    return bind(
-        bytes_of(tensor, bits), bindings, f"the size of tensor {tensor.name!r}", _place(graph, number)
-    )
-
-
-def _uses(flat: Unfolded, layer: Mapping[int, int], weights: Weights) -> dict[int, set[Use]]:
-    """Layers that need a tensor, by tensor number, through operators that are not layers: from the last operator to the first.
-
-    Each with the branches that must be taken for that. L, one more than the last layer, stands for the end of the model.
-    """
-    graph = flat.graph
-    names = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
-    uses: dict[int, set[Use]] = {k: {(len(layer), frozenset())} for k in graph.outputs}
-    for number in range(len(graph.operators) - 1, -1, -1):
-        operator, place = graph.operators[number], flat.places[number]
-        if number in layer:
-            needing: set[Use] = {(layer[number], place.context)}
-            for k, context in place.conditions:
-                if k not in weights.behind:
-                    uses.setdefault(k, set()).add((layer[number], context))
-        else:
-            found = set().union(*(uses.get(k, set()) for k in operator.outputs if k >= 0))
-            needing = {(user, context | place.context) for user, context in found} if place.context else found
-        if operator.kind in SHAPE_ONLY or not needing:
-            continue  # a shape is known before the model runs: no data pass
-        inside = [names[name] for name in captured_names(operator) if name in names]
-        sides = flat.merges.get(number, ())
-        for j, k in enumerate((*operator.inputs, *inside, *flat.kept.get(number, ()))):
-            if k < 0 or k in weights.behind:
-                continue
-            side = sides[j] if j < len(sides) else None
-            told = needing if side is None else {(user, context | {side}) for user, context in needing}
-            uses.setdefault(k, set()).update(told)
-    return uses

@@ -66,6 +66,17 @@ class Tensors:
             )
 
 
+def joined(first: Tensors, second: Tensors) -> Tensors:
+    """Return the tensors of both, the second ones behind the first."""
+    return Tensors(
+        source=np.concatenate([first.source, second.source]),
+        indptr=np.concatenate([first.indptr, first.indptr[-1] + second.indptr[1:]]),
+        targets=np.concatenate([first.targets, second.targets]),
+        time=np.concatenate([first.time, second.time]),
+        volume=np.concatenate([first.volume, second.volume]),
+    )
+
+
 #: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
 SPLITS = ("chain", "contiguous", "any")
 #: Most replicas of a stage that can be asked for.
@@ -327,6 +338,8 @@ class PipelineProblem:
             h.update(repr(("rounds", self.rounds)).encode())
         if self.training is not None:
             h.update(repr((self.training.schedule, self.training.batches, self.training.recompute)).encode())
+            if self.training.returned is not None:
+                h.update(repr(("returned", self.training.returned)).encode())
             arrays += self.training.arrays
         for array in (*arrays, *self.tensors.arrays):
             h.update(

@@ -29,6 +29,8 @@ class Training:
     recompute : stages may run forward again what they do not keep
     forward : (L, C) time of a layer's forward pass alone; the problem's ``time`` is that of both passes
     indptr, layer : CSR over the problem's buffers: the layers whose backward pass needs them, rising
+    returned : the first of the problem's tensors that is a gradient: it goes from its target back to its source. None: tensors
+        are those of the forward pass, and the time of each is that of its gradient, too
     """
 
     schedule: str
@@ -37,6 +39,7 @@ class Training:
     forward: FloatArray
     indptr: IntArray
     layer: IntArray
+    returned: int | None = None
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:

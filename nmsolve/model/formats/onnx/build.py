@@ -23,11 +23,20 @@ from nmsolve.model.formats.onnx.values import (
 )
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.shapes import RULES
+from nmsolve.model.operators.shapes.backward import ACCUMULATORS, LIKE_RESULT
 from nmsolve.model.operators.shapes.contributed import ATTENTION
 from nmsolve.model.operators.symbols import Names
 
 #: Key of the metadata that names inputs which were weights.
 STRIPPED = "stripped_initializers"
+
+#: Those that onnxruntime-training writes: gradients, accumulators, and forward operators with one more result for them.
+TRAINING = frozenset({
+    *LIKE_RESULT, *ACCUMULATORS, "BatchNormInternal", "BatchNormalizationGrad", "ConcatTraining", "ConvGrad",
+    "ConvTransposeGrad", "DivGrad", "GatherElementsGrad", "GatherGrad", "InvertibleLayerNormalizationGrad",
+    "LayerNormalizationGrad", "SimplifiedLayerNormalizationGrad", "SliceGrad", "SoftmaxCrossEntropyLossGrad",
+    "SoftmaxCrossEntropyLossInternal", "SoftmaxCrossEntropyLossInternalGrad", "SplitTraining",
+})  # fmt: skip
 
 #: Operators of ONNX Runtime's domain that are known here, apart from those that are called as standard ones.
 CONTRIBUTED = frozenset({
@@ -35,7 +44,7 @@ CONTRIBUTED = frozenset({
     "DequantizeLinear", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
     "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
     "QLinearGlobalAveragePool", "QLinearConcat", "QGemm", "QAttention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
-    "EmbedLayerNormalization", "Attention", "MultiHeadAttention", "GroupQueryAttention",
+    "EmbedLayerNormalization", "Attention", "MultiHeadAttention", "GroupQueryAttention", *TRAINING,
 })  # fmt: skip
 
 #: Of these, the ones with the name of another standard operator, and their kinds here.

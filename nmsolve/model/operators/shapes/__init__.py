@@ -5,6 +5,7 @@ specification, https://github.com/onnx/onnx/blob/main/docs/Operators.md, or its 
 """
 
 from nmsolve.model.operators.shapes import (
+    backward,
     casts,
     contributed,
     control,
@@ -18,6 +19,18 @@ from nmsolve.model.operators.shapes import (
 )
 from nmsolve.model.operators.shapes.facts import RULES, UNKNOWN, Call, Fact, UnknownShape
 
-FAMILIES = (casts, contributed, control, elementwise, makers, pieces, products, reductions, views, windows)
+FAMILIES = (
+    backward,
+    casts,
+    contributed,
+    control,
+    elementwise,
+    makers,
+    pieces,
+    products,
+    reductions,
+    views,
+    windows,
+)
 
 __all__ = ["FAMILIES", "RULES", "UNKNOWN", "Call", "Fact", "UnknownShape"]
