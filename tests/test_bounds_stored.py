@@ -118,9 +118,9 @@ def test_connections_are_held_only_within_the_memory(both: tuple[MappingProblem,
     """With little memory the file is read in every pass, with hardly any nothing is proved; the bound is about the same."""
     stored, _ = both
     least = LEAST + 24 * 2 * (1 << 18) + NODE_BYTES * NODES
-    assert not list(partition_placement_bounds(stored, Guide(memory=least + 8 * NODES * 15), 3))
+    assert not list(partition_placement_bounds(stored, Guide(memory=lambda: least + 8 * NODES * 15), 3))
     values = [
-        list(partition_placement_bounds(stored, Guide(memory=least + more), 6))[-1].value
+        list(partition_placement_bounds(stored, Guide(memory=lambda more=more: least + more), 6))[-1].value
         for more in (8 * NODES * 16, 8 * NODES * 24 + held_bytes(stored.graph))
     ]
     assert values[0] == pytest.approx(values[1], rel=0.1)

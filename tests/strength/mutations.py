@@ -284,7 +284,7 @@ MUTATIONS = [
     Mutation("spread", "filled up only", _BOUND + "spread", _B + "spread/certificate.py",
              "rows.load, weight, packing.shares())", "rows.load, weight, 0 * packing.y)"),
     Mutation("spread", "hardly any far targets", _BOUND + "spread", _B + "spread/bound.py",
-             "max(2, FAR // far)", "1"),
+             "max(2, int(part * FAR / far))", "1"),
     Mutation("spread", "no cliques", _BOUND + "spread", _B + "spread/bound.py",
              "kept = first[ratio[first] < 1.0 - HOLDS]", "kept = first[:0]"),
     Mutation("spread", "no chosen demands", _BOUND + "spread_sets", _B + "spread/bound.py",

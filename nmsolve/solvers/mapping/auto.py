@@ -165,8 +165,9 @@ def _first_runs(
 def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     """Return the bounds for the kind of problem: those that need no mapping, and those that aim at the best one."""
     if problem.graph.on_disk:
-        pairs = not (problem.one_per_core or uses_nets(problem) or uses_links(problem))
-        return ["star"], ["joint", "parts"] if pairs else []
+        if problem.one_per_core or uses_links(problem):
+            return ["star"], []
+        return ["star"], ["parts"] if uses_nets(problem) else ["joint", "parts"]
     plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
     if problem.objective == "reward":
         return plain, ["exchange"]

@@ -24,6 +24,10 @@ def _unknown() -> float:
     return np.inf
 
 
+def _unlimited() -> None:
+    return None
+
+
 class Guide(NamedTuple):
     """What a bound may know and use while it gets better.
 
@@ -37,7 +41,8 @@ class Guide(NamedTuple):
     clock : seconds that the search has worked, from any moment on
     seed : of random vectors and of sets that are grown
     core : (n,) some mapping to begin near, None if there is none
-    workers, memory : threads that may read, and bytes that may still be taken (None: no budget); graphs on disk ask for them
+    workers : threads that may read a graph on disk
+    memory : bytes that may still be taken whenever asked (None: no budget)
     duals : predicts multipliers that are tried after the first step; None: nothing is predicted
     """
 
@@ -50,7 +55,7 @@ class Guide(NamedTuple):
     clock: Callable[[], float] = now
     duals: Duals | None = None
     workers: int = 1
-    memory: int | None = None
+    memory: Callable[[], int | None] = _unlimited
 
     @classmethod
     def of(cls, context: Context) -> Guide:
@@ -61,7 +66,7 @@ class Guide(NamedTuple):
         seconds = context.pace * context.time_left()
         return cls(
             upper, context.should_stop, seconds, context.seed, core, left, context.worked,
-            workers=context.workers, memory=context.memory,
+            workers=context.workers, memory=lambda: context.memory,
         )  # fmt: skip
 
     def toward(self, cost: float) -> Guide:

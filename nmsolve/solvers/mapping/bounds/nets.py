@@ -15,15 +15,19 @@ pairwise objective whose graph is on disk, where what a node receives is not ava
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
-from nmsolve.model.graph import pieces
+from nmsolve.model.graph import LogicGraph, Rows, pieces
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray
+from nmsolve.solvers.mapping.bounds.chebyshev import StoppedError
 from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
     ShouldStop,
@@ -73,6 +77,51 @@ def message_rows(problem: MappingProblem) -> BoolArray:
     if problem.aim.reach:
         return np.ones(problem.graph.rows, bool)
     return problem.graph.multicast
+
+
+@dataclass(frozen=True, eq=False)
+class ChargedEdges:
+    """A graph whose connections weigh what each of them counts, at least, if its ends are on different cores.
+
+    A message with at most b targets on one remote core reaches (crossing targets) / b remote cores, so each counts rate / b.
+
+    Attributes
+    ----------
+    share : (rows,) this number of every row that is charged as one message, nan of the others
+    """
+
+    graph: LogicGraph
+    share: FloatArray
+
+    @classmethod
+    def of(cls, problem: MappingProblem, should_stop: ShouldStop = never) -> ChargedEdges:
+        """Read the graph of a net objective once. Raises StoppedError."""
+        whole = message_rows(problem)
+        share = np.full(len(whole), np.nan)
+        for rows, _ in pieces(problem.graph):
+            if should_stop():
+                raise StoppedError
+            part = slice(rows.first, rows.first + len(rows.source))
+            room = room_of_rows(problem, rows.source, rows.indptr, rows.targets)
+            share[part] = np.where(whole[part], rows.rate / room.other, np.nan)
+        return cls(problem.graph, share)
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return self.graph.n
+
+    @property
+    def m(self) -> int:
+        """Number of connections."""
+        return self.graph.m
+
+    def blocks(self, workers: int = 1) -> Iterator[Rows]:
+        """Yield all messages as :meth:`LogicGraph.blocks` does."""
+        for rows in self.graph.blocks(workers):
+            part = self.share[rows.first : rows.first + len(rows.source)]
+            each = np.repeat(part, np.diff(rows.indptr))
+            yield rows._replace(weights=np.where(np.isnan(each), rows.weights, each))
 
 
 def _least_trees(problem: MappingProblem, profile: FloatArray) -> FloatArray:

@@ -28,12 +28,11 @@ from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Laplacian, Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.chessboard import chessboard_bounds, chessboard_form
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.nets import message_rows
+from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
     crowded,
     pair_form,
-    room_of_rows,
     room_per_core,
     usable_cores,
 )
@@ -49,7 +48,7 @@ def _single(problem: MappingProblem) -> str | None:
 
 #: Why the bound cannot take a problem, or None.
 refuses_parts = takes(
-    f"pairs disk {LIMITS} | pairs trees reach {LIMITS}",
+    f"pairs trees reach disk {LIMITS}",
     _single,
     crowded,
     at_most(MAX_CORES, usable_cores, "usable cores"),
@@ -96,14 +95,10 @@ def parts_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> S
 
 def edge_weights(problem: MappingProblem) -> FloatArray:
     """Return (m,) what every stored edge counts if its ends are on different cores, in units of the least distance."""
-    graph = problem.graph
     if not uses_nets(problem):
-        return graph.weights
-    (rows,) = graph.blocks()
-    room = room_of_rows(problem, rows.source, rows.indptr, rows.targets)
-    share = np.where(message_rows(problem), graph.rate / room.other, 0.0)
-    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
-    return np.where(message_rows(problem)[row], share[row], graph.weights)
+        return problem.graph.weights
+    (rows,) = ChargedEdges.of(problem).blocks()
+    return rows.weights
 
 
 def least_apart(problem: MappingProblem, form: PairForm) -> float:

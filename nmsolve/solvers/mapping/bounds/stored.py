@@ -17,6 +17,7 @@ from nmsolve.model.compiled import compiled, plain
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.chebyshev import StoppedError
+from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 
 #: Bytes of a connection that is held, and connections between two looks at the clock.
@@ -25,6 +26,10 @@ EDGE_BYTES, PIECE = 8, 1 << 18
 CHUNK = 4096
 #: Steps of Lanczos for the largest eigenvalue, and by how much its estimate is raised.
 LANCZOS, RAISED = 16, 1.05
+
+
+#: What connections are read from.
+Connections = LogicGraph | ChargedEdges
 
 
 class Piece(NamedTuple):
@@ -36,7 +41,7 @@ class Piece(NamedTuple):
     weights: AnyArray
 
 
-def held_bytes(graph: LogicGraph) -> int:
+def held_bytes(graph: Connections) -> int:
     """Return the bytes that all connections of a graph take in memory, and what sorting them takes."""
     return EDGE_BYTES * graph.m + 40 * (graph.n + 1)
 
@@ -53,7 +58,7 @@ class StoredLaplacian:
     degree : (n,) float64, the diagonal
     """
 
-    graph: LogicGraph
+    graph: Connections
     workers: int
     should_stop: ShouldStop
     order: IntArray
@@ -62,7 +67,7 @@ class StoredLaplacian:
 
     @classmethod
     def of(
-        cls, graph: LogicGraph, workers: int, memory: float, core: IntArray | None, should_stop: ShouldStop
+        cls, graph: Connections, workers: int, memory: float, core: IntArray | None, should_stop: ShouldStop
     ) -> StoredLaplacian:
         """Read the graph once or twice; ``memory`` (bytes) is what connections may take.
 
@@ -208,7 +213,7 @@ def _means(x: AnyArray) -> FloatArray:
     return np.asarray(np.sum(parts, axis=0) / len(x))
 
 
-def _read(graph: LogicGraph, workers: int, should_stop: ShouldStop) -> Iterator[Piece]:
+def _read(graph: Connections, workers: int, should_stop: ShouldStop) -> Iterator[Piece]:
     for rows in graph.blocks(workers):
         if should_stop():
             raise StoppedError

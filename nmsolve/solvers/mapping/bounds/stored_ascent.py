@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -28,9 +29,11 @@ from nmsolve.solvers.mapping.bounds.ascent import (
 from nmsolve.solvers.mapping.bounds.chebyshev import StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, FRESH, LANES, NEAR, bordered_eigenvalues, stated
 from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 from nmsolve.solvers.mapping.bounds.stored import (
     CHUNK,
+    Connections,
     StoredLaplacian,
     StoredShifted,
     held_bytes,
@@ -58,19 +61,26 @@ EXACT_PART = 0.65
 NODE_BYTES, LEAST = 256, 24 << 20
 #: Most connections of a shard that is decoded, and bytes of each.
 SHARD, DECODED = 1 << 18, 24
+#: Bytes of each while it is seen what it counts in its message.
+CHARGED = 16
 
 
 def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int) -> Iterator[Bound]:
     """Ever better bounds of a graph on disk, by at most ``rounds`` steps, within the memory of ``guide``."""
-    graph, began = problem.graph, guide.clock()
+    graph: Connections = problem.graph
+    began, of_messages = guide.clock(), 0
     try:
+        if uses_nets(problem):
+            graph = ChargedEdges.of(problem, guide.should_stop)
+            of_messages = 8 * len(graph.share) + SHARD * CHARGED
         if problem.n <= DENSE:
-            fixed = form(_small(problem, guide.should_stop))
+            fixed = form(_small(graph, guide.should_stop))
             if fixed is not None:
                 yield from climb(fixed, guide._replace(duals=None), rounds)
             return
-        reading = SHARD * DECODED * (1 + guide.workers)
-        room = np.inf if guide.memory is None else guide.memory - LEAST - NODE_BYTES * graph.n
+        reading = SHARD * DECODED * (1 + guide.workers) + of_messages
+        free = guide.memory()
+        room = np.inf if free is None else free - LEAST - NODE_BYTES * graph.n
         most = (
             int(min((room - reading) / (8 * graph.n), 1e6)) // LANES * LANES
         )  # two blocks of single precision
@@ -95,11 +105,11 @@ def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int
         return
 
 
-def _small(problem: MappingProblem, should_stop: ShouldStop) -> Laplacian:
+def _small(graph: Connections, should_stop: ShouldStop) -> Laplacian:
     """Return the Laplacian in memory of a graph of few nodes, whose matrix is no larger than a shard."""
-    n = problem.n
+    n = graph.n
     traffic = np.zeros((n, n))
-    for rows in problem.graph.blocks():
+    for rows in graph.blocks():
         if should_stop():
             raise StoppedError
         source = np.repeat(rows.source, np.diff(rows.indptr))

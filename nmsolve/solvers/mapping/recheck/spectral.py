@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.recheck.eigenvalues import DECOMPOSED, projected, spectrum
@@ -42,7 +43,7 @@ from nmsolve.solvers.mapping.recheck.rounding import (
     sum_up,
     up,
 )
-from nmsolve.solvers.mapping.recheck.stored import StoredTraffic, proved_from_disk
+from nmsolve.solvers.mapping.recheck.stored import StoredTraffic, proved_from_disk, weighed
 
 #: Work limit of the size enumeration; the value is part of the bound's definition (docs/bounds.md).
 SIZE_WORK = 6e8
@@ -200,13 +201,15 @@ def _multipliers(
 
 def _traffic(problem: MappingProblem) -> csr_array | StoredTraffic:
     """Return (n, n) symmetric traffic; on disk only where the matrix is too large to decompose."""
-    graph = problem.graph
-    if not graph.on_disk:
-        return both_ways(problem)
+    return _read(problem.graph) if problem.graph.on_disk else both_ways(problem)
+
+
+def _read(graph: LogicGraph, each: FloatArray | None = None) -> csr_array | StoredTraffic:
+    """Return the same of a graph on disk; ``each`` as of :class:`.stored.StoredTraffic`."""
     if graph.n > DECOMPOSED:
-        return StoredTraffic.of(graph)
+        return StoredTraffic.of(graph, each)
     w = np.zeros((graph.n, graph.n))
-    for rows in graph.blocks():
+    for rows in weighed(graph, each):
         np.add.at(w, (np.repeat(rows.source, np.diff(rows.indptr)), rows.targets), rows.weights)
     return csr_array(w + w.T)
 
@@ -216,16 +219,26 @@ def _parting(problem: MappingProblem) -> csr_array | StoredTraffic:
     graph = problem.graph
     if not uses_nets(problem):
         return _traffic(problem)
+    each = _each(problem)
     if graph.on_disk:
-        raise CertificateError("the graph is on disk, where messages are not re-checked by this bound")
-    weight, limit = graph.weights.copy(), problem.capacity.max(axis=0)
-    for i in range(graph.rows):
-        part = slice(graph.indptr[i], graph.indptr[i + 1])
-        if part.start < part.stop and (graph.multicast[i] or problem.aim.reach):
-            beside = fits_with(problem.sizes[graph.targets[part]], limit, np.zeros_like(limit))
-            weight[part] = graph.rate[i] / max(1, beside)
+        return _read(graph, each)
+    many = np.diff(graph.indptr)
+    weight = np.where(each.repeat(many) < 0, graph.weights, each.repeat(many))
     w = coo_array((weight, (graph.edge_source, graph.targets)), shape=(graph.n, graph.n)).tocsr()
     return csr_array(w + w.T)
+
+
+def _each(problem: MappingProblem) -> FloatArray:
+    """Return (messages,) what a target on another core costs a message at least, below 0 where edges are charged one by one."""
+    graph, limit = problem.graph, problem.capacity.max(axis=0)
+    out = np.full(graph.rows, -1.0)
+    for rows in graph.blocks():
+        for i, number in enumerate(range(rows.first, rows.first + len(rows.source))):
+            targets = rows.targets[rows.indptr[i] : rows.indptr[i + 1]]
+            if rows.multicast[i] or problem.aim.reach:
+                beside = fits_with(problem.sizes[targets], limit, np.zeros_like(limit))
+                out[number] = rows.rate[i] / max(1, beside)
+    return out
 
 
 def rising(certificate: Mapping[str, Any], most: int) -> FloatArray:

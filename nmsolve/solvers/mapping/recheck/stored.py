@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from nmsolve.model.compiled import kernel
-from nmsolve.model.graph import READERS, LogicGraph
+from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.recheck.chance import BLOCK, growth_of
 from nmsolve.solvers.mapping.recheck.eigenvalues import spectrum
@@ -40,26 +40,37 @@ class StoredTraffic:
 
     Attributes
     ----------
+    each : (messages,) what every connection of a message weighs, below 0: what is stored; None: that for all
     rows : (n,) its row sums
     longest : most connections of one node, at both ends
     """
 
     graph: LogicGraph
+    each: FloatArray | None
     rows: FloatArray
     longest: int
 
     @classmethod
-    def of(cls, graph: LogicGraph) -> StoredTraffic:
+    def of(cls, graph: LogicGraph, each: FloatArray | None = None) -> StoredTraffic:
         """Read the graph once."""
         rows, terms = np.zeros(graph.n), np.zeros(graph.n, np.int64)
-        for block in graph.blocks(READERS):
-            fixed = block.fixed
+        for fixed in weighed(graph, each):
             _ends(fixed.indptr, fixed.source, fixed.targets, fixed.weights, rows, terms)
-        return cls(graph, rows, int(terms.max(initial=0)))
+        return cls(graph, each, rows, int(terms.max(initial=0)))
 
     def sum(self) -> float:
         """Sum of all entries."""
         return float(self.rows.sum())
+
+
+def weighed(graph: LogicGraph, each: FloatArray | None) -> Iterator[Rows]:
+    """Yield all messages, connections with the weights that count; ``each`` as of :class:`StoredTraffic`."""
+    for block in graph.blocks(READERS):
+        if each is not None:
+            many = np.diff(block.indptr)
+            own = each[block.first : block.first + len(many)].repeat(many)
+            block = block._replace(weights=np.where(own < 0, block.weights, own))
+        yield block.fixed
 
 
 def needed(n: int, count: int) -> int:
@@ -94,8 +105,7 @@ class _Matrix:
         """Return the product with (n, b)."""
         out = self.diagonal[:, None] * x
         out += self.rho * (sum(part.sum(axis=0) for part in _parts(x)) / len(x))
-        for block in self.traffic.graph.blocks(READERS):
-            fixed = block.fixed
+        for fixed in weighed(self.traffic.graph, self.traffic.each):
             _take_off(fixed.indptr, fixed.source, fixed.targets, fixed.weights, x, out)
         return out
 

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
-from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, common_neighbours, spread_form
+from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, common_neighbours, form_bytes, spread_form
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.rows import HOLDS, Rows, find_rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets, cliques, grown, rows_of
@@ -37,6 +38,14 @@ HALF = 0.25
 POLISH = 0.25
 #: Steps between two searches, and most entries of all rows.
 STEPS, ENTRIES = 20, 24_000_000
+#: Bytes per entry that rows, copies of them, certificates and their text take at most at once; so many more of messages.
+ENTRY_BYTES, LED_BYTES = 48, 24
+#: Bytes per entry of rows, and of a certificate that somebody holds.
+ROW_BYTES, STATED_BYTES = 8, 16
+#: Bytes that stay free, and fewest entries that are worth a search.
+SPARE, FEWEST = 16 << 20, 200_000
+#: No more than this part of the entries that there is memory for is looked for in one round.
+FOUND = 0.25
 #: Nodes of a round around which cliques are looked for, and sets whose demands are chosen.
 CLIQUES, EXACT = 125, 8
 #: How much more than others the nearest next member of a set whose demands are chosen may be away.
@@ -54,7 +63,17 @@ SETTLED, LAST = 4, 40
 
 
 def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better certified bounds until time is up, nothing is violated, or the optimum is proved."""
+    """Ever better certified bounds until time is up, nothing is violated, or the optimum is proved.
+
+    Raises
+    ------
+    NmsolveError : the memory left is too little
+    """
+    free, need = guide.memory(), form_bytes(problem) + SPARE + ENTRY_BYTES * FEWEST
+    if free is not None and free < need:
+        raise NmsolveError(
+            f"its network and rows take {need / 2**20:.0f} MiB, {free / 2**20:.0f} MiB of --memory are left"
+        )
     form = spread_form(problem)
     if len(form.weight) == 0:
         return
@@ -66,7 +85,7 @@ def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[
         search.last = guide.clock() - began
         bound = Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "spread", "full", certificate)
         if bound.value > proved:
-            proved = bound.value
+            proved, search.stated = bound.value, len(certificate["pairs"])
             yield bound
         if proved >= guide.upper():
             return
@@ -77,13 +96,15 @@ class _Search:
 
     Attributes
     ----------
-    last : seconds that the last certificate took; over : True once the present state is the last to be certified
+    last : seconds that the last certificate took
+    stated : entries of the certificate that somebody holds
+    over : True once the present state is the last to be certified
     """
 
     def __init__(self, form: SpreadForm, guide: Guide) -> None:
         self.form, self.guide = form, guide
         self.rng = np.random.default_rng(guide.seed)
-        self.last, self.over = 0.0, False
+        self.last, self.stated, self.over = 0.0, 0, False
         self._began, self._seconds = guide.clock(), max(1e-3, guide.seconds)
         self._first, self._left = self._began, max(1e-3, guide.remaining(0.0))
         self._inner = _inner_point(form, self.rng)
@@ -133,13 +154,18 @@ class _Search:
             self._inner += (1 - 0.5 ** (max(0.0, part - self._drifted) / HALF)) * (current - self._inner)
             self._drifted = part
             length = mix * current + (1 - mix) * self._inner
-            found, sets = _search(form, packing, length, self.rng), Sets.none()
+            most = self._most_entries()
+            found, sets = _search(form, packing, length, self.rng, most), Sets.none()
             if form.grid is not None:
                 rows, sets = _violated_sets(form, length, self.rng)
                 found = found.joined(rows)
             self._quiet = 0 if len(found.source) else self._quiet + 1
-            if packing.rows.indptr[-1] + found.indptr[-1] <= ENTRIES:
+            if packing.entries + int(found.indptr[-1]) > most:
+                packing.drop(SMALL, 1)
+            if packing.entries + int(found.indptr[-1]) <= most:
                 packing.add(found, sets)
+            elif packing.entries > most:  # others have taken memory since
+                packing.shrink(most)
         else:
             self._after += self._quiet >= SETTLED
         self._rounds += 1
@@ -148,14 +174,28 @@ class _Search:
         packing.advance(STEPS)
         packing.drop(SMALL if part < 1 - POLISH else 0.0)
 
+    def _most_entries(self) -> int:
+        """Return how many entries all rows may have: in the memory that is left, and in what they and their certificate take."""
+        free = self.guide.memory()
+        if free is None:
+            return ENTRIES
+        own = ROW_BYTES * self.packing.entries + STATED_BYTES * self.stated
+        each = ENTRY_BYTES + (0 if self.form.messages is None else LED_BYTES)
+        return max(0, min(ENTRIES, (free + own - SPARE) // each))
 
-def _search(form: SpreadForm, packing: Packing, length: FloatArray, rng: np.random.Generator) -> Rows:
-    """Violated rows from some nodes to near targets, and from a few to any."""
+
+def _search(
+    form: SpreadForm, packing: Packing, length: FloatArray, rng: np.random.Generator, entries: int
+) -> Rows:
+    """Violated rows from some nodes to near targets, and from a few to any; fewer where rows may have so few ``entries``."""
     near = min(form.n - 1, MOST, 3 * form.room + BEYOND)
     far = min(form.n - 1, MOST)
-    found = _rows(form, packing.z, length, _some(form.n, NEAR // near, rng), near)
+    part = min(1.0, FOUND * entries / (2 * (NEAR + FAR)))
+    found = _rows(form, packing.z, length, _some(form.n, max(1, int(part * NEAR / near)), rng), near)
     if far > near:
-        found = found.joined(_rows(form, packing.z, length, _some(form.n, max(2, FAR // far), rng), far))
+        found = found.joined(
+            _rows(form, packing.z, length, _some(form.n, max(2, int(part * FAR / far)), rng), far)
+        )
     return found
 
 

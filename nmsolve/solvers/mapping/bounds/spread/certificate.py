@@ -81,7 +81,7 @@ def _stated(form: SpreadForm, sets: Sets, times: FloatArray) -> dict[str, Any]:
         "set_times": times[used].astype(np.int64),
         "set_sizes": sizes,
         "set_nodes": sets.node[used][inside],
-        "set_demands": sets.demand[used][above],
+        "set_demands": sets.demand[used][above].astype(np.int64),
         "set_costs": sets.cost[used],
         "set_scale": form.grid.scale,
     }

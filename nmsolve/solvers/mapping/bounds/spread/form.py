@@ -36,6 +36,10 @@ MAX_CORES = 6000
 MAX_GIVEN = 1024
 #: Most nodes, and most groups of cores that are told apart by where they lie on the board.
 MAX_NODES, GROUPS = 50_000, 24
+#: Bytes, of the form and of what is as long as its parts while rows are weighed: per connection, per pair of terminals of
+#: messages, per node; per distance of a block, and at most; of kernels that are loaded after these.
+CONNECTION_BYTES, TERMINAL_BYTES, NODE_BYTES, DISTANCE_BYTES = 320, 160, 1500, 32
+MOST_DISTANCES, KERNELS = 40 << 20, 48 << 20
 
 
 def _given(problem: MappingProblem) -> str | None:
@@ -143,15 +147,30 @@ def spread_form(problem: MappingProblem) -> SpreadForm:
 
 
 def _least_sums(form: PairForm, room: int) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return ``least``, ``count`` and ``group`` of :class:`SpreadForm`."""
-    slots = _slots(form, -(-max(0, form.n - room) // room) + 1)
-    group = _groups(slots.sum(axis=1))
-    least = np.full((int(group.max()) + 1, slots.shape[1]), np.inf)
-    np.minimum.at(least, group, slots)
+    """Return ``least``, ``count`` and ``group`` of :class:`SpreadForm`, from distances that obey the triangle inequality.
+
+    Slots of thousands of cores are never there at once.
+    """
+    cores, slots = len(form.cores), -(-max(0, form.n - room) // room) + 1
+    every = np.arange(cores)
+    given = [] if form.distance.separable else [(every, _closed(form.block(every)))]
+    far = [nearest(block, which, slots).sum(axis=1) for which, block in given or form.blocks()]
+    group = _groups(np.concatenate(far))
+    least = np.full((int(group.max()) + 1, min(slots, cores)), np.inf)
+    for which, block in given or form.blocks():
+        np.minimum.at(least, group[which], nearest(block, which, slots))
     count = room * np.bincount(group).astype(np.float64)
     beyond = np.maximum(np.arange(form.n - 1) - (room - 1), -1)
     each = least[:, np.where(beyond < 0, 0, 1 + beyond // room)]
     return np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1), count, group
+
+
+def form_bytes(problem: MappingProblem) -> int:
+    """Return the bytes that the bound takes, about, besides its rows and their certificate."""
+    pairs = pairs_of_messages(problem) if uses_nets(problem) else 0
+    block = min(MOST_DISTANCES, DISTANCE_BYTES * usable_cores(problem) ** 2)
+    each = CONNECTION_BYTES * problem.graph.m + TERMINAL_BYTES * pairs + NODE_BYTES * problem.n
+    return max(KERNELS, block) + each
 
 
 @kernel
@@ -170,14 +189,6 @@ def common_neighbours(indptr: IntArray, node: IntArray, edge: IntArray) -> Float
                 for j in range(indptr[v], indptr[v + 1]):
                     out[edge[k]] += seen[node[j]] == u
     return out
-
-
-def _slots(form: PairForm, count: int) -> FloatArray:
-    """Return (cores, count) distances of the nearest cores, own core first; the triangle inequality holds among them."""
-    if not form.distance.separable:
-        every = np.arange(len(form.cores))
-        return nearest(_closed(form.block(every)), every, count)
-    return np.concatenate([nearest(block, which, count) for which, block in form.blocks()])
 
 
 @kernel

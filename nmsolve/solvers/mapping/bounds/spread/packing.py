@@ -65,12 +65,26 @@ class Packing:
         self.y = np.concatenate([self.y, np.zeros(more)])
         self.idle = np.concatenate([self.idle, np.zeros(more, np.int64)])
 
-    def drop(self, small: float) -> None:
-        """Drop what had no more than this part of the mean share for long."""
+    @property
+    def entries(self) -> int:
+        """Return how many entries all rows have."""
+        return int(self.rows.indptr[-1])
+
+    def drop(self, small: float, patience: int = IDLE) -> None:
+        """Drop what had no more than this part of the mean share in the last ``patience`` stretches."""
         if len(self.y) == 0:
             return
         self.idle = np.where(self.y > small * self.y.mean(), 0, self.idle + 1)
-        kept = self.idle < IDLE
+        self._keep(self.idle < patience)
+
+    def shrink(self, most: int) -> None:
+        """Keep rows of the largest shares, with at most so many entries together."""
+        order = np.argsort(-self.y, kind="stable")
+        kept = np.empty(len(order), bool)
+        kept[order] = np.cumsum(np.diff(self.rows.indptr)[order]) <= most
+        self._keep(kept)
+
+    def _keep(self, kept: AnyArray) -> None:
         if not kept.all():
             self.sets = self.sets.chosen(kept[self.rows.source < 0])
             self.rows, self.y, self.idle = self.rows.chosen(kept), self.y[kept], self.idle[kept]

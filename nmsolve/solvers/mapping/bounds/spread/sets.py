@@ -24,14 +24,14 @@ class Sets(NamedTuple):
     Attributes
     ----------
     node : (s, WIDEST) members, -1 beyond the last
-    demand : (s, WIDEST, WIDEST) whole numbers >= 0 above the diagonal: what is led from the earlier member to the later one
+    demand : (s, WIDEST, WIDEST) int16, above the diagonal: what is led from the earlier member to the later one, >= 0
     cost : (s,) whole numbers: no placement of these demands on the grid costs less
     worth : (s,) the same in units of the objective, steps added
     legs : (s, WIDEST) how many entries of the row every member's tree has; they follow one another
     """
 
     node: IntArray
-    demand: IntArray
+    demand: AnyArray
     cost: IntArray
     worth: FloatArray
     legs: IntArray
@@ -40,7 +40,7 @@ class Sets(NamedTuple):
     def none(cls) -> Sets:
         """No sets."""
         wide = np.zeros((0, WIDEST), np.int64)
-        return cls(wide, np.zeros((0, WIDEST, WIDEST), np.int64), np.zeros(0, np.int64), np.zeros(0), wide)
+        return cls(wide, np.zeros((0, WIDEST, WIDEST), np.int16), np.zeros(0, np.int64), np.zeros(0), wide)
 
     def chosen(self, kept: AnyArray) -> Sets:
         """Return the sets that a mask or numbers keep."""
@@ -146,7 +146,7 @@ def rows_of(node: IntArray, demand: IntArray, cost: IntArray, grid: Grid, net: N
     worth = cost / grid.scale + grid.step * demand.sum(axis=(1, 2))
     legs, indptr, edge, load = led(node, demand, net)
     rows = Rows(np.full(len(node), -1), np.zeros(len(node), np.int64), indptr, edge, load)
-    return rows, Sets(node, demand, cost, worth, legs)
+    return rows, Sets(node, demand.astype(np.int16), cost, worth, legs)
 
 
 def cliques(
