@@ -86,6 +86,11 @@ class ChainPartition:
         plan = self.plan_of(chain, stages)
         return plan, objective(self.problem, plan)
 
+    @property
+    def uses(self) -> tuple[IntArray, IntArray]:
+        """Tensors that every layer takes from others: layer l those at ``first[l]:first[l + 1]`` of the second array."""
+        return self._used_at, self._used
+
     def whole(self) -> Chain:
         """Return the layers' own order with the transfers and live bytes of all runs."""
         chain = self._chain(np.arange(self.problem.count))
