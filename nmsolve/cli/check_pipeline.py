@@ -56,6 +56,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the plan, a wrong file, or another problem
     """
+    from nmsolve.cli.check_energy import energy_checks
     from nmsolve.cli.check_floorplan import floorplan_checks
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.pipeline_problem import read_inputs, state_problem
@@ -89,6 +90,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
     checks += [*claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
     checks += _exchange_check(given, plan, report)
+    checks += energy_checks(given, plan, report.get("energy"))
     return checks + (floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else [])
 
 
@@ -204,6 +206,7 @@ def plan_checks(
     same = _same(found, walked) and claimed is not None and _same(found, claimed)
     said = number(claimed) if claimed is not None else str(objective)[:40]
     takes = "the slowest stage takes" if problem.rounds is None else f"a batch of {problem.rounds:,} takes"
+    takes = takes if problem.energy is None else "the energy of a micro-batch is"
     text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
     return checks + [_bound_check(problem, b, walked, thorough) for b in bounds]

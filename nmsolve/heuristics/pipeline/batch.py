@@ -1,11 +1,11 @@
 """The chain of stages with the least sum of costs and of a weight times the largest load, and a bound on all others.
 
 Of a batch of B micro-batches costs are the loads and the weight is B - 1; of the energy of a micro-batch, costs are what stages
-take and the weight is the power of the machine. Let S be the sum of the costs, T the largest load, w the weight. For a ceiling on
-T, S has a bound from below (:mod:`.batch_kernels`). So ceilings fall, from none: if S is at least D within a ceiling, no plan
-whose T is above (V - D) / w is better than one of value V, and that is the next ceiling. Where it hardly falls, the least S within
-the ceiling is found exactly, over those stages that a better plan can have, and with it the least T that allows this S; below
-that is the next ceiling. The search ends when D + w F reaches V, with F the period, below which no T is.
+take and the weight is the power of the machine. Let S be the sum of the costs, T the largest load, w the weight. For a ceiling
+on T, S has a bound from below (:mod:`.batch_kernels`). So ceilings fall, from none: if S is at least D within a ceiling, no plan
+whose T is above (V - D) / w is better than one of value V, and that is the next ceiling. Where it hardly falls, the least S
+within the ceiling is found exactly, over those stages that a better plan can have, and with it the least T that allows this S;
+below that is the next ceiling. The search ends when D + w F reaches V, with F the period, below which no T is.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ class _Search:
             if number > MOST_ARCS:
                 return None
             arcs, below = Arcs.room(number), found.value * (1 - ROUNDING)
-            number = arcs_left(ceiling, price, float(found.floor), below, self.weight, chain, self.costs, limits, arcs)
+            number = arcs_left(
+                ceiling, price, float(found.floor), below, self.weight, chain, self.costs, limits, arcs
+            )
         least = least_sum(number, arcs, self.problem.count, limits, self.stages)
         if math.isinf(least):
             return 0
@@ -177,9 +179,7 @@ class _Search:
                     before = found.value
                     ceiling = math.floor(min(float(ANY_LOAD), floor * point * (1 + ROUNDING)))
                     least, price = self._bound(ceiling, price, LOOK)
-                    best[k] = (
-                        least + self.weight * floor * point if found.value >= before else found.value
-                    )
+                    best[k] = least + self.weight * floor * point if found.value >= before else found.value
             k = min(range(len(points)), key=best.__getitem__)
             around = [(points[n] * points[n + 1]) ** 0.5 for n in (k - 1, k) if 0 <= n < len(points) - 1]
             points, best = points + around, best + [math.inf] * len(around)
@@ -193,7 +193,11 @@ class _Search:
     def _first_price(self) -> float:
         """Return what a core is worth where all of them share all work."""
         time = max(1.0, float(self.chain.rest[0]) / self.limits.cores**2)
-        return max(time * self.weight, 1e-6 * float(self.costs.least[-1, 0]), 1.0) if len(self.costs.work) else time
+        return (
+            max(time * self.weight, 1e-6 * float(self.costs.least[-1, 0]), 1.0)
+            if len(self.costs.work)
+            else time
+        )
 
 
 def costs_of(problem: PipelineProblem, partition: ChainPartition) -> Costs:

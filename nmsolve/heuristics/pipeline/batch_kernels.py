@@ -68,8 +68,8 @@ def cheapest(
     cost: FloatArray,
     origin: IntArray,
 ) -> int:
-    """Fill ``cost`` (rows, L + 1), the least charge of every prefix in every state, and ``origin`` (rows, L + 1, 3): where the last
-    stage begins, in which state, and its cores. Returns the final state of the cheapest plan, -1 if there is none.
+    """Fill ``cost`` (rows, L + 1), the least charge of every prefix in every state, and ``origin`` (rows, L + 1, 3): where the
+    last stage begins, in which state, and its cores. Returns the final state of the cheapest plan, -1 if there is none.
 
     ``lean`` : a prefix that costs no less than one of fewer stages is no better in a plan, and not gone on from.
     """
@@ -191,7 +191,7 @@ def arcs_left(
     limits: Limits,
     arcs: Arcs,
 ) -> int:
-    """All stages that a plan within the ceiling whose costs and ``weight`` times its largest load are less than ``below`` may have.
+    """All stages that a plan within the ceiling may have whose costs and ``weight`` times its largest load are below ``below``.
 
     A stage is left out if even the cheapest layers before and after it make the plan too dear, at a price per core that is right
     for any price, with a largest load of at least ``floor``; or if the same layers on fewer cores cost no more and have no larger
@@ -238,8 +238,8 @@ def arcs_left(
 
 @kernel
 def least_sum(number: int, arcs: Arcs, count: int, limits: Limits, stages: IntArray) -> float:
-    """The least sum of costs of a plan of the first ``number`` arcs with up to N cores, inf if there is none; the plan in ``stages``
-    (L, 2), from its end: of those with this sum, one with the least largest load."""
+    """The least sum of costs of a plan of the first ``number`` arcs with up to N cores, inf if there is none; the plan in
+    ``stages`` (L, 2), from its end: of those with this sum, one with the least largest load."""
     rows, cores = limits.rows, limits.cores
     total = np.full((rows, count + 1, cores + 1), np.inf)
     worst = np.zeros((rows, count + 1, cores + 1), np.int64)

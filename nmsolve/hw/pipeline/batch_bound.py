@@ -1,13 +1,13 @@
 """A second proof that no chain of stages has a sum of costs and of its weighted largest load below a value, in plain NumPy, apart
 from the solver.
 
-The objective is S + w T, with S the sum of the costs of all stages and T the largest load: of a batch of B micro-batches costs are
-the loads and w is B - 1; of the energy of a micro-batch costs are the energies of stages and w is the machine's power. The
+The objective is S + w T, with S the sum of the costs of all stages and T the largest load: of a batch of B micro-batches costs
+are the loads and w is B - 1; of the energy of a micro-batch costs are the energies of stages and w is the machine's power. The
 certificate has falling ceilings on T, each with a price per core. Every plan has a T between two neighbours, or between the last
-one and the period, below which no T is (:mod:`.chain_bound`). Within a ceiling, S is at least the least charge of all plans, costs
-plus price per core, less price times N. Where that is too little, the least S is computed over all numbers of cores, with those
-stages alone that can be in a plan below the value. Nothing here needs costs that fall with the cores. Sums are floats of ticks, and
-:data:`MARGIN` more than they can be off is asked for.
+one and the period, below which no T is (:mod:`.chain_bound`). Within a ceiling, S is at least the least charge of all plans,
+costs plus price per core, less price times N. Where that is too little, the least S is computed over all numbers of cores, with
+those stages alone that can be in a plan below the value. Nothing here needs costs that fall with the cores. Sums are floats of
+ticks, and :data:`MARGIN` more than they can be off is asked for.
 """
 
 from __future__ import annotations
@@ -173,14 +173,13 @@ class _Runs:
         moved = weights - np.clip(self.rooms - live, 0, weights) + 2 * spilled
         return moved, 1.0 + (self.turns[end] - self.turns[begin]).astype(float)[:, None]
 
-    def sum_at_least(
-        self, ceiling: int, price: float, missing: float, least_load: int, more: float
-    ) -> bool:
+    def sum_at_least(self, ceiling: int, price: float, missing: float, least_load: int, more: float) -> bool:
         """Return whether all plans with no load above ``ceiling`` have a sum of costs of at least ``missing``.
 
         Only plans whose largest load is at least ``least_load`` count; what one has above it lowers what its sum has to reach,
         ``more`` times.
         """
+        ceiling = min(ceiling, NONE - 1)  # what the rules do not let has no cost, either
         paid = price * self.problem.cores
         rest = np.full((self.rows + 1, self.problem.count + 1), np.inf)
         rest[0, -1] = 0.0

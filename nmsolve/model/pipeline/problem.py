@@ -107,8 +107,8 @@ class PipelineProblem:
         the model only runs forward
     rounds : the objective is the time of so many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
         without hosts); None: it is the period, the largest load
-    energy : the objective is the energy of a micro-batch: what stages take, and power for the largest load (chains without hosts or
-        training); None: it is a time
+    energy : the objective is the energy of a micro-batch: what stages take, and power for the largest load (chains without
+        hosts or training); None: it is a time
     """
 
     name: str

@@ -122,9 +122,8 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
             False, math.nan, f"{value} is not decided within {seconds:.0f} s and the memory of a check"
         )
     ceilings = f"{len(proof.ceilings)} ceiling{'s' if len(proof.ceilings) > 1 else ''}"
-    text = (
-        f"recomputed from {ceilings}: {'no' if holds else 'some'} chain of stages may {'take' if problem.energy is None else 'need'} less than {value}"
-    )
+    verb, which = "take" if problem.energy is None else "need", "no" if holds else "some"
+    text = f"recomputed from {ceilings}: {which} chain of stages may {verb} less than {value}"
     return BoundCheck(holds, bound.value if holds else math.nan, text)
 
 
