@@ -65,16 +65,10 @@ def _walked(layers: Layers, figures: CoreFigures, largest: int) -> tuple[FloatAr
             if c % a == 0:
                 grid = np.ceil(down / a) * np.ceil(across / (c // a)) * one
                 ways.append((grid, bytes_of.in_grid(a, c // a), product))
-        took = (
-            np.array(
-                [
-                    np.where(possible, computed + 1e6 * received / figures.bandwidth, np.inf)
-                    for computed, received, possible in ways
-                ]
-            )
-            + (figures.sync or 0.0) / 1000
-        )
-        exact[:, c - 1], low[:, c - 1], high[:, c - 1] = _fastest(took, c * np.array([x[1] for x in ways]))
+        computed, received, possible = (np.array(table) for table in zip(*ways, strict=True))
+        took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000
+        took = np.where(possible, took, np.inf)
+        exact[:, c - 1], low[:, c - 1], high[:, c - 1] = _fastest(took, c * received)
     whole = bytes_of.others + bytes_of.factor + result
     every = whole[:, None] / np.arange(1, largest + 1)
     there = exact + 1e6 * every / figures.bandwidth + (figures.sync or 0.0) / 1000
