@@ -68,26 +68,31 @@ def _walked(layers: Layers, figures: CoreFigures, largest: int) -> tuple[FloatAr
         computed, received, possible = (np.array(table) for table in zip(*ways, strict=True))
         took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000
         took = np.where(possible, took, np.inf)
-        exact[:, c - 1], low[:, c - 1], high[:, c - 1] = _fastest(took, c * received)
+        exact[:, c - 1], low[:, c - 1], high[:, c - 1] = _fastest(took, c * received, c * received)
     whole = bytes_of.others + bytes_of.factor + result
     every = whole[:, None] / np.arange(1, largest + 1)
     there = exact + 1e6 * every / figures.bandwidth + (figures.sync or 0.0) / 1000
     reached, fewest, most = exact.copy(), low.copy(), high.copy()
+    fewer = np.full(
+        (3, layers.count), np.inf
+    )  # the fastest number of fewer cores: its time, and its least and most bytes
     for c in range(2, largest + 1):
-        times = np.vstack([there[:, : c - 1].T, exact[:, c - 1]])
-        found = [np.vstack([table[:, : c - 1].T + whole, table[:, c - 1]]) for table in (low, high)]
-        reached[:, c - 1], fewest[:, c - 1], _ = _fastest(times, found[0])
-        most[:, c - 1] = _fastest(times, found[1])[2]
+        one_less = np.array([there[:, c - 2], low[:, c - 2] + whole, high[:, c - 2] + whole])
+        fewer = np.array(_fastest(*np.stack([fewer, one_less], axis=1)))
+        own = np.array([exact[:, c - 1], low[:, c - 1], high[:, c - 1]])
+        reached[:, c - 1], fewest[:, c - 1], most[:, c - 1] = _fastest(*np.stack([fewer, own], axis=1))
     out: FloatArray = np.maximum.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
     runs = np.ones((layers.count, 1)) if layers.nesting is None else layers.nesting.runs[:, None]
     return out * runs, fewest * runs, most * runs
 
 
-def _fastest(took: FloatArray, received: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _fastest(
+    took: FloatArray, fewest: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(L,) least times of the ways (W, L), and the least and the most bytes of those that are as fast."""
     least = took.min(axis=0)
     near = took <= least * (1 + ALIKE)
-    return least, np.where(near, received, np.inf).min(axis=0), np.where(near, received, -np.inf).max(axis=0)
+    return least, np.where(near, fewest, np.inf).min(axis=0), np.where(near, most, -np.inf).max(axis=0)
 
 
 def _tensors(layers: Layers) -> tuple[list[list[float]], FloatArray]:
