@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from pipelines_support import Recorder, every_chain
+from pipelines_support import Recorder, every_chain, random_dag
 from test_pipeline_live import chains, pair
 
 from nmsolve.heuristics.pipeline.batch import fastest_batch
@@ -208,3 +208,20 @@ def test_bounds_of_other_objectives_are_refused() -> None:
     ).ok
     others = [replace(problem, energy=simple(0.5, 2.0)), replace(problem, energy=None)]
     assert len({p.content_hash for p in (problem, *others)}) == 3
+
+
+@pytest.mark.parametrize("power", [1.0, 5.0, 30.0])
+@pytest.mark.parametrize("byte", [0.3, 1.0])
+def test_larger_chains_are_proved_twice(byte: float, power: float) -> None:
+    """Chains of 40 layers in tiles on 40 cores: what the search ends with is an optimum to the second proof, too."""
+    sizes = np.arange(1, 41)
+    for seed in range(9):
+        rng, alone = np.random.default_rng(seed), random_dag(seed, 40, 40, 40, split="chain")
+        tiles, work = rng.integers(3, 40, 40)[:, None], rng.integers(5, 60, 40)[:, None]
+        exchanged = (0.02, 0.2, 1.0)[seed % 3] * np.minimum(sizes - 1, 3) * rng.integers(0, 9, 40)[:, None]
+        problem = replace(
+            alone, time=np.ceil(tiles / sizes) * work / tiles, tensors=replace(alone.tensors, volume=alone.tensors.time),
+            energy=Energy(np.full(40, 5.0), exchanged, byte, 0.0, power),
+        )  # fmt: skip
+        *_, found = fastest_batch(problem, lambda: 100.0)
+        assert found.bound == found.value and check_plan_bound(problem, bound_of(problem, found)).ok
