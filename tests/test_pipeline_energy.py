@@ -152,6 +152,15 @@ def test_more_cores_may_cost_more() -> None:
     assert objective(problem, found.plan) == 28.0 == least(problem)
 
 
+def test_what_does_not_fit_costs_nothing_less() -> None:
+    """Both layers need three cores, which exchange 2 bytes for each; fewer would be cheaper, and do not count in the proof."""
+    problem = replace(pair(), energy=simple(1.0, 0.0, (0.0, 1.0, 2.0, 9.0)))
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    assert found.plan is not None and found.plan.cores.tolist() == [3]
+    assert objective(problem, found.plan) == 24.0 == least(problem)
+    assert check_plan_bound(problem, bound_of(problem, found)).ok
+
+
 def test_of_plans_with_the_least_costs_the_fastest_is_found() -> None:
     """Without transfer and exchange all plans cost the same: what is left is the least period, at any power."""
     for power in (1e-9, 1.0, 1e9):
