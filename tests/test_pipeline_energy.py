@@ -23,7 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
 from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.registry import plan_of
@@ -159,6 +159,19 @@ def test_what_does_not_fit_costs_nothing_less() -> None:
     assert found.plan is not None and found.plan.cores.tolist() == [3]
     assert objective(problem, found.plan) == 24.0 == least(problem)
     assert check_plan_bound(problem, bound_of(problem, found)).ok
+
+
+def test_a_stage_takes_a_tensor_in_once() -> None:
+    """Of 50 bytes for two layers that share a stage, whatever a certificate claims; two stages, so they have to move."""
+    tensors = Tensors(np.zeros(1, np.int64), np.array([0, 2]), np.array([1, 2]), np.ones(1), np.array([50.0]))
+    problem = PipelineProblem(
+        "three", tuple("abc"), np.full((3, 2), 4.0), np.zeros(3), tensors, 2, 2, exact_stages=True, split="chain",
+        together=np.array([-1, 0, 0]), energy=Energy(np.full(3, 10.0), np.zeros((3, 2)), 1.0, 0.0, 0.0),
+    )  # fmt: skip
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    bound = bound_of(problem, found)
+    assert bound.value == pytest.approx(80.0) and check_plan_bound(problem, bound).ok
+    assert not check_plan_bound(problem, replace(bound, value=90.0)).ok
 
 
 def test_of_plans_with_the_least_costs_the_fastest_is_found() -> None:
