@@ -12,7 +12,7 @@ from nmsolve.hw.describe import describe, unverified
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.hw.machine_file import ENERGY_KEYS, LATENCY_KEYS, _MachineTable
 from nmsolve.hw.machines import list_presets, load_machine, squarest
-from nmsolve.hw.pipeline.figures import KEYS, OPTIONAL, machine_figures
+from nmsolve.hw.pipeline.figures import ENERGY, KEYS, OPTIONAL, EnergyFigures, machine_figures
 from nmsolve.hw.power import FIGURES as DRAWN
 from nmsolve.hw.step_time import FIGURES as TIMES
 from nmsolve.hw.step_time import step_costs
@@ -240,13 +240,14 @@ def test_the_file_to_copy_has_every_key_that_is_read():
     table = tomllib.loads(OWN.read_text("utf-8"))
     assert set(table) == set(_MachineTable.__struct_fields__)
     assert (tuple(table["energy"]), tuple(table["latency"])) == (ENERGY_KEYS, LATENCY_KEYS)
-    assert {*KEYS, *OPTIONAL, *TIMES, *DRAWN} <= set(table["figures"])
+    assert {*KEYS, *OPTIONAL, *ENERGY, *TIMES, *DRAWN} <= set(table["figures"])
 
 
 def test_the_file_to_copy_serves_pipelines_and_steps():
     machine = load_machine(str(OWN))
     figures = machine_figures(machine)
     assert (figures.mac_rate, figures.memory, figures.sync, figures.offchip) == (64e9, 2**20, 500, 100e9)
+    assert figures.energy == EnergyFigures(4.6, 0.9, 25, 243.75, 0.1, 60) and not figures.no_energy
     assert step_costs(machine).barrier == 1000
     assert machine.core_capacity["neurons"].tolist()[:3] == [512, 512, 1024]
 

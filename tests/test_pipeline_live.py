@@ -16,7 +16,8 @@ from onnx import helper, numpy_helper
 from onnx_support import model, saved, value
 from pipelines_support import best_is_least, every_chain
 
-from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, live_bytes
+from nmsolve.heuristics.pipeline.chain_kernels import live_bytes
+from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds, live_table
 from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import live_of, objective, stage_loads

@@ -25,6 +25,7 @@ from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
+from nmsolve.model.pipeline.objectives import minimised
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.run import Options
@@ -41,7 +42,7 @@ class PipelineHow(How, total=False):
     ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
     ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
     machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or
-    text; 0.5 if not given. ``objective``: period or batch; ``training``: 1f1b or gpipe, with ``recompute`` and
+    text; 0.5 if not given. ``objective``: period, batch or energy; ``training``: 1f1b or gpipe, with ``recompute`` and
     ``weight_copies``, ``replicas`` and ``group_border`` (core or side) as of the command.
     """
 
@@ -187,7 +188,10 @@ class PipelineAnswer(Answer[PipelinePlan]):
         """
         kinds: dict[str, Any] = {
             "convergence": partial(
-                pictures.convergence.figure, self.events, self.wall_seconds, target(self.problem.rounds)
+                pictures.convergence.figure,
+                self.events,
+                self.wall_seconds,
+                target(minimised(self.problem), self.problem.rounds),
             )
         }
         if self.solution is not None:

@@ -57,6 +57,9 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the plan, a wrong file, or another problem
     """
+    import numpy as np
+
+    from nmsolve.cli.check_energy import energy_checks
     from nmsolve.cli.check_floorplan import floorplan_checks
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.pipeline_problem import read_inputs, state_problem
@@ -88,8 +91,19 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
     checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
-    checks += [*claim_checks(report, bounds, checks), *_stage_check(problem, plan, report)]
+    checks += claim_checks(report, bounds, checks)
+    many = _replicas_said(problem, plan, report)
+    if many is None:
+        text = "the report lacks the replicas of a stage, or the problem does not allow so many"
+        checks.append(CheckPart("replicas", False, text))
+    many = many or [1] * len(plan.cores)
+    groups = [
+        max(1, min(c // r, problem.largest_group)) for c, r in zip(plan.cores.tolist(), many, strict=True)
+    ]
+    one = replace(plan, cores=np.where(plan.cores > 0, groups, 0))  # a replica of every stage
+    checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
+    checks += energy_checks(given, plan, one, report.get("energy"))
     return checks + (floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else [])
 
 
@@ -147,10 +161,13 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
     return [CheckPart("exchange", True, f"recomputed: {text}")]
 
 
-def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
-    """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it."""
-    import numpy as np
+def _stage_check(
+    problem: PipelineProblem, plan: PipelinePlan, one: PipelinePlan, many: list[int], report: dict[str, Any]
+) -> list[CheckPart]:
+    """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it.
 
+    ``one`` : the plan of one replica of every stage; ``many`` (K,) : how many replicas these have.
+    """
     from nmsolve.hw.pipeline.walk import (
         group_loads,
         walked_again,
@@ -168,17 +185,6 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
         weights[s] += float(problem.storage[layer])
     said = report.get("stages")
     said = said if isinstance(said, list) and len(said) == count else [{}] * count
-    many = _replicas_said(problem, said)
-    if many is None:
-        return [
-            CheckPart(
-                "memory", False, "the report lacks the replicas of a stage, or they are no whole numbers"
-            )
-        ]
-    groups = [
-        max(1, min(c // r, problem.largest_group)) for c, r in zip(plan.cores.tolist(), many, strict=True)
-    ]
-    one = replace(plan, cores=np.array(groups))  # a replica of every stage
     moved = walked_stream(problem, one)
     time = [each / r for each, r in zip(walked_offchip(problem, one), many, strict=True)]
     reached = [each / r for each, r in zip(group_loads(problem, one), many, strict=True)]
@@ -194,7 +200,7 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
         1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)
     ]
     found: dict[str, Sequence[float]] = {
-        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": groups,
+        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": one.cores.tolist(),
         "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
         "flights": flights, "again": again,
     }  # fmt: skip
@@ -211,11 +217,13 @@ def _stage_check(problem: PipelineProblem, plan: PipelinePlan, report: dict[str,
     return [CheckPart("memory", True, f"recomputed: {text}")]
 
 
-def _replicas_said(problem: PipelineProblem, said: Sequence[Any]) -> list[int] | None:
-    """Return what the report says of the replicas of every stage; None unless they are numbers that the problem allows."""
-    many = [part.get("replicas") if isinstance(part, dict) else None for part in said]
+def _replicas_said(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[int] | None:
+    """Return what the report says of the replicas of every stage; None unless the problem allows such numbers."""
+    said = report.get("stages")
+    parts = said if isinstance(said, list) else []
+    many = [part.get("replicas") if isinstance(part, dict) else None for part in parts]
     whole = [r for r in many if type(r) is int and 1 <= r <= problem.replicas]
-    return whole if len(whole) == len(many) else None
+    return whole if len(whole) == len(parts) == len(plan.cores) else None
 
 
 def plan_checks(
@@ -243,6 +251,7 @@ def plan_checks(
     same = _same(found, walked) and claimed is not None and _same(found, claimed)
     said = number(claimed) if claimed is not None else str(objective)[:40]
     takes = "the slowest stage takes" if problem.rounds is None else f"a batch of {problem.rounds:,} takes"
+    takes = takes if problem.energy is None else "the energy of a micro-batch is"
     text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
     return checks + [_bound_check(problem, b, walked, thorough) for b in bounds]

@@ -247,8 +247,8 @@ class PipelineProblemOptions:
     branch: A[str | None, Option(help="How often the condition of an If holds, e.g. exit_1=0.3,exit_2=both; both: both branches "
                                  "count in full; *: all others. [default: 0.5]")] = None
     strict: Strict = False
-    objective: A[str | None, Option(help="period: the slowest stage; batch: the time of --batches micro-batches. [default: "
-                                         "period; batch with --training]")] = None
+    objective: A[str | None, Option(help="period: the slowest stage; batch: the time of --batches micro-batches; energy: that of "
+                                         "one. [default: period; batch with --training]")] = None
     training: A[str | None, Option(help="Train the model by this schedule, 1f1b or gpipe: backward passes count, and stages keep "
                                         "what these need. An ONNX training graph has its own backward pass.")] = None
     replicas: A[int, Option(min=1, help="Most replicas of a stage: groups of cores that each hold all of it and take "
@@ -262,7 +262,7 @@ class PipelineProblemOptions:
 
 @dataclass(frozen=True)
 class PipelineOptions(SearchOptions, PipelineProblemOptions):
-    """Split a network into stages on groups of cores so that the slowest stage, or a batch, takes least time, with a bound."""
+    """Split a network into stages on groups of cores for least time of the slowest stage or a batch, or energy, with a bound."""
 
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False

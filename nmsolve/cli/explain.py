@@ -118,7 +118,7 @@ def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
     from nmsolve.solvers.pipeline.limits import PipelineLimits
 
     problem = replace(
-        state_problem(stated_inputs(o)).problem, rounds=None, replicas=1, border=False
+        state_problem(stated_inputs(o)).problem, rounds=None, energy=None, replicas=1, border=False
     )  # limits are the same for any objective
     if problem.training is not None:
         raise InputError(

@@ -156,7 +156,7 @@ def _search(
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     """Return the part of the options that states the problem."""
-    from nmsolve.model.pipeline.objectives import BATCH, PERIOD
+    from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
 
     front = getattr(o, "pareto", None) is not None
     objective = o.objective or (PERIOD if o.training is None or front else BATCH)
@@ -166,7 +166,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
         group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
-        training=o.training, batches=None if o.training is None and objective == PERIOD else o.batches,
+        training=o.training, batches=None if o.training is None and objective in (PERIOD, ENERGY) else o.batches,
         recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas, group_border=o.group_border,
     )  # fmt: skip
 
@@ -267,7 +267,7 @@ def _words(report: PipelineReport) -> Iterator[str]:
         yield _line(k, cores_words(s), f"{s.layers:,}", _figures(report, s), number(s.storage), s.first)
     if len(report.stages) > LISTED:
         yield f"  ... and {len(report.stages) - LISTED} more stages"
-    unit = f" {report.unit}" if report.unit else ""
+    unit = f" {report.goal_unit}" if report.goal_unit else ""
     yield (
         f"\n{report.status}: {number(report.objective)}{unit}, bound {number(report.bound)}, gap {percent(report.gap)} "
         f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"

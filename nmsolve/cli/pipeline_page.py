@@ -9,6 +9,7 @@ import numpy as np
 from nmsolve.cli import pictures, pictures_pipeline
 from nmsolve.cli.page import fill
 from nmsolve.cli.pipeline_report import cores_words, exchanged, pipeline_words, size_words
+from nmsolve.model.pipeline.objectives import ENERGY
 
 if TYPE_CHECKING:
     from nmsolve.cli.drawing import Picture
@@ -33,8 +34,10 @@ def render_pipeline_html(
         r=report,
         words=pipeline_words(report),
         drawn=drawn,
-        convergence=pictures.convergence(result.events, result.wall_seconds, target(report.rounds)),
-        target=target(report.rounds),
+        convergence=pictures.convergence(
+            result.events, result.wall_seconds, target(report.minimised, report.rounds)
+        ),
+        target=target(report.minimised, report.rounds),
         unit=report.unit,
         verify_command=verify_command,
         sized=size_words,
@@ -42,8 +45,10 @@ def render_pipeline_html(
     )
 
 
-def target(rounds: int | None) -> str:
-    """Return what is minimised: the slowest stage, or the time of so many micro-batches."""
+def target(minimised: str, rounds: int | None) -> str:
+    """Return what is minimised: the slowest stage, the time of so many micro-batches, or the energy of one."""
+    if minimised == ENERGY:
+        return "energy of a micro-batch"
     return "slowest stage" if rounds is None else f"time of {rounds:,} micro-batch" + "es" * (rounds > 1)
 
 
@@ -83,7 +88,7 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         work, label = given.layers.macs.astype(np.float64), "MACs"
         if given.layers.nesting is not None:
             work = work * given.layers.nesting.runs
-    bound = report.bound if problem.rounds is None else None  # that of a batch is none of a stage
+    bound = None if problem.adds_up else report.bound  # that of a sum is none of a stage
     stages = (parts, loads.cores, each / scale, memory, problem.overlap, bound, report.unit, store)
     layers = (work, plan.stage, loads.cores, label)
     drawn: dict[str, Drawing] = {

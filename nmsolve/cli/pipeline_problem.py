@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.objectives import BATCH, PERIOD
+from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
 from nmsolve.model.pipeline.problem import MOST_REPLICAS
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.pipeline.energy import Energy
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import BoolArray
 
@@ -78,6 +79,7 @@ class Given:
     offchip : bytes per second of off-chip memory; None: there is none
     figures : of a core, for an ONNX model
     weight_copies : memory of the weights in training, in copies of them; 1 without
+    energy : of an ONNX model that only runs forward, where the machine's figures say it, else None
     """
 
     problem: PipelineProblem
@@ -90,6 +92,7 @@ class Given:
     offchip: float | None = None
     figures: CoreFigures | None = None
     weight_copies: float = 1.0
+    energy: Energy | None = None
 
 
 def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:
@@ -106,9 +109,9 @@ def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Giv
         machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
     elif machine is None and inputs.chips is not None:
         raise InputError("chips without a machine", "--chips", "--machine as well")
-    if inputs.objective not in (PERIOD, BATCH):
+    if inputs.objective not in (PERIOD, BATCH, ENERGY):
         raise InputError(
-            f"unknown objective {inputs.objective[:40]!r}", "--objective", f"{PERIOD} or {BATCH}"
+            f"unknown objective {inputs.objective[:40]!r}", "--objective", f"{PERIOD}, {BATCH} or {ENERGY}"
         )
     cores = _cores(inputs, machine)
     if inputs.training is None and (inputs.recompute or inputs.weight_copies is not None):
@@ -142,6 +145,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         raise InputError(
             "--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass"
         )
+    if inputs.objective == ENERGY:
+        raise InputError("a cost graph says nothing of energy", "--objective energy", "a .onnx file")
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
     if inputs.group_border is not None:
@@ -180,6 +185,7 @@ def _exact(inputs: PipelineInputs) -> bool:
 
 def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
     """State an ONNX model: its operators are the layers, the machine's figures give their times."""
+    from nmsolve.hw.pipeline.energy import energy_of
     from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
     from nmsolve.hw.pipeline.to_graph import needed_whole
@@ -232,9 +238,11 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         offchip=inputs.offchip_bandwidth,
         step=step,
     )
+    energy = energy_of(layers, figures, cores, cores) if step is None else None
     problem = replace(
-        problem, name=Path(inputs.model).stem, rounds=_rounds(inputs), replicas=inputs.replicas
-    )  # exporters call every graph the same
+        problem, name=Path(inputs.model).stem, rounds=_rounds(inputs), replicas=inputs.replicas,
+        energy=_minimised_energy(inputs, figures, energy),
+    )  # exporters call every graph the same  # fmt: skip
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(
@@ -248,4 +256,19 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         offchip or None,
         figures,
         copies if step else 1.0,
+        energy,
     )
+
+
+def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Energy | None) -> Energy | None:
+    """Return the energy where it is the objective. InputError where it is not known."""
+    if inputs.objective != ENERGY:
+        return None
+    if inputs.training is not None:
+        raise InputError("the energy of training is not counted", "--objective energy", "no --training")
+    if energy is None:
+        raise InputError(
+            f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,
+            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
+        )  # fmt: skip
+    return energy

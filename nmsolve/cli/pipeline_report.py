@@ -10,6 +10,7 @@ import msgspec
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, ended, parts_of, proved_words
 from nmsolve.model.bound import meets
+from nmsolve.model.pipeline.objectives import ENERGY, PERIOD, minimised
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
@@ -112,13 +113,28 @@ class BatchPart(msgspec.Struct, frozen=True):
     utilisation: float
 
 
+class EnergyPart(msgspec.Struct, frozen=True):
+    """The energy of a micro-batch in the steady state, in uJ (docs/pipeline.md): what it is spent on, and all of it.
+
+    ``static`` is the power of all cores and chips for one period.
+    """
+
+    compute: float
+    transfer: float
+    exchange: float
+    offchip: float
+    static: float
+    total: float
+
+
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
     ``sync``: ns in which the cores of a group meet before a layer, null: that and what they exchange does not count;
     ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
     ``loops``: of control flow in an ONNX model; ``training``: null if the model only runs forward; ``unit``: of all
-    times, "" if the input does not say; ``rounds``: micro-batches whose time is the objective, null: the slowest stage's is;
+    times, "" if the input does not say; ``minimised``: period, batch or energy; ``rounds``: micro-batches whose time is the
+    objective, null: it is another; ``energy``: null where the machine's figures do not say it, or the model is trained;
     ``assumed``: the cores' figures are of no machine; ``batch`` is null where no stage takes a micro-batch in one piece;
     ``not_checked``: what was left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
@@ -141,6 +157,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     loops: list[LoopPart]
     training: TrainingPart | None
     overlap: bool
+    minimised: str
     rounds: int | None
     objective: float | None
     bound: float | None
@@ -149,6 +166,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     stages: list[StagePart]
     baselines: list[BaselinePart]
     batch: BatchPart | None
+    energy: EnergyPart | None
     engines: list[EnginePart]
     bounds: list[BoundPart]
     checks: list[CheckPart]
@@ -158,6 +176,11 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     memory_peak: int
     seed: int
     inputs: dict[str, Any]
+
+    @property
+    def goal_unit(self) -> str:
+        """Unit of the objective and its bound, "" if unknown."""
+        return "uJ" if self.minimised == ENERGY else self.unit
 
 
 def build_pipeline_report(
@@ -183,6 +206,7 @@ def build_pipeline_report(
         loops=_loop_parts(given),
         training=_training_part(given),
         overlap=problem.overlap,
+        minimised=minimised(problem),
         rounds=problem.rounds,
         objective=result.objective,
         bound=result.bound,
@@ -191,6 +215,7 @@ def build_pipeline_report(
         stages=_stages(given, result),
         baselines=_baselines(given),
         batch=_batch(given, result, batches),
+        energy=energy_part(given, result.solution),
         **parts_of(result),
         checks=checks,
         not_checked=list(not_checked),
@@ -344,17 +369,26 @@ def cores_words(stage: StagePart) -> str:
     return f"{stage.replicas}x{stage.group}" if stage.replicas > 1 else str(stage.cores or "host")
 
 
+def energy_part(given: Given, plan: PipelinePlan | None) -> EnergyPart | None:
+    """Return the energy of a plan; None without a plan, or where it is not known."""
+    from nmsolve.hw.pipeline.stages import energy_parts
+
+    if plan is None or given.energy is None:
+        return None
+    found = energy_parts(given.problem, plan, given.energy)
+    return EnergyPart(*found, found.total)
+
+
 def pipeline_words(report: PipelineReport) -> list[str]:
     """Describe in sentences what is proved, and how much worse simpler plans are."""
-    unit = f" {report.unit}" if report.unit else ""
-    word = _by_word(report)
-    takes = "The slowest stage takes"
+    unit, goal = (f" {x}" if x else "" for x in (report.unit, report.goal_unit))
+    takes = "The slowest stage takes" if report.minimised == PERIOD else "A micro-batch needs"
     if report.rounds is not None:
         takes = f"{_counted(report.rounds).capitalize()} take{'s' if report.rounds == 1 else ''}"
-    words = [proved_words(report, "plan", takes, lambda v: f"{number(v)}{unit}", word)]
+    words = [proved_words(report, "plan", takes, lambda v: f"{number(v)}{goal}", _by_word(report))]
     if report.objective is None:
         return words
-    if report.rounds is not None:
+    if report.minimised != PERIOD:
         words.append(f"The slowest stage takes {number(max(s.load for s in report.stages))}{unit}.")
     elif report.work > 0:
         words.append(
@@ -365,10 +399,11 @@ def pipeline_words(report: PipelineReport) -> list[str]:
         if b.objective is None:
             words.append(f"{_capital(b.name)}: not possible, {b.trouble}.")
         elif report.objective > 0:
+            as_much = "much" if report.minimised == ENERGY else "long"
             words.append(
-                f"{_capital(b.name)}: {number(b.objective)}{unit}, {b.objective / report.objective:.2f} times as long."
+                f"{_capital(b.name)}: {number(b.objective)}{goal}, {b.objective / report.objective:.2f} times as {as_much}."
             )
-    words += _training_words(report, unit)
+    words += [*_training_words(report, unit), *_energy_words(report)]
     several = [s.replicas for s in report.stages if s.replicas > 1]
     if report.batch is not None and report.training is None and report.batch.batches > 1:
         batch = report.batch
@@ -379,7 +414,10 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             f"{takes} the pipeline; all cores work {percent(batch.utilisation)} of the time."
             + (
                 HINT
-                if report.rounds is None and report.split == "chain" and batch.share > MUCH and not several
+                if report.minimised == PERIOD
+                and report.split == "chain"
+                and batch.share > MUCH
+                and not several
                 else ""
             )
         )
@@ -411,6 +449,19 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             "Times are those of an assumed core, not of a real machine: use them to compare plans, not to predict a chip."
         )
     return words
+
+
+def _energy_words(report: PipelineReport) -> list[str]:
+    """Describe what energy is spent on."""
+    found = report.energy
+    if found is None or not found.total:
+        return []
+    shares = {
+        "operations": found.compute, "transfer between stages": found.transfer, "exchange inside them": found.exchange,
+        "off-chip memory": found.offchip, "static power": found.static,
+    }  # fmt: skip
+    named = [f"{percent(part / found.total)} for {name}" for name, part in shares.items() if part]
+    return [f"Energy of a micro-batch: {number(found.total)} uJ, {', '.join(named)}."]
 
 
 def _training_words(report: PipelineReport, unit: str) -> list[str]:

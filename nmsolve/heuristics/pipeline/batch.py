@@ -1,10 +1,11 @@
-"""The chain of stages that takes a batch of B micro-batches through in the least time, and a bound on all others.
+"""The chain of stages with the least sum of costs and of a weight times the largest load, and a bound on all others.
 
-A batch takes S + (B - 1) T, with S the sum and T the largest of all loads. For a ceiling on T, S has a bound from below
-(:mod:`.batch_kernels`). So ceilings fall, from none: if S is at least D within a ceiling, no plan whose T is above
-(V - D) / (B - 1) is better than one of value V, and that is the next ceiling. Where it hardly falls, the least S within the
-ceiling is found exactly, over those stages that a better plan can have; its T is then the next ceiling. The search ends when
-D + (B - 1) F reaches V, with F the period, below which no T is.
+Of a batch of B micro-batches costs are the loads and the weight is B - 1; of the energy of a micro-batch, costs are what stages
+take and the weight is the power of the machine. Let S be the sum of the costs, T the largest load, w the weight. For a ceiling
+on T, S has a bound from below (:mod:`.batch_kernels`). So ceilings fall, from none: if S is at least D within a ceiling, no plan
+whose T is above (V - D) / w is better than one of value V, and that is the next ceiling. Where it hardly falls, the least S
+within the ceiling is found exactly, over those stages that a better plan can have, and with it the least T that allows this S;
+below that is the next ceiling. The search ends when D + w F reaches V, with F the period, below which no T is.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.batch_kernels import Arcs, arcs_left, best_price, least_sum, read_loads
+from nmsolve.heuristics.pipeline.batch_kernels import Arcs, arcs_left, best_price, least_sum, read_costs
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD
+from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
+from nmsolve.heuristics.pipeline.stage_costs import Costs, entering
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -42,7 +44,7 @@ class Descent:
     """What is proved so far: no largest load is below ``floor``; plans whose largest load is above the last of ``ceilings`` are
     no better than ``value``. All in ticks, the ceilings falling from ``ANY_LOAD``, with the price per core for each.
 
-    ``bound``: no plan's batch takes less. ``plan``: with this ``value``.
+    ``bound``: no plan's value is less. ``plan``: with this ``value``. Both in ticks of the objective.
     """
 
     floor: int = 0
@@ -58,8 +60,8 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
 
     Without a plan the value is inf, and so is the bound: there is none.
     """
-    assert problem.rounds is not None
-    partition = ChainPartition(replace(problem, rounds=None))
+    assert problem.adds_up
+    partition = ChainPartition(replace(problem, rounds=None, energy=None))
     first, period = partition.in_order(np.arange(problem.count))
     found = Descent()
     if first is None:
@@ -68,7 +70,7 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
         return
     # a float holds the period up to its last digit
     found.floor = math.floor(problem.ticks.floor(period) * (1 - 2.0**-50))
-    found.plan, found.value = first, math.ldexp(objective(problem, first), problem.ticks.exponent)
+    found.plan, found.value = first, math.ldexp(objective(problem, first), problem.exponent)
     yield found
     search = _Search(problem, partition, found)
     yield from search.run(time_left)
@@ -82,15 +84,16 @@ class _Search:
         self.chain = partition.whole()
         counted = partition.limits
         self.limits = counted if counted.rows > 1 else counted.uncounted(partition.flights)
-        self.rounds = problem.rounds or 1
+        self.weight, self.costs = problem.weight, costs_of(problem, partition)
+        self.unit = self._first_price()
         self.stages = np.empty((problem.count, 2), np.int64)
         #: of an exact search at most
         self.steps = self.limits.rows * problem.count**2 * problem.largest_group
 
     def run(self, time_left: Callable[[], float]) -> Iterator[Descent]:
         """See :func:`fastest_batch`."""
-        found, more = self.found, self.rounds - 1
-        ceiling, price = ANY_LOAD, self._first_price()
+        found, more = self.found, self.weight
+        ceiling, price = ANY_LOAD, 0.0 if len(self.costs.work) else self.unit
         small = 0
         if more:
             self._look_around(price, time_left)
@@ -113,7 +116,7 @@ class _Search:
             if more:
                 # what is above is at most rounding better
                 following = min(ceiling, math.floor((found.value * (1 - ROUNDING) - least) / more))
-            if following > (1 - SLOW) * ceiling:
+            if following >= (1 - SLOW) * ceiling:
                 worst = self._exact(ceiling, price) if self.steps / PACE < time_left() else None
                 if worst is not None:
                     following = min(following, worst - 1)
@@ -139,33 +142,35 @@ class _Search:
             if number > MOST_ARCS:
                 return None
             arcs, below = Arcs.room(number), found.value * (1 - ROUNDING)
-            number = arcs_left(ceiling, price, float(found.floor), below, self.rounds, chain, limits, arcs)
+            number = arcs_left(
+                ceiling, price, float(found.floor), below, self.weight, chain, self.costs, limits, arcs
+            )
         least = least_sum(number, arcs, self.problem.count, limits, self.stages)
         if math.isinf(least):
             return 0
         plan = self._plan()
-        total, worst = read_loads(self.stages, chain)
-        value = total + (self.rounds - 1) * float(worst)
+        total, worst = read_costs(self.stages, chain, self.costs)
+        value = total + self.weight * float(worst)
         if value < found.value:
             found.value, found.plan = value, plan
         return int(worst)
 
     def _bound(self, ceiling: int, price: float, tries: int) -> tuple[float, float]:
-        """Return the bound on the sum of loads within a ceiling, and its price; a plan met on the way is kept if it is better."""
+        """Return the bound on the sum of costs within a ceiling, and its price; a plan met on the way is kept if it is better."""
         known = self.found.value
         least, price, value = best_price(
-            ceiling, price, self.rounds, self.chain, self.limits, known, self.stages, tries
-        )
+            ceiling, price, self.unit, self.weight, self.chain, self.costs, self.limits, known, self.stages, tries
+        )  # fmt: skip
         if value < known:
             self.found.value, self.found.plan = value, self._plan()
         return least, price
 
     def _look_around(self, price: float, time_left: Callable[[], float]) -> None:
-        """Find a good plan: within ceilings from the period up to where a sum of loads below the least would be needed, and
+        """Find a good plan: within ceilings from the period up to where a sum of costs below the least would be needed, and
         between those that were best."""
         found, floor, part = self.found, float(max(1, self.found.floor)), 0.5 * time_left()
         least, price = self._bound(ANY_LOAD, price, LOOK)
-        top = max(1.0, (found.value - least) / (self.rounds - 1) / floor)
+        top = max(1.0, (found.value - least) / self.weight / floor)
         points = [top ** (k / PLACES) for k in range(PLACES + 1)]
         best = [math.inf] * len(points)
         for _ in range(ROUNDS):
@@ -174,9 +179,7 @@ class _Search:
                     before = found.value
                     ceiling = math.floor(min(float(ANY_LOAD), floor * point * (1 + ROUNDING)))
                     least, price = self._bound(ceiling, price, LOOK)
-                    best[k] = (
-                        least + (self.rounds - 1) * floor * point if found.value >= before else found.value
-                    )
+                    best[k] = least + self.weight * floor * point if found.value >= before else found.value
             k = min(range(len(points)), key=best.__getitem__)
             around = [(points[n] * points[n + 1]) ** 0.5 for n in (k - 1, k) if 0 <= n < len(points) - 1]
             points, best = points + around, best + [math.inf] * len(around)
@@ -189,4 +192,23 @@ class _Search:
 
     def _first_price(self) -> float:
         """Return what a core is worth where all of them share all work."""
-        return max(1.0, float(self.chain.rest[0]) / self.limits.cores**2)
+        time = max(1.0, float(self.chain.rest[0]) / self.limits.cores**2)
+        return (
+            max(time * self.weight, 1e-6 * float(self.costs.least[-1, 0]), 1.0)
+            if len(self.costs.work)
+            else time
+        )
+
+
+def costs_of(problem: PipelineProblem, partition: ChainPartition) -> Costs:
+    """Return the tables of what stages cost besides their load; without any where that is their cost."""
+    none = np.empty((0, 0), np.int64)
+    if problem.energy is None:
+        return Costs(none, none, none, 0.0)
+    ticks = problem.energy_ticks
+    layer = ticks.layer[:, : problem.largest_group]
+    least = np.minimum.accumulate(layer[:, ::-1], axis=1)[:, ::-1]
+    work, least = (np.vstack([0 * x[:1], np.cumsum(x, axis=0)]) for x in (layer, least))
+    move = np.zeros((problem.count, problem.count + 1), np.int64)
+    entering(problem.tensors.source, ticks.tensor, *partition.uses, move)
+    return Costs(work, least, move, ticks.offchip)

@@ -12,14 +12,8 @@ import math
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_kernels import (
-    ANY_LOAD,
-    Chain,
-    Limits,
-    live_bytes,
-    solve,
-    transfers,
-)
+from nmsolve.heuristics.pipeline.chain_kernels import Limits, live_bytes, solve, transfers
+from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD, Chain
 from nmsolve.heuristics.pipeline.training import kept_bytes
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -92,6 +86,11 @@ class ChainPartition:
             )
         plan = self.plan_of(chain, stages)
         return plan, objective(self.problem, plan)
+
+    @property
+    def uses(self) -> tuple[IntArray, IntArray]:
+        """Tensors that every layer takes from others: layer l those at ``first[l]:first[l + 1]`` of the second array."""
+        return self._used_at, self._used
 
     def whole(self) -> Chain:
         """Return the layers' own order with the transfers and live bytes of all runs."""

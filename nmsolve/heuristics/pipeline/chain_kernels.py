@@ -1,6 +1,6 @@
 """Compiled parts of the exact chain partition: transfers of all runs of layers, and the probe for one ceiling on the loads.
 
-Positions ``0..L - 1`` count layers along the order at hand; the run ``[i, j)`` holds positions i to j - 1. All times are ticks.
+Positions, runs and ticks are those of :mod:`.chain_loads`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
+from nmsolve.heuristics.pipeline.chain_loads import (
+    Chain,
+    group_load,
+    least_cores,
+    least_holding,
+    least_replicated,
+    least_streamed,
+    least_trained,
+    replicated_load,
+    streamed_load,
+    times,
+    trained_load,
+)
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
-
-#: A ceiling above every load: sums of ticks stay below 2^62.
-ANY_LOAD = 2**62
+from nmsolve.model.types import IntArray
 
 
 class Limits(NamedTuple):
@@ -63,55 +72,6 @@ class Limits(NamedTuple):
             or self.endless
             or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
         )
-
-
-class Chain(NamedTuple):
-    """One order of the layers; in training from the last to the first, as what a stage keeps depends on how many follow it.
-
-    Attributes
-    ----------
-    order : (L,) the layers
-    work : (L + 1, C) time on groups of every size; storage, host, stuck : (L + 1,); all are sums over prefixes
-    move : (L, L + 1) what :func:`transfers` fills
-    live : (L, L + 1) most bytes live at once, what :func:`live_bytes` fills; of shape (0, 0) if none are counted
-    room : (C,) most storage of a group of every size, live bytes included
-    memory : bytes of a core, where there is off-chip memory
-    offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
-    turns : (L + 1,) sums over prefixes of the trips of loops that begin there
-    cut : (L + 1,) where a stage may begin
-    forward : (L + 1, C) time of forward passes, sums over prefixes
-    kept, entering : (L, L + 1) bytes that a run keeps of a micro-batch in flight, in training; of shape (0, 0) without
-    batches : most micro-batches in flight
-    by_stage : there are no more of them than stages from the one at hand on
-    recompute : what does not fit may run forward again
-    rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
-    overlap : whether a group moves data while it computes
-    replicas : most replicas of a stage, which take micro-batches in turns
-    side : (C,) cores that a group of every size moves data through at a time
-    """
-
-    order: IntArray
-    work: IntArray
-    move: IntArray
-    storage: IntArray
-    live: IntArray
-    room: IntArray
-    memory: int
-    offchip: float
-    turns: IntArray
-    host: IntArray
-    stuck: IntArray
-    cut: BoolArray
-    forward: IntArray
-    kept: IntArray
-    entering: IntArray
-    batches: int
-    by_stage: bool
-    recompute: bool
-    rest: FloatArray
-    overlap: bool
-    replicas: int
-    side: IntArray
 
 
 @kernel
@@ -233,154 +193,6 @@ def live_bytes(
             live[x] += always
             most = max(most, live[x])
             out[i, x + 1] = most
-
-
-@plain_callee
-def run_load(compute: int, move: int, overlap: bool) -> int:
-    """The load of a group from its two parts."""
-    return max(compute, move) if overlap else compute + move
-
-
-@plain_callee
-def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
-    """Ticks in which a group of so many cores takes in and gives out what crosses the borders of the run [i, j)."""
-    side = chain.side[cores - 1]
-    ticks: int = (chain.move[i, j] + side - 1) // side
-    return ticks
-
-
-@plain_callee
-def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores that hold it; it does not rise with them."""
-    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
-    return load
-
-
-@plain_callee
-def least_cores(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
-    """Fewest cores from ``low`` to ``high`` with which the run [i, j) keeps the ceiling; ``high + 1`` if even ``high`` do not."""
-    if low > high or group_load(i, j, high, chain) > ceiling:
-        return high + 1
-    while low < high:
-        middle = (low + high) // 2
-        if group_load(i, j, middle, chain) <= ceiling:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@plain_callee
-def least_holding(held: int, room: IntArray) -> int:
-    """Fewest cores with room for so much; more than there are room for if none have."""
-    # no fewer hold it: c cores have c times the room of one, but for rounding
-    cores = max(1, held // (room[0] + 1)) if room[0] > 1024 else 1
-    while cores <= room.shape[0] and held > room[cores - 1]:
-        cores += 1
-    return cores
-
-
-@plain_callee
-def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
-    moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
-    turns = 1 + chain.turns[j] - chain.turns[i]
-    offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
-    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    move: int = crossing(i, j, cores, chain)
-    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
-
-
-@plain_callee
-def least_streamed(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
-    """As :func:`least_cores`, with off-chip memory."""
-    if low > high or streamed_load(i, j, high, chain) > ceiling:
-        return high + 1
-    while low < high:
-        middle = (low + high) // 2
-        if streamed_load(i, j, middle, chain) <= ceiling:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@plain_callee
-def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: Chain) -> int:
-    """As :func:`least_cores`, over all numbers of replicas; ``held``: what a replica needs to hold, with off-chip memory 0.
-
-    r replicas keep the ceiling if one of them takes at most r times as long.
-    """
-    best, largest = high + 1, chain.room.shape[0]
-    least = least_holding(held, chain.room)
-    for r in range(1, chain.replicas + 1):
-        top = min(largest, (best - 1) // r)
-        if least > top:
-            break
-        if chain.offchip > 0.0:
-            c = least_streamed(i, j, 1, top, times(ceiling, r), chain)
-        else:
-            c = least_cores(i, j, least, top, times(ceiling, r), chain)
-        if c <= top:
-            best = r * c
-    return best if best <= high else high + 1
-
-
-@plain_callee
-def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores, with the best number of replicas."""
-    held = chain.storage[j] - chain.storage[i]
-    if chain.live.shape[0] > 0:
-        held += chain.live[i, j]
-    best, largest = ANY_LOAD, chain.room.shape[0]
-    for r in range(1, min(chain.replicas, cores) + 1):
-        c = min(largest, cores // r)
-        if chain.offchip > 0.0:
-            load = streamed_load(i, j, c, chain)
-        elif held > chain.room[c - 1]:
-            break
-        else:
-            load = group_load(i, j, c, chain)
-        best = min(best, (load + r - 1) // r)
-    return best
-
-
-@plain_callee
-def times(ceiling: int, factor: int) -> int:
-    """So many ceilings, at most ``ANY_LOAD``."""
-    return ANY_LOAD if ceiling >= ANY_LOAD // factor else ceiling * factor
-
-
-@plain_callee
-def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores in training, as stage number ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
-    what it keeps does not fit. It does not rise with the cores."""
-    held = chain.storage[j] - chain.storage[i] + chain.live[i, j]
-    flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches
-    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    if held + flights * chain.kept[i, j] > chain.room[cores - 1]:
-        if not chain.recompute or (
-            held + chain.kept[i, j] + flights * chain.entering[i, j] > chain.room[cores - 1]
-        ):
-            return ANY_LOAD
-        compute += chain.forward[j, cores - 1] - chain.forward[i, cores - 1]
-    load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
-    return load
-
-
-@plain_callee
-def least_trained(i: int, j: int, low: int, high: int, ceiling: int, stage: int, chain: Chain) -> int:
-    """As :func:`least_cores`, in training."""
-    if low > high or trained_load(i, j, high, stage, chain) > min(ceiling, ANY_LOAD - 1):
-        return high + 1
-    while low < high:
-        middle = (low + high) // 2
-        if trained_load(i, j, middle, stage, chain) <= min(ceiling, ANY_LOAD - 1):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @plain_callee

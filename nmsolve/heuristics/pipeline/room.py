@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, live_bytes
+from nmsolve.heuristics.pipeline.chain_kernels import live_bytes
+from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.training import kept_bytes
 from nmsolve.model.compiled import kernel
 from nmsolve.model.pipeline.problem import PipelineProblem

@@ -1,10 +1,13 @@
-"""A second proof that no chain of stages takes a batch through in less than a value, in plain NumPy, apart from the solver.
+"""A second proof that no chain of stages has a sum of costs and of its weighted largest load below a value, in plain NumPy, apart
+from the solver.
 
-A batch of B micro-batches takes S + (B - 1) T, with S the sum and T the largest of all loads. The certificate has falling
-ceilings on T, each with a price per core. Every plan has a T between two neighbours, or between the last one and the period,
-below which no T is (:mod:`.chain_bound`). Within a ceiling, S is at least the least cost of all plans, loads plus price per
-core, less price times N. Where that is too little, the least S is computed over all numbers of cores, with those stages alone
-that can be in a plan below the value. Sums are floats of ticks, and :data:`MARGIN` more than they can be off is asked for.
+The objective is S + w T, with S the sum of the costs of all stages and T the largest load: of a batch of B micro-batches costs
+are the loads and w is B - 1; of the energy of a micro-batch costs are the energies of stages and w is the machine's power. The
+certificate has falling ceilings on T, each with a price per core. Every plan has a T between two neighbours, or between the last
+one and the period, below which no T is (:mod:`.chain_bound`). Within a ceiling, S is at least the least charge of all plans,
+costs plus price per core, less price times N. Where that is too little, the least S is computed over all numbers of cores, with
+those stages alone that can be in a plan below the value. Nothing here needs costs that fall with the cores. Sums are floats of
+ticks, and :data:`MARGIN` more than they can be off is asked for.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 NONE = 2**62
 #: Part of all sums by which a proof has to exceed what it proves.
 MARGIN = 1e-11
-#: The same of sums of loads alone, which are whole numbers below 2^62.
+#: The same of sums of costs alone, which are whole numbers below 2^62.
 SUMS = 1e-13
 #: Most stages and entries of an exact search.
 MOST, ENTRIES = 2**22, 2**26
@@ -50,15 +53,15 @@ class Certificate(NamedTuple):
 def batch_bound_holds(
     problem: PipelineProblem, value: float, proof: Certificate, seconds: float = 60.0
 ) -> bool:
-    """Return whether the certificate proves that no plan's batch takes less than ``value``; its floor is taken as true.
+    """Return whether the certificate proves that no plan's objective is less than ``value``; its floor is taken as true.
 
     Raises
     ------
     Slow : not within ``seconds``, or not with the memory at hand
     """
-    assert problem.rounds is not None
-    more, until = problem.rounds - 1, time.monotonic() + seconds
-    need = Fraction(value) * Fraction(2) ** problem.ticks.exponent
+    assert problem.adds_up
+    more, until = Fraction(problem.weight), time.monotonic() + seconds
+    need = Fraction(value) * Fraction(2) ** problem.exponent
     if not proof.ceilings or proof.ceilings[0] < NONE or len(proof.prices) != len(proof.ceilings):
         return False
     following = [*(c + 1 for c in proof.ceilings[1:]), proof.floor]
@@ -67,7 +70,7 @@ def batch_bound_holds(
         return False
 
     def holds(runs: _Runs) -> bool:
-        return all(runs.sum_at_least(c, p, _above(need - more * t), t, more) for c, p, t in steps)
+        return all(runs.sum_at_least(c, p, _above(need - more * t), t, float(more)) for c, p, t in steps)
 
     few = _Runs(problem, until, FEW)
     return holds(few) or (few.eased and holds(_Runs(problem, until)))
@@ -109,6 +112,10 @@ class _Runs:
             self.rooms = self.cores * int(problem.memory)
         else:
             self.held, self.rooms = prefix_sums(units_of(problem)), rooms_of(problem)
+        self.energy, self.entering = None, None
+        if problem.energy is not None:
+            self.energy = prefix_sums(problem.energy_ticks.layer[:, :most])
+            self.entering = _entering_table(problem)
         if keeps:
             self.kept = kept_tables(problem)
             self.forward = prefix_sums(problem.ticks.forward[:, :most])
@@ -141,29 +148,45 @@ class _Runs:
         load = np.maximum(compute, move) if problem.overlap else compute + move
         return end, np.where(possible, load, NONE)
 
+    def costs(self, begin: int, end: IntArray, load: IntArray) -> IntArray:
+        """What the runs cost, to broadcast against their (rows or 1, E, C) loads, which it is without energies."""
+        if self.energy is None or self.entering is None:
+            return load
+        own = self.energy[end] - self.energy[begin] + self.entering[begin, end][:, None]
+        if self.problem.streams and self.live is not None:
+            moved, trips = self._moved(begin, end)
+            own = own + (moved.astype(float) * (self.problem.energy_ticks.offchip * trips)).astype(np.int64)
+        return np.asarray(own[None])
+
     def _offchip(self, begin: int, end: IntArray) -> IntArray:
         """(E, C) ticks of moving what the cores cannot hold."""
-        assert self.live is not None
-        weights, live = (self.held[end] - self.held[begin])[:, None], self.live[begin, end][:, None]
-        spilled = np.maximum(live - self.rooms, 0)
-        moved = weights - np.clip(self.rooms - live, 0, weights) + 2 * spilled
-        trips = 1.0 + (self.turns[end] - self.turns[begin]).astype(float)[:, None]
+        moved, trips = self._moved(begin, end)
         return np.asarray(
             (moved.astype(float) * (self.problem.ticks.offchip * trips) / self.cores).astype(np.int64)
         )
 
-    def sum_at_least(self, ceiling: int, price: float, missing: float, least_load: int, more: int) -> bool:
-        """Return whether all plans with no load above ``ceiling`` have a sum of loads of at least ``missing``.
+    def _moved(self, begin: int, end: IntArray) -> tuple[IntArray, FloatArray]:
+        """(E, C) bytes that the cores cannot hold, weights once and live bytes twice, and (E, 1) how often they are moved."""
+        assert self.live is not None
+        weights, live = (self.held[end] - self.held[begin])[:, None], self.live[begin, end][:, None]
+        spilled = np.maximum(live - self.rooms, 0)
+        moved = weights - np.clip(self.rooms - live, 0, weights) + 2 * spilled
+        return moved, 1.0 + (self.turns[end] - self.turns[begin]).astype(float)[:, None]
+
+    def sum_at_least(self, ceiling: int, price: float, missing: float, least_load: int, more: float) -> bool:
+        """Return whether all plans with no load above ``ceiling`` have a sum of costs of at least ``missing``.
 
         Only plans whose largest load is at least ``least_load`` count; what one has above it lowers what its sum has to reach,
         ``more`` times.
         """
+        ceiling = min(ceiling, NONE - 1)  # what the rules do not let has no cost, either
         paid = price * self.problem.cores
         rest = np.full((self.rows + 1, self.problem.count + 1), np.inf)
         rest[0, -1] = 0.0
         for begin in self.places[:-1][::-1].tolist():
             end, load = self.loads(begin)
-            cost = np.where(load <= ceiling, load + price * self.cores, np.inf).min(axis=2)
+            own = self.costs(begin, end, load)
+            cost = np.where(load <= ceiling, own + price * self.cores, np.inf).min(axis=2)
             rest[1:, begin] = (self._behind(rest, end) + cost).min(axis=1)
         least = float(rest[self.final, 0].min())
         if np.isinf(least):
@@ -182,11 +205,12 @@ class _Runs:
         return out
 
     def _possible(
-        self, ceiling: int, price: float, missing: float, rest: FloatArray, least_load: int, more: int
+        self, ceiling: int, price: float, missing: float, rest: FloatArray, least_load: int, more: float
     ) -> Iterator[tuple[int, IntArray, IntArray, IntArray, FloatArray]]:
-        """Yield, by begin, the stages that plans with a sum below ``missing`` may have: their state, end, cores, load.
+        """Yield, by begin, the stages that plans with a sum below ``missing`` may have: their state, end, cores, cost.
 
-        A plan with a load above ``least_load`` has as much less for its sum, ``more`` times.
+        A plan with a load above ``least_load`` has as much less for its sum, ``more`` times. Left out are stages that could have
+        fewer cores at no more cost with the same load, or none above ``least_load``: such a plan is there as well.
         """
         before = np.full(
             rest.shape, np.inf
@@ -196,8 +220,9 @@ class _Runs:
         for begin in self.places[:-1].tolist():
             end, load = self.loads(begin)
             load = np.broadcast_to(load, (self.rows, *load.shape[1:]))
+            own = np.broadcast_to(self.costs(begin, end, load), load.shape)
             allowed = load <= ceiling
-            cost = np.where(allowed, load + price * self.cores, np.inf)
+            cost = np.where(allowed, own + price * self.cores, np.inf)
             here = before[1:, begin][:, None]
             across = here + cost.min(axis=2)
             before[:-1, end] = np.minimum(before[:-1, end], across)
@@ -205,15 +230,16 @@ class _Runs:
                 before[-1, end] = np.minimum(before[-1, end], across[-1])
             whole = here[:, :, None] + cost + self._behind(rest, end)[:, :, None] - paid
             dearer = float(more) * np.maximum(load - least_load, 0).astype(float)
-            state, e, c = np.nonzero(allowed & (whole + np.where(allowed, dearer, 0.0) < missing))
+            wanted = allowed & (whole + np.where(allowed, dearer, 0.0) < missing)
+            state, e, c = np.nonzero(wanted & ~_in_vain(own, load, allowed, least_load))
             found += len(state)
             if found > MOST:
                 raise Slow
             if len(state):
-                yield begin, state + 1, end[e], c + 1, load[state, e, c].astype(float)
+                yield begin, state + 1, end[e], c + 1, own[state, e, c].astype(float)
 
     def _least_sum(self, stages: list[tuple[int, IntArray, IntArray, IntArray, FloatArray]]) -> float:
-        """Return the least sum of loads of plans of these stages with all numbers of cores, inf if there are none."""
+        """Return the least sum of costs of plans of these stages with all numbers of cores, inf if there are none."""
         cores, count = self.problem.cores, self.problem.count
         if (self.rows + 1) * (count + 1) * (cores + 1) > ENTRIES:
             raise Slow
@@ -228,6 +254,31 @@ class _Runs:
                     behind = np.minimum(behind, total[k, e, : cores + 1 - c])
                 np.minimum(total[k, begin, c:], behind + own, out=total[k, begin, c:])
         return float(total[self.final, 0].min())
+
+
+def _in_vain(cost: IntArray, load: IntArray, allowed: BoolArray, least_load: int) -> BoolArray:
+    """Return (..., C) where fewer cores cost no more, with a load that is allowed and as low, or not above ``least_load``."""
+    out = np.zeros(load.shape, bool)
+    same = (load[..., :-1] == load[..., 1:]) & (cost[..., :-1] <= cost[..., 1:])
+    low = np.where(allowed & (load <= least_load), cost, NONE)
+    out[..., 1:] = same | (np.minimum.accumulate(low, axis=-1)[..., :-1] <= cost[..., 1:])
+    return out
+
+
+def _entering_table(problem: PipelineProblem) -> IntArray:
+    """Return (L + 1, L + 1) energy of all tensors that come into the run [begin, end), each once.
+
+    A tensor comes into those with v < begin <= u < end for every use u and the one before it v, or where it is made.
+    """
+    corners, tensors = np.zeros((problem.count + 2, problem.count + 2), np.int64), problem.tensors
+    for t, source in enumerate(tensors.source.tolist()):
+        before, energy = source, int(problem.energy_ticks.tensor[t])
+        for use in sorted(set(tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist())):
+            corners[before + 1, use + 1] += energy
+            corners[use + 1, use + 1] -= energy
+            before = use
+    table: IntArray = np.cumsum(np.cumsum(corners, axis=0), axis=1)[:-1, :-1]
+    return table
 
 
 def _above(value: Fraction) -> float:

@@ -76,17 +76,19 @@ class Work(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """(L, C) us of every layer on 1 to C cores, how much of it is exchange or kept back, and the split, of :data:`SPLITS`."""
+    """(L, C) us of every layer on 1 to C cores, how much of it is exchange or kept back, the bytes that all of them receive in
+    the split that they take, and this split, of :data:`SPLITS`."""
 
     time: FloatArray
     exchange: FloatArray
+    received: FloatArray
     split: AnyArray
 
 
 def best_splits(layers: Layers, figures: CoreFigures, largest: int) -> Splits:
     """Return the best split of every layer on up to ``largest`` cores; figures with ``sync`` (ns), the cores' time to meet."""
     shape = (layers.count, largest)
-    out = Splits(np.full(shape, np.inf), np.zeros(shape), np.zeros(shape, np.int8))
+    out = Splits(np.full(shape, np.inf), np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int8))
     _fill(_work(layers, figures), 1e6 / figures.bandwidth, 1e-3 * (figures.sync or 0.0), *out)
     return out
 
@@ -125,7 +127,13 @@ def _work(layers: Layers, figures: CoreFigures) -> Work:
 
 @kernel
 def _fill(
-    work: Work, per_byte: float, sync: float, time: FloatArray, exchange: FloatArray, split: AnyArray
+    work: Work,
+    per_byte: float,
+    sync: float,
+    time: FloatArray,
+    exchange: FloatArray,
+    received: FloatArray,
+    split: AnyArray,
 ) -> None:
     """Set what :class:`Splits` holds."""
     largest = time.shape[1]
@@ -149,6 +157,7 @@ def _fill(
             took = per_byte * moved + sync
             if computed + took < time[k, c - 1]:
                 time[k, c - 1], exchange[k, c - 1], split[k, c - 1] = computed + took, took, which
+                received[k, c - 1] = c * moved
         for a in range(1, (largest if work.product[k] else 0) + 1):
             for b in range(1, largest // a + 1):
                 c = a * b
@@ -165,17 +174,19 @@ def _fill(
                 if computed + took < time[k, c - 1]:
                     which = 3 if a > 1 and b > 1 else (1 if a > 1 else 2)
                     time[k, c - 1], exchange[k, c - 1], split[k, c - 1] = computed + took, took, which
+                    received[k, c - 1] = c * moved
         # fewer cores than the group has: what the layer takes and makes moves to them and back
         whole = work.given[k] + work.shared[k] + work.made[k]
-        low, spent, how = np.inf, 0.0, np.int8(0)
-        own, sent, way = time[k, 0], exchange[k, 0], split[k, 0]
+        low, spent, got, how = np.inf, 0.0, 0.0, np.int8(0)
+        own, sent, took, way = time[k, 0], exchange[k, 0], received[k, 0], split[k, 0]
         for c in range(2, largest + 1):
             there = per_byte * whole / (c - 1) + sync
             if own + there < low:
-                low, spent, how = own + there, sent + there, way
-            own, sent, way = time[k, c - 1], exchange[k, c - 1], split[k, c - 1]
+                low, spent, got, how = own + there, sent + there, took + whole, way
+            own, sent, took, way = time[k, c - 1], exchange[k, c - 1], received[k, c - 1], split[k, c - 1]
             if low < own:
                 time[k, c - 1], exchange[k, c - 1], split[k, c - 1] = low, spent, how
+                received[k, c - 1] = got
         for c in range(largest - 1, 0, -1):
             if time[k, c] > time[k, c - 1]:
                 exchange[k, c - 1] += time[k, c] - time[k, c - 1]
@@ -183,3 +194,4 @@ def _fill(
         for c in range(largest):
             time[k, c] *= runs
             exchange[k, c] *= runs
+            received[k, c] *= runs

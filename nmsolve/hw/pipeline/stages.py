@@ -3,8 +3,9 @@
 A group of c cores takes ``compute`` = the sum of its layers' times on c cores, and ``transfer`` = the time of every tensor that
 comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or
 with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load, or the time
-of a batch of B micro-batches through all stages, one after the other: the sum of all loads plus B - 1 times the largest.
-Where stages may have replicas, which take micro-batches in turns, each has the number with which its load is least.
+of a batch of B micro-batches through all stages, one after the other: the sum of all loads plus B - 1 times the largest; or the
+energy of a micro-batch (:func:`energy_parts`). Where stages may have replicas, which take micro-batches in turns, each has the
+number with which its load is least.
 
 A stage needs its layers' storage and, of a problem with buffers, the most bytes that are live while it runs. Where off-chip
 memory takes what the cores cannot hold, moving it takes time, which counts as transfer does (with ``overlap`` apart from it).
@@ -19,6 +20,7 @@ import numpy as np
 
 from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.pipeline.buffers import MADE
+from nmsolve.model.pipeline.energy import Energy, EnergyParts
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -269,7 +271,9 @@ def live_peaks(
 
 
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
-    """The largest load of a stage, or the time of a batch; inf if a layer is on a host that cannot run it."""
+    """The largest load of a stage, the time of a batch or the energy; inf if a layer is on a host that cannot run it."""
+    if problem.energy is not None:
+        return energy_parts(problem, plan, problem.energy).total
     if problem.rounds is not None:
         load = stage_loads(problem, plan).load
         return math.fsum(load) + (problem.rounds - 1) * float(load.max())
@@ -284,6 +288,19 @@ def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
             )
         )
     )  # fmt: skip
+
+
+def energy_parts(problem: PipelineProblem, plan: PipelinePlan, energy: Energy) -> EnergyParts:
+    """The energy of a micro-batch in the steady state, by parts; all cores of the machine have power for one period."""
+    loads = stage_loads(problem, plan)
+    own = np.maximum(loads.group, 1)[plan.stage] - 1
+    return EnergyParts(
+        math.fsum(energy.layer),
+        energy.byte * math.fsum(loads.volume_in),
+        energy.byte * math.fsum(energy.exchanged[np.arange(problem.count), own]),
+        energy.offchip * float((loads.streamed * moves_of(problem, plan)).sum()),
+        energy.power * float(loads.load.max()),
+    )
 
 
 def _sums(group: IntArray, values: IntArray, count: int) -> IntArray:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from nmsolve.model.pipeline.check import live_needs, memory_needs
+from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -54,12 +55,39 @@ def group_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
 
 def walked_value(problem: PipelineProblem, plan: PipelinePlan) -> float:
     """Return the objective: when the last of the problem's micro-batches leaves the last stage, or without any the largest
-    load."""
+    load; or the energy of one."""
+    if problem.energy is not None:
+        return math.fsum(walked_energy(problem, plan, problem.energy))
     loads = walked_loads(problem, plan)
     if problem.rounds is None:
         return max(loads)
     worst = loads.index(max(loads))  # the others are passed once
     return math.fsum(loads[:worst]) + problem.rounds * loads[worst] + math.fsum(loads[worst + 1 :])
+
+
+def walked_energy(
+    problem: PipelineProblem, plan: PipelinePlan, energy: Energy, one: PipelinePlan | None = None
+) -> list[float]:
+    """Return the energy of a micro-batch: for operations, transfer, exchange, off-chip memory and standing by.
+
+    ``one`` : the plan of one replica of every stage, ``plan`` if there are no more.
+    """
+    one = one or plan
+    stage, cores, tensors = plan.stage.tolist(), one.cores.tolist(), problem.tensors
+    taken_in = []
+    for t in range(tensors.count):
+        home = stage[int(tensors.source[t])]
+        away = {stage[u] for u in tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist()}
+        taken_in.append(len(away - {home}) * float(tensors.volume[t]))
+    exchanged = [float(energy.exchanged[layer, max(0, cores[s] - 1)]) for layer, s in enumerate(stage)]
+    moved = 0
+    for s, once in enumerate(walked_stream(problem, one)):
+        trips = [] if problem.turns is None else problem.turns.tolist()
+        moved += once * (1 + sum(n for n, at in zip(trips, stage, strict=False) if at == s))
+    return [
+        math.fsum(energy.layer.tolist()), math.fsum(taken_in) * energy.byte, math.fsum(exchanged) * energy.byte,
+        moved * energy.offchip, max(walked_loads(problem, plan)) * energy.power,
+    ]  # fmt: skip
 
 
 def walked_again(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:

@@ -37,8 +37,21 @@ SUMS_ROWS = (
 )  # fmt: skip
 
 
+#: Splits whose times differ by no more than this part are equally fast.
+ALIKE = 1e-9
+
+
 def walked_times(layers: Layers, figures: CoreFigures, largest: int) -> FloatArray:
     """Return (L, C) us of every layer on groups of 1 to ``largest`` cores, with what they exchange."""
+    return _walked(layers, figures, largest)[0]
+
+
+def walked_bytes(layers: Layers, figures: CoreFigures, largest: int) -> tuple[FloatArray, FloatArray]:
+    """Return the fewest and the most bytes (L, C) that all cores of a group receive for a layer, of its fastest splits."""
+    return _walked(layers, figures, largest)[1:]
+
+
+def _walked(layers: Layers, figures: CoreFigures, largest: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     tall, broad = (
         np.minimum(layers.rows, figures.tile_rows),
         np.minimum(layers.channels, figures.tile_channels),
@@ -53,25 +66,42 @@ def walked_times(layers: Layers, figures: CoreFigures, largest: int) -> FloatArr
     length = np.maximum(1, layers.macs // (layers.channels * layers.rows))
     exact = np.full((layers.count, largest), np.inf)
     exact[:, 0] = alone
-    for c in range(1, largest + 1):
-        if c > 1:
-            ways = [(np.ceil(down * across / c) * one, bytes_of.in_pieces(c), ~product)]
-            ways.append((alone * np.ceil(length / c) / length, bytes_of.by_terms(c), product))
-            for a in range(1, c + 1):
-                if c % a == 0:
-                    grid = np.ceil(down / a) * np.ceil(across / (c // a)) * one
-                    ways.append((grid, bytes_of.in_grid(a, c // a), product))
-            for computed, received, possible in ways:
-                took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000
-                exact[:, c - 1] = np.where(possible, np.minimum(exact[:, c - 1], took), exact[:, c - 1])
-    every = (bytes_of.others + bytes_of.factor + result)[:, None] / np.arange(1, largest + 1)
-    fewer = np.minimum.accumulate(
-        exact + 1e6 * every / figures.bandwidth + (figures.sync or 0.0) / 1000, axis=1
-    )
-    reached = exact.copy()
-    reached[:, 1:] = np.minimum(exact[:, 1:], fewer[:, :-1])
+    low, high = np.zeros(exact.shape), np.zeros(exact.shape)
+    for c in range(2, largest + 1):
+        ways = [(np.ceil(down * across / c) * one, bytes_of.in_pieces(c), ~product)]
+        ways.append((alone * np.ceil(length / c) / length, bytes_of.by_terms(c), product))
+        for a in range(1, c + 1):
+            if c % a == 0:
+                grid = np.ceil(down / a) * np.ceil(across / (c // a)) * one
+                ways.append((grid, bytes_of.in_grid(a, c // a), product))
+        computed, received, possible = (np.array(table) for table in zip(*ways, strict=True))
+        took = computed + 1e6 * received / figures.bandwidth + (figures.sync or 0.0) / 1000
+        took = np.where(possible, took, np.inf)
+        exact[:, c - 1], low[:, c - 1], high[:, c - 1] = _fastest(took, c * received, c * received)
+    whole = bytes_of.others + bytes_of.factor + result
+    every = whole[:, None] / np.arange(1, largest + 1)
+    there = exact + 1e6 * every / figures.bandwidth + (figures.sync or 0.0) / 1000
+    reached, fewest, most = exact.copy(), low.copy(), high.copy()
+    fewer = np.full(
+        (3, layers.count), np.inf
+    )  # the fastest number of fewer cores: its time, and its least and most bytes
+    for c in range(2, largest + 1):
+        one_less = np.array([there[:, c - 2], low[:, c - 2] + whole, high[:, c - 2] + whole])
+        fewer = np.array(_fastest(*np.stack([fewer, one_less], axis=1)))
+        own = np.array([exact[:, c - 1], low[:, c - 1], high[:, c - 1]])
+        reached[:, c - 1], fewest[:, c - 1], most[:, c - 1] = _fastest(*np.stack([fewer, own], axis=1))
     out: FloatArray = np.maximum.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
-    return out if layers.nesting is None else out * layers.nesting.runs[:, None]
+    runs = np.ones((layers.count, 1)) if layers.nesting is None else layers.nesting.runs[:, None]
+    return out * runs, fewest * runs, most * runs
+
+
+def _fastest(
+    took: FloatArray, fewest: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(L,) least times of the ways (W, L), and the least and the most bytes of those that are as fast."""
+    least = took.min(axis=0)
+    near = took <= least * (1 + ALIKE)
+    return least, np.where(near, fewest, np.inf).min(axis=0), np.where(near, most, -np.inf).max(axis=0)
 
 
 def _tensors(layers: Layers) -> tuple[list[list[float]], FloatArray]:

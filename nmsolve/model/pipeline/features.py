@@ -23,6 +23,7 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         "training, which keeps results by stage", lambda p: p.training is not None, rare=True
     ),
     "batch": Feature("the time of a batch as objective", lambda p: p.rounds is not None, rare=True),
+    "energy": Feature("energy as objective", lambda p: p.energy is not None, rare=True),
     "replicas": Feature("replicas of stages", lambda p: p.replicas > 1, rare=True),
     "border": Feature("borders of groups", lambda p: p.border, rare=True),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),

@@ -135,6 +135,7 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         turns=problem.turns if whole else None,
         training=None,
         rounds=None,
+        energy=None,
         replicas=1,
         border=False,
     )

@@ -21,9 +21,18 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 PERIOD = "period"
 #: The time of a number of micro-batches (``PipelineProblem.rounds``); not for fronts.
 BATCH = "batch"
+#: The energy of a micro-batch (``PipelineProblem.energy``); not for fronts.
+ENERGY = "energy"
 #: Objectives that are limits: the field of the problem, and the field that fixes it. Their values are whole numbers.
 LIMITS = {"cores": ("cores", "use_all"), "stages": ("stages", "exact_stages"), "core-memory": ("memory", "")}
 PIPELINE_OBJECTIVES = (PERIOD, *LIMITS)
+
+
+def minimised(problem: PipelineProblem) -> str:
+    """Return the name of the problem's objective."""
+    if problem.energy is not None:
+        return ENERGY
+    return PERIOD if problem.rounds is None else BATCH
 
 
 def require_free(problem: PipelineProblem, names: Collection[str]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
+from nmsolve.model.pipeline.energy import Energy, EnergyTicks
 from nmsolve.model.pipeline.ticks import Ticks, in_ticks, ticks_of
 from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -119,6 +120,8 @@ class PipelineProblem:
         the model only runs forward
     rounds : the objective is the time of so many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
         without hosts); None: it is the period, the largest load
+    energy : the objective is the energy of a micro-batch: what stages take, and power for the largest load (chains without
+        hosts or training); None: it is a time
     border : what a group of c cores takes in and gives out passes isqrt(c) cores at a time, the side of a square, and so in that
         part of its tensors' times, rounded up to a tick (chains); False: one core at a time
     replicas : most replicas of a stage (chains without hosts and training). A stage of c cores may be r groups of min(c // r, C)
@@ -147,6 +150,7 @@ class PipelineProblem:
     turns: IntArray | None = None
     training: Training | None = None
     rounds: int | None = None
+    energy: Energy | None = None
     replicas: int = 1
     border: bool = False
 
@@ -204,6 +208,8 @@ class PipelineProblem:
             self._require_training(self.training)
         if self.rounds is not None:
             self._require_rounds(self.rounds)
+        if self.energy is not None:
+            self._require_energy(self.energy)
         if self.border and self.split != "chain":
             raise InputError("borders of groups with another split", self.name, "--split chain")
         self._require_replicas()
@@ -257,6 +263,20 @@ class PipelineProblem:
                 f"the time of {rounds} micro-batches", self.name, f"{self.training.batches}, as in a step"
             )
 
+    def _require_energy(self, energy: Energy) -> None:
+        """Raise InputError where the energy of a micro-batch is not a sum over stages of a chain and of power."""
+        if self.split != "chain" or self.hosts or self.training is not None or self.rounds is not None:
+            raise InputError(
+                "the objective energy with another split, hosts, training or a batch", self.name,
+                "--split chain alone",
+            )  # fmt: skip
+        if self.use_all:
+            raise InputError(
+                "--use-all: cores that a plan does not need may cost energy", self.name,
+                "no --use-all with the objective energy",
+            )  # fmt: skip
+        energy.require((self.count, self.time.shape[1]), self.name)
+
     def _require_replicas(self) -> None:
         """Raise InputError where replicas of stages do not go with the rest."""
         if not 1 <= self.replicas <= MOST_REPLICAS:
@@ -265,8 +285,8 @@ class PipelineProblem:
             raise InputError("replicas with another split or hosts", self.name, "--split chain, no hosts")
         if self.replicas > 1 and self.training is not None:
             raise InputError("replicas of stages in training", self.name, "--replicas 1")
-        if self.replicas > 1 and self.rounds is not None:
-            raise InputError("the time of a batch with replicas", self.name, "--objective period")
+        if self.replicas > 1 and self.adds_up:
+            raise InputError("the objectives batch and energy with replicas", self.name, "--objective period")
 
     @property
     def count(self) -> int:
@@ -302,16 +322,42 @@ class PipelineProblem:
     @cached_property
     def ticks(self) -> Ticks:
         """All times as whole numbers: what loads are summed in, exactly."""
-        most = 0.0
-        if self.streams and self.buffers is not None:
-            most = self.offchip * (math.fsum(self.storage) + 2.0 * float(self.buffers.size.sum()))
-            most *= 1.0 if self.turns is None else 1.0 + float(self.turns.sum())
+        most = self.offchip * self._most_moved()
         if self.training is not None:
             most += math.fsum(self.training.forward[:, 0])
         ticks = ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
         if self.training is not None:
             return replace(ticks, forward=in_ticks(self.training.forward, ticks.exponent))
         return ticks
+
+    def _most_moved(self) -> float:
+        """Return more bytes than any plan moves off chip."""
+        if not self.streams or self.buffers is None:
+            return 0.0
+        once = math.fsum(self.storage) + 2.0 * float(self.buffers.size.sum())
+        return once * (1.0 if self.turns is None else 1.0 + float(self.turns.sum()))
+
+    @cached_property
+    def energy_ticks(self) -> EnergyTicks:
+        """All energies as whole numbers, of a problem with the objective energy."""
+        assert self.energy is not None
+        uses = np.diff(self.tensors.indptr)
+        return self.energy.in_ticks(self.tensors.volume, uses, self._most_moved(), self.ticks.exponent)
+
+    @property
+    def adds_up(self) -> bool:
+        """The objective is a sum over stages with ``weight`` times the largest load, not the largest load alone."""
+        return self.rounds is not None or self.energy is not None
+
+    @property
+    def weight(self) -> float:
+        """What a tick of the largest load adds to such an objective, in its ticks of ``2**-exponent``."""
+        return self.energy_ticks.weight if self.energy is not None else float((self.rounds or 1) - 1)
+
+    @property
+    def exponent(self) -> int:
+        """Of the ticks of the objective."""
+        return self.ticks.exponent if self.energy is None else self.energy_ticks.exponent
 
     @cached_property
     def content_hash(self) -> str:
@@ -336,6 +382,9 @@ class PipelineProblem:
             h.update(repr(("replicas", self.replicas)).encode())
         if self.rounds is not None:
             h.update(repr(("rounds", self.rounds)).encode())
+        if self.energy is not None:
+            h.update(repr(("energy", self.energy.byte, self.energy.offchip, self.energy.power)).encode())
+            arrays += [self.energy.layer, self.energy.exchanged]
         if self.training is not None:
             h.update(repr((self.training.schedule, self.training.batches, self.training.recompute)).encode())
             if self.training.returned is not None:

@@ -1,4 +1,5 @@
-"""The engine ``chain-batch``: the chain of stages that takes a batch through in the least time, with a bound on all others."""
+"""The engine ``chain-batch``: the chain of stages that takes a batch through in the least time, or takes the least energy per
+micro-batch, with a bound on all others."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class ChainBatch:
 
     name = "chain-batch"
     finds = "both"
-    refuses = takes("live training border +batch")
+    refuses = takes("live training border +batch | live border +energy")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, cuts by rules of thumb, then every better plan, and raise the bound."""
@@ -41,7 +42,7 @@ class ChainBatch:
         for found in fastest_batch(problem, lambda: 0.0 if context.should_stop() else context.time_left()):
             if found.plan is not None and found.value < best:
                 best = found.value
-                context.offer(found.plan.packed(problem), "batch")
+                context.offer(found.plan.packed(problem), "batch" if problem.energy is None else "energy")
             if found.bound > proved:
                 proved = found.bound
                 context.raise_bound(bound_of(problem, found))
@@ -56,5 +57,5 @@ def bound_of(problem: PipelineProblem, found: Descent) -> Bound:
     certificate = {
         "method": ChainBatch.name, "floor": found.floor, "ceiling": list(found.ceilings), "price": list(found.prices),
     }  # fmt: skip
-    value = math.ldexp(found.bound, -problem.ticks.exponent)
+    value = math.ldexp(found.bound, -problem.exponent)
     return Bound(claimed(value), ChainBatch.name, certificate=certificate)

@@ -31,7 +31,7 @@ CERTIFIED = ("work", "layer", "layer-cut", "cover")
 #: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left (of ``downsets`` where
 #: there are too many to list again).
 CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
-#: The engine whose bound is on the time of a batch along a chain.
+#: The engine whose bound is on the time of a batch along a chain, or on its energy.
 BATCH = "chain-batch"
 #: What storage alone says of the cores and the memory that plans use.
 COUNTING = "counting"
@@ -76,7 +76,7 @@ def check_plan_bound(
     if (problem.replicas > 1 or problem.border) and bound.method not in (CHAIN, BATCH):
         text = f"{value} of {bound.method} is about stages of one group that moves data through one core"
         return BoundCheck(False, math.nan, text)
-    if bound.method == BATCH or problem.rounds is not None:
+    if bound.method == BATCH or problem.adds_up:
         return _check_batch(problem, bound, value, seconds)
     if bound.method == "downsets":
         if problem.split != "contiguous":
@@ -104,8 +104,8 @@ def check_plan_bound(
 
 
 def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:
-    """Prove a bound on the time of a batch again from its ceilings and prices."""
-    if bound.method != BATCH or problem.rounds is None:
+    """Prove a bound on the time of a batch, or on energy, again from its ceilings and prices."""
+    if bound.method != BATCH or not problem.adds_up:
         return BoundCheck(
             False, math.nan, f"{value} of {bound.method} is no bound on what this problem minimises"
         )
@@ -125,9 +125,8 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
             False, math.nan, f"{value} is not decided within {seconds:.0f} s and the memory of a check"
         )
     ceilings = f"{len(proof.ceilings)} ceiling{'s' if len(proof.ceilings) > 1 else ''}"
-    text = (
-        f"recomputed from {ceilings}: {'no' if holds else 'some'} chain of stages may take less than {value}"
-    )
+    verb, which = "take" if problem.energy is None else "need", "no" if holds else "some"
+    text = f"recomputed from {ceilings}: {which} chain of stages may {verb} less than {value}"
     return BoundCheck(holds, bound.value if holds else math.nan, text)
 
 

@@ -16,6 +16,7 @@ from nmsolve.hw.pipeline.passes import laid_out
 from nmsolve.model.machine import Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
+from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import FloatArray
@@ -84,6 +85,7 @@ def _problems() -> dict[str, PipelineProblem]:
     needing = np.minimum(np.arange(LAYERS) + 1, LAYERS - 1)
     training = Training("1f1b", 2, True, group.time, np.arange(LAYERS + 1), needing)
     trained = replace(live, memory=40.0, training=training)
+    energy = Energy(np.ones(LAYERS), np.ones(group.time.shape), 1.0, 1.0, 1.0)
     return {
         "chain": replace(group, split="chain"),
         "chain, training": trained,
@@ -91,6 +93,8 @@ def _problems() -> dict[str, PipelineProblem]:
         "chain, replicas": replace(group, split="chain", replicas=3),
         "chain, replicas off chip": replace(live, memory=4.0, offchip=1.0, replicas=3),
         "chain, a batch": replace(group, split="chain", rounds=3),
+        "chain, energy": replace(group, split="chain", energy=energy),
+        "chain, energy off chip": replace(live, memory=4.0, offchip=1.0, energy=energy),
         "chain, a batch of training": replace(trained, rounds=2),
         "chain, live ranges": live,
         "chain, off chip": replace(live, memory=4.0, offchip=1.0),
