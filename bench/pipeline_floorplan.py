@@ -33,7 +33,10 @@ def row(model: Path, machine: str, bind: str, seconds: float) -> tuple[str, bool
     found = plan(given.problem, time_limit=seconds)
     best, board = found.solution, given.machine
     assert best is not None and board is not None and given.figures is not None
-    graph, traffic = tile_graph(given.problem, best, given.whole), stage_traffic(given.problem, best)
+    graph, traffic = (
+        tile_graph(given.problem, best, given.whole, given.received),
+        stage_traffic(given.problem, best),
+    )
     regions = floorplan(board, best.cores, traffic)
     stage = np.repeat(np.arange(len(best.cores)), best.cores)
     objective, pieces, hops, hottest = "multicast-hops" if graph.multicast.any() else "hops", [], [], []

@@ -91,6 +91,19 @@ def test_whole_tensors_are_multicast_once_and_reach_every_tile(seed: int) -> Non
     assert graph.weights[~rows].sum() == pytest.approx(volume[cross.tensor[~many]].sum())
 
 
+def test_what_a_stage_exchanges_goes_round() -> None:
+    """Each of three tiles receives a third of what the layers of its stage exchange on three cores, from the tile before it."""
+    problem, plan = four_layers(cores=5), plan_of([0, 0, 1, 1], [1, 3])
+    received = np.arange(4)[:, None] * np.array([0.0, 30.0, 300.0, 0.0, 0.0])
+    without, graph = tile_graph(problem, plan), tile_graph(problem, plan, received=received)
+    added = np.zeros((4, 4))
+    for g, sign in ((graph, 1), (without, -1)):
+        np.add.at(added, (np.repeat(g.source, np.diff(g.indptr)), g.targets), sign * g.weights)
+    ring = added[[1, 2, 3], [2, 3, 1]]
+    assert ring == pytest.approx((2 * 300 + 3 * 300) / 3) and added.sum() == pytest.approx(2 * 300 + 3 * 300)
+    assert tile_graph(problem, plan_of([0, 0, 1, 1], [1, 1]), received=received).m == 1
+
+
 def test_a_graph_of_tiles_survives_its_file(tmp_path: object) -> None:
     graph = tile_graph(four_layers(cores=5), plan_of([0, 0, 1, 1], [2, 3]), np.array([True, False, False]))
     path = f"{tmp_path}/tiles.json"

@@ -127,7 +127,7 @@ class PipelineAnswer(Answer[PipelinePlan]):
         if self.solution is None or self.given.machine is None:
             what = "no plan was found" if self.solution is None else "no machine to place on"
             raise InputError(what, "place", "a plan that was made for a machine")
-        graph = tile_graph(self.problem, self.solution, self.given.whole)
+        graph = tile_graph(self.problem, self.solution, self.given.whole, self.given.received)
         objective = "multicast-hops" if graph.multicast.any() else "hops"
         return map_graph(graph, self.given.machine, objective=objective, balance=0.0, **options)
 

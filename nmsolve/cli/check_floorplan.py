@@ -27,6 +27,17 @@ def board_of(given: Given, memory: int | None) -> Machine:
     return given.machine if memory is None else given.machine.holding(RESOURCE, memory)
 
 
+def link_words(given: Given, plan: PipelinePlan, bytes_: float) -> str:
+    """Say how long the hottest link is busy for so many bytes per micro-batch, beside the slowest stage: the longer one decides
+    the period."""
+    from nmsolve.hw.pipeline.stages import stage_loads
+
+    assert given.figures is not None
+    busy, slowest = 1e6 * bytes_ / given.figures.bandwidth, float(stage_loads(given.problem, plan).load.max())
+    text = f"the hottest link takes {number(busy)} us at a core's bandwidth, the slowest stage {number(slowest)} us"
+    return text if busy <= slowest else f"{text}: links, not cores, decide the period"
+
+
 def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int | None) -> list[CheckPart]:
     """Return what is checked of the placement in a pipeline's ``folder``; nothing where there is none.
 
@@ -52,7 +63,7 @@ def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int
         or plan_complaint(given.problem, plan) is not None
     ):
         return []
-    graph, again = load_graph(placed / GRAPH), tile_graph(given.problem, plan, given.whole)
+    graph, again = load_graph(placed / GRAPH), tile_graph(given.problem, plan, given.whole, given.received)
     if graph.hash != again.hash:
         return [CheckPart("tiles", False, f"{FOLDER}/{GRAPH} is not the graph of this plan's tiles")]
     checks = [CheckPart("tiles", True, f"{graph.n} tiles, and what they send, are those of this plan")]
@@ -73,6 +84,5 @@ def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int
         else "; stages that follow each other touch"
     )
     if given.figures is not None:
-        heaviest = float(link_loads(graph, machine, core).max(initial=0.0))
-        text += f"; the hottest link takes {number(1e6 * heaviest / given.figures.bandwidth)} us at a core's bandwidth"
+        text += "; " + link_words(given, plan, float(link_loads(graph, machine, core).max(initial=0.0)))
     return [*checks, CheckPart("floorplan", not (stated and torn), text)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
-from nmsolve.cli.check_floorplan import FOLDER, GRAPH, REGIONS, board_of
+from nmsolve.cli.check_floorplan import FOLDER, GRAPH, REGIONS, board_of, link_words
 from nmsolve.cli.map_answer import say, write_answer
 from nmsolve.cli.progress import watching
 from nmsolve.model import clock
@@ -36,6 +36,7 @@ def place_tiles(
     DoesNotFitError : a tile needs more than a core of the machine holds
     """
     from nmsolve.hw.pipeline.to_graph import tile_graph
+    from nmsolve.hw.routes import link_loads
     from nmsolve.model.formats import save_graph
     from nmsolve.model.mapping.constraints_file import save_constraints
     from nmsolve.model.mapping.fit import require_fit
@@ -45,7 +46,7 @@ def place_tiles(
     machine = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
     folder = o.out / FOLDER
     prepare_folder(folder)
-    graph = tile_graph(given.problem, plan, given.whole)
+    graph = tile_graph(given.problem, plan, given.whole, given.received)
     save_graph(graph, folder / GRAPH)
     objective = "multicast-hops" if graph.multicast.any() else "hops"
     found = _regions(o, given, plan, REGIONS_PART * (until - clock.now()))
@@ -61,6 +62,8 @@ def place_tiles(
         )  # fmt: skip
     report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
     say(folder, report, o.json)
+    if given.figures is not None and result.core is not None and machine.distance_matrix is None:
+        print(link_words(given, plan, float(link_loads(graph, machine, result.core).max())), file=sys.stderr)
     return exit_code(result, report, None)
 
 

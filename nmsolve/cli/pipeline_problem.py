@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from nmsolve.model.operators.layers import Layers
     from nmsolve.model.pipeline.energy import Energy
     from nmsolve.model.pipeline.problem import PipelineProblem
-    from nmsolve.model.types import BoolArray
+    from nmsolve.model.types import BoolArray, FloatArray
 
 #: Micro-batches of a batch or a step, and copies of the weights in training (with gradients and Adam's two means), if not stated.
 BATCHES, COPIES = 8, 4.0
@@ -93,6 +94,17 @@ class Given:
     figures: CoreFigures | None = None
     weight_copies: float = 1.0
     energy: Energy | None = None
+
+    @cached_property
+    def received(self) -> FloatArray | None:
+        """(L, C) bytes that all cores of a group exchange for a layer; None where that does not count, and in training."""
+        if self.layers is None or self.figures is None or self.figures.sync is None:
+            return None
+        if self.problem.training is not None:
+            return None
+        from nmsolve.hw.pipeline.exchange import best_splits
+
+        return best_splits(self.layers, self.figures, self.problem.time.shape[1]).received
 
 
 def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:

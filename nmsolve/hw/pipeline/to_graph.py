@@ -49,20 +49,27 @@ def crossings(problem: PipelineProblem, plan: PipelinePlan) -> Crossings:
     return Crossings(pairs[:, 0], source[pairs[:, 0]], pairs[:, 1])
 
 
-def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | None = None) -> LogicGraph:
+def tile_graph(
+    problem: PipelineProblem,
+    plan: PipelinePlan,
+    whole: BoolArray | None = None,
+    received: FloatArray | None = None,
+) -> LogicGraph:
     """Return the plan's cores as nodes, with the bytes that they send each other per inference.
 
     A stage with c cores becomes c *tiles* ``s<stage>/<tile>``, each with the c-th part of what the stage needs of memory
     (rounded up to bytes; not more than a core has where the rest is off chip). A tensor of V bytes is held in equal parts, in
     order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
     ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
-    multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange among themselves is not
-    counted, as in the plan's costs. In training as many bytes come back, tile by tile, or the gradients of a training graph.
+    multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange goes round in a ring, from
+    each tile to the next one: a tile then receives over one link what its layers' splits ask for. In training as many bytes of
+    tensors come back, tile by tile, or the gradients of a training graph.
     Hosts are not on the machine: what they send and take is left out.
 
     Parameters
     ----------
     whole : (T,) tensors that every tile of a stage needs whole; none if not given
+    received : (L, C) bytes that all cores of a group receive from each other for a layer; none if not given
 
     Raises
     ------
@@ -79,14 +86,12 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     many = np.zeros(len(cross.tensor), bool) if whole is None else whole[cross.tensor]
     there, back_again = _both_ways(problem, cross)
     parts = _parts(_chosen(cross, ~many & there), volume, plan.cores, first)
+    if received is not None:
+        parts = _joined(parts, _rings(plan, received, first))
     if problem.training is not None:
         returned = _chosen(cross, back_again)
         back = _parts(Crossings(returned.tensor, returned.target, returned.source), volume, plan.cores, first)
-        parts = (
-            np.concatenate([parts[0], back[0]]),
-            np.concatenate([parts[1], back[1]]),
-            np.concatenate([parts[2], back[2]]),
-        )
+        parts = _joined(parts, back)
     rows = _rows(_chosen(cross, many & there), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
 
@@ -159,6 +164,21 @@ def _parts(cross: Crossings, volume: FloatArray, cores: IntArray, first: IntArra
     if not sources:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     return np.concatenate(sources), np.concatenate(targets), np.concatenate(bytes_)
+
+
+def _joined(a: Edges, b: Edges) -> Edges:
+    return np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]), np.concatenate([a[2], b[2]])
+
+
+def _rings(plan: PipelinePlan, received: FloatArray, first: IntArray) -> Edges:
+    """Tile to the next tile of its stage, and from the last to the first: what each of them receives."""
+    own = received[np.arange(len(plan.stage)), np.maximum(plan.cores, 1)[plan.stage] - 1]
+    each = np.bincount(plan.stage, own, len(plan.cores)) / np.maximum(plan.cores, 1)
+    source = np.arange(first[-1])
+    stage = np.repeat(np.arange(len(plan.cores)), plan.cores)
+    target = first[stage] + (source - first[stage] + 1) % plan.cores[stage]
+    sends = (each[stage] > 0) & (plan.cores[stage] > 1)
+    return source[sends], target[sends], each[stage][sends]
 
 
 def overlaps(a: int, b: int) -> tuple[IntArray, IntArray, FloatArray]:
