@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
 from pipelines_support import best_chain, random_dag
 from test_pipeline_chain import chains
 from test_pipeline_live import chains as lives
@@ -256,6 +258,32 @@ def test_the_command_plans_replicas_and_verify_recomputes_them(call: Called, tmp
     (tmp_path / "run" / "pipeline-report.json").write_text(json.dumps(report))
     code, text, _ = call("verify", out)
     assert code == 1 and "replicas takes" in text
+
+
+def test_replicas_that_take_as_long_but_do_not_fit_are_found(call: Called, tmp_path: Path) -> None:
+    """Two tiles take half as long on two cores as on one, so two replicas of one core would do as well: but they do not fit."""
+    weights = helper.make_tensor(
+        "w", TensorProto.FLOAT, [64, 32], np.zeros(2048, np.float32).tobytes(), raw=True
+    )
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, [16, size]) for n, size in (("x", 64), ("y", 32))
+    ]
+    graph = helper.make_graph([node], "one", ends[:1], ends[1:], [weights])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    words = ["pipeline", str(tmp_path / "m.onnx"), "--cores", "2", "--core-memory", "8KiB", "--replicas", "2"]
+    assert call(*words, "-o", str(tmp_path / "run"))[0] == 0
+    path = tmp_path / "run" / "pipeline-report.json"
+    report = json.loads(path.read_text())
+    (stage,) = report["stages"]
+    assert (stage["cores"], stage["replicas"], stage["group"]) == (2, 1, 2)
+    assert call("verify", str(tmp_path / "run"))[0] == 0
+    stage.update(
+        replicas=2, group=1, weights=2 * stage["weights"], live=2 * stage["live"], load=stage["load"] / 2
+    )
+    path.write_text(json.dumps(report))
+    code, text, _ = call("verify", str(tmp_path / "run"))
+    assert code == 1 and "a replica of stage 0 needs" in text
 
 
 @pytest.mark.parametrize(

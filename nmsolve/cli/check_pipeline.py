@@ -175,7 +175,7 @@ def _stage_check(
         walked_offchip,
         walked_stream,
     )
-    from nmsolve.model.pipeline.check import kept_needs, live_needs, plan_complaint
+    from nmsolve.model.pipeline.check import kept_needs, live_needs, memory_needs, plan_complaint
 
     if problem.buffers is None or plan_complaint(problem, plan) is not None:
         return []
@@ -187,10 +187,15 @@ def _stage_check(
     said = said if isinstance(said, list) and len(said) == count else [{}] * count
     moved = walked_stream(problem, one)
     time = [each / r for each, r in zip(walked_offchip(problem, one), many, strict=True)]
+    needs, groups = memory_needs(problem, stage, count), one.cores.tolist()
+    room = None if problem.offchip else problem.memory
     reached = [each / r for each, r in zip(group_loads(problem, one), many, strict=True)]
     for k, (found_load, best) in enumerate(zip(reached, walked_loads(problem, plan), strict=True)):
         if not _same(found_load, best):
             text = f"stage {k} with {many[k]} replicas takes {number(found_load)}, at best {number(best)}"
+            return [CheckPart("memory", False, text)]
+        if many[k] > 1 and room is not None and needs[k] > groups[k] * room:
+            text = f"a replica of stage {k} needs {number(needs[k])} bytes, its {groups[k]} cores have {number(groups[k] * room)}"
             return [CheckPart("memory", False, text)]
     weights = [w * r for w, r in zip(weights, many, strict=True)]
     live = [w * r for w, r in zip(live_needs(problem, stage, count), many, strict=True)]
@@ -200,7 +205,7 @@ def _stage_check(
         1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)
     ]
     found: dict[str, Sequence[float]] = {
-        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": one.cores.tolist(),
+        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": groups,
         "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
         "flights": flights, "again": again,
     }  # fmt: skip
@@ -221,7 +226,7 @@ def _replicas_said(problem: PipelineProblem, plan: PipelinePlan, report: dict[st
     """Return what the report says of the replicas of every stage; None unless the problem allows such numbers."""
     said = report.get("stages")
     parts = said if isinstance(said, list) else []
-    many = [part.get("replicas") if isinstance(part, dict) else None for part in parts]
+    many = [part.get("replicas", 1) if isinstance(part, dict) else None for part in parts]
     whole = [r for r in many if type(r) is int and 1 <= r <= problem.replicas]
     return whole if len(whole) == len(parts) == len(plan.cores) else None
 
