@@ -5,17 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from search_fakes import TimedContext
 
+from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.pipeline.batch import bound_of
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 
 def random_dag(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:
@@ -80,6 +84,35 @@ class Recorder(TimedContext):
             self.best, self.value = core, value
             return True
         return False
+
+
+def least_chain(problem: PipelineProblem) -> float:
+    """The least objective of all runs of layers without a complaint; inf if there are none."""
+    allowed = (p for p in every_chain(problem) if plan_complaint(problem, p) is None)
+    return min((objective(problem, p) for p in allowed), default=math.inf)
+
+
+def batch_is_least(problem: PipelineProblem, slightly: float) -> None:
+    """The search for sums over stages ends at the least value of all chains, its certificate proves that, and nothing from
+    ``slightly`` times as much on."""
+    expected = least_chain(problem)
+    *_, found = fastest_batch(problem, lambda: 1.0)
+    bound = bound_of(problem, found)
+    if math.isinf(expected):
+        assert found.plan is None and bound.value == math.inf
+    else:
+        assert found.plan is not None and plan_complaint(problem, found.plan) is None
+        assert abs(objective(problem, found.plan) - expected) <= max(1e-9 * expected, 1e-12)
+        assert expected - max(1e-8 * expected, 1e-12) <= bound.value <= expected
+    assert check_plan_bound(problem, bound).ok
+    if 0 < expected < math.inf:
+        for above in (
+            math.nextafter(expected * slightly, math.inf),
+            expected * (1 + 1e-6),
+            2 * expected,
+            math.inf,
+        ):
+            assert not check_plan_bound(problem, replace(bound, value=above)).ok
 
 
 class ChainAnswer(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from pipelines_support import Recorder, every_chain
+from pipelines_support import Recorder, batch_is_least, every_chain, least_chain
 from test_pipeline_live import chains, pair
 from test_pipeline_training import trained
 
@@ -23,7 +23,6 @@ from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.walk import walked_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import buffers_from
-from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.training import Training
@@ -44,29 +43,11 @@ def batches(draw: st.DrawFn) -> PipelineProblem:
     return replace(draw(chains(4)), rounds=draw(st.sampled_from([1, 2, 3, 7, 100])))
 
 
-def least(problem: PipelineProblem) -> float:
-    """The least objective of all plans without a complaint."""
-    allowed = (p for p in every_chain(problem) if plan_complaint(problem, p) is None)
-    return min((objective(problem, p) for p in allowed), default=math.inf)
-
-
 @given(batches())
 @settings(max_examples=TRIES, deadline=None, report_multiple_bugs=False)
 def test_search_and_proof_against_all_plans(problem: PipelineProblem) -> None:
     """The search ends at the least time of all plans, its certificate proves it, and nothing above it."""
-    expected = least(problem)
-    *_, found = fastest_batch(problem, lambda: 1.0)
-    bound = bound_of(problem, found)
-    if math.isinf(expected):
-        assert found.plan is None and bound.value == math.inf
-    else:
-        assert found.plan is not None and plan_complaint(problem, found.plan) is None
-        assert objective(problem, found.plan) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert bound.value == pytest.approx(expected, rel=1e-8, abs=1e-12) and bound.value <= expected
-    assert check_plan_bound(problem, bound).ok
-    if 0 < expected < math.inf:
-        for above in (math.nextafter(expected, math.inf), expected * (1 + 1e-6), 2 * expected, math.inf):
-            assert not check_plan_bound(problem, replace(bound, value=above)).ok
+    batch_is_least(problem, 1.0)
 
 
 @given(batches(), st.lists(st.floats(0, 1), min_size=1, max_size=3), st.floats(0, 2), st.floats(0, 2))
@@ -75,7 +56,7 @@ def test_any_certificate_proves_no_more_than_the_truth(
     problem: PipelineProblem, parts: list[float], price: float, share: float
 ) -> None:
     """Whatever ceilings and prices are claimed: a value above the optimum is never accepted."""
-    expected = least(problem)
+    expected = least_chain(problem)
     assume(0 < expected < math.inf)
     *_, found = fastest_batch(problem, lambda: 1.0)
     good = bound_of(problem, found)
@@ -110,13 +91,13 @@ def test_engine() -> None:
     problem = replace(pair(), rounds=8)
     recorder = Recorder(problem)
     ChainBatch().run(problem, recorder)
-    assert recorder.value == least(problem) and not recorder.complaints
+    assert recorder.value == least_chain(problem) and not recorder.complaints
     assert REGISTRY.keys() - plan_of(problem, None)[1].keys() >= {"chain-batch"}
     for name in ("chain", "pipeline-counting", "pipeline-cpsat"):
         assert "batch" in plan_of(replace(problem, memory=None), [name])[1][name]
     assert "chain-batch" in plan_of(pair(), None)[1]
     *_, found = fastest_batch(problem, lambda: -1.0)
-    assert found.bound <= least(problem) * 2.0**problem.ticks.exponent
+    assert found.bound <= least_chain(problem) * 2.0**problem.ticks.exponent
 
 
 def test_few_micro_batches_want_few_stages() -> None:
@@ -168,7 +149,7 @@ FALLING = np.array([[6.0, 6, 6], [6, 3, 2]])
 def test_memory_and_stages_decide(problem: PipelineProblem, expected: float) -> None:
     """By hand: what fits in two stages, and the proof knows what does not."""
     *_, found = fastest_batch(problem, lambda: 1.0)
-    assert found.plan is not None and objective(problem, found.plan) == expected == least(problem)
+    assert found.plan is not None and objective(problem, found.plan) == expected == least_chain(problem)
     bound = bound_of(problem, found)
     assert bound.value == pytest.approx(expected) and check_plan_bound(problem, bound).ok
     assert not check_plan_bound(problem, replace(bound, value=expected + 1e-3)).ok

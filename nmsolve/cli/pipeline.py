@@ -26,14 +26,8 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
-from nmsolve.cli.pipeline_report import (
-    PipelineReport,
-    StagePart,
-    build_pipeline_report,
-    cores_words,
-    pipeline_words,
-    size_words,
-)
+from nmsolve.cli.pipeline_report import PipelineReport, StagePart, build_pipeline_report
+from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.errors import InputError

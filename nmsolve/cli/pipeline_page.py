@@ -8,7 +8,8 @@ import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
 from nmsolve.cli.page import fill
-from nmsolve.cli.pipeline_report import cores_words, exchanged, pipeline_words, size_words
+from nmsolve.cli.pipeline_report import exchanged
+from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
 from nmsolve.model.pipeline.objectives import ENERGY
 
 if TYPE_CHECKING:

@@ -198,7 +198,6 @@ def _exact(inputs: PipelineInputs) -> bool:
 def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
     """State an ONNX model: its operators are the layers, the machine's figures give their times."""
     from nmsolve.hw.pipeline.energy import energy_of
-    from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
     from nmsolve.hw.pipeline.to_graph import needed_whole
     from nmsolve.hw.pipeline.training import Step
@@ -222,17 +221,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
                 "--training 1f1b or gpipe for such a training graph",
             )
         graph, layers = parts.graph, trained_layers(parts, bindings, inputs.branch)
-    figures = machine_figures(machine)
-    if inputs.group_sync is not None:
-        figures = replace(figures, sync=inputs.group_sync)
-    if inputs.group_border is not None:
-        if inputs.group_border not in BORDERS:
-            raise InputError(
-                f"unknown border {inputs.group_border[:40]!r}",
-                "--group-border",
-                "one of " + ", ".join(BORDERS),
-            )
-        figures = replace(figures, border=inputs.group_border == BORDERS[1])
+    figures = _figures(inputs, machine)
     copies = COPIES if inputs.weight_copies is None else inputs.weight_copies
     step = None
     if inputs.training is not None:
@@ -270,6 +259,21 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         copies if step else 1.0,
         energy,
     )
+
+
+def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
+    """Return the machine's figures of a core, with what the options state of groups in their place."""
+    from nmsolve.hw.pipeline.figures import machine_figures
+
+    figures = machine_figures(machine)
+    if inputs.group_sync is not None:
+        figures = replace(figures, sync=inputs.group_sync)
+    if inputs.group_border is None:
+        return figures
+    if inputs.group_border not in BORDERS:
+        text = f"unknown border {inputs.group_border[:40]!r}"
+        raise InputError(text, "--group-border", "one of " + ", ".join(BORDERS))
+    return replace(figures, border=inputs.group_border == BORDERS[1])
 
 
 def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Energy | None) -> Energy | None:

@@ -183,7 +183,7 @@ PIPELINES = [
     Mutation("border", "the second proof counts a side more", _BORDER, _W + "training_bound.py",
              "np.searchsorted(np.arange(1, len(cores) + 2) ** 2", "1 + np.searchsorted(np.arange(1, len(cores) + 2) ** 2", False),
     Mutation("replicas", "they share their memory in the search", _REPLICAS, "heuristics/pipeline/chain_loads.py",
-             "        elif held > chain.room[c - 1]:\n            break\n", "        elif False:\n            break\n", False),
+             "if chain.offchip == 0.0 and held > chain.room[c - 1]:", "if False:", False),
     Mutation("replicas", "the search looks at longer runs only where one group keeps the ceiling", _REPLICAS,
              "heuristics/pipeline/chain_kernels.py",
              "work[i, largest - 1] <= reach", "work[i, largest - 1] <= ceiling", False),

@@ -15,10 +15,8 @@ from nmsolve.heuristics.pipeline.chain_loads import (
     least_cores,
     least_holding,
     least_replicated,
-    least_streamed,
     least_trained,
     replicated_load,
-    streamed_load,
     times,
     trained_load,
 )
@@ -242,8 +240,6 @@ def probe(
                     high = min(largest * replicas, need[to, j] - 1 - have)
                     if replicas > 1:
                         c = least_replicated(i, j, high, ceiling, held, chain)
-                    elif streams:
-                        c = least_streamed(i, j, low, high, ceiling, chain)
                     elif trains:
                         c = least_trained(i, j, low, high, ceiling, to // wide, chain)
                     else:
@@ -291,8 +287,6 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
         if c > 0:
             if chain.replicas > 1:
                 worst = max(worst, replicated_load(i, j, c, chain))
-            elif chain.offchip > 0.0:
-                worst = max(worst, streamed_load(i, j, c, chain))
             elif chain.kept.shape[0] > 0:  # then there are no hosts, and a state is a number of stages
                 worst = max(worst, trained_load(i, j, c, state, chain))
             else:

@@ -79,8 +79,21 @@ def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
 
 
 @plain_callee
+def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
+    """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
+    moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
+    turns = 1 + chain.turns[j] - chain.turns[i]
+    offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
+    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
+    move: int = crossing(i, j, cores, chain)
+    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
+
+
+@plain_callee
 def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores that hold it; it does not rise with them."""
+    """The load of the run [i, j) on so many cores that hold it, or have off-chip memory; it does not rise with them."""
+    if chain.offchip > 0.0:
+        return int(streamed_load(i, j, cores, chain))
     compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
     load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
     return load
@@ -111,31 +124,6 @@ def least_holding(held: int, room: IntArray) -> int:
 
 
 @plain_callee
-def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
-    moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
-    turns = 1 + chain.turns[j] - chain.turns[i]
-    offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
-    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    move: int = crossing(i, j, cores, chain)
-    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
-
-
-@plain_callee
-def least_streamed(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
-    """As :func:`least_cores`, with off-chip memory."""
-    if low > high or streamed_load(i, j, high, chain) > ceiling:
-        return high + 1
-    while low < high:
-        middle = (low + high) // 2
-        if streamed_load(i, j, middle, chain) <= ceiling:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@plain_callee
 def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: Chain) -> int:
     """As :func:`least_cores`, over all numbers of replicas; ``held``: what a replica needs to hold, with off-chip memory 0.
 
@@ -147,10 +135,7 @@ def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: 
         top = min(largest, (best - 1) // r)
         if least > top:
             break
-        if chain.offchip > 0.0:
-            c = least_streamed(i, j, 1, top, times(ceiling, r), chain)
-        else:
-            c = least_cores(i, j, least, top, times(ceiling, r), chain)
+        c = least_cores(i, j, least, top, times(ceiling, r), chain)
         if c <= top:
             best = r * c
     return best if best <= high else high + 1
@@ -165,13 +150,9 @@ def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
     best, largest = ANY_LOAD, chain.room.shape[0]
     for r in range(1, min(chain.replicas, cores) + 1):
         c = min(largest, cores // r)
-        if chain.offchip > 0.0:
-            load = streamed_load(i, j, c, chain)
-        elif held > chain.room[c - 1]:
+        if chain.offchip == 0.0 and held > chain.room[c - 1]:
             break
-        else:
-            load = group_load(i, j, c, chain)
-        best = min(best, (load + r - 1) // r)
+        best = min(best, (group_load(i, j, c, chain) + r - 1) // r)
     return best
 
 

@@ -15,9 +15,7 @@ from nmsolve.heuristics.pipeline.chain_loads import (
     group_load,
     least_cores,
     least_holding,
-    least_streamed,
     least_trained,
-    streamed_load,
     trained_load,
 )
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
@@ -45,8 +43,6 @@ class Costs(NamedTuple):
 @plain_callee
 def load_of(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores, with room for it, as stage number ``stage`` of training."""
-    if chain.offchip > 0.0:
-        return int(streamed_load(i, j, cores, chain))
     if chain.kept.shape[0] > 0:
         return int(trained_load(i, j, cores, stage, chain))
     return int(group_load(i, j, cores, chain))
@@ -117,7 +113,7 @@ def fewest(i: int, j: int, ceiling: int, stage: int, chain: Chain) -> int:
     """The fewest cores with which the run keeps the ceiling and its storage fits; C + 1 if none do."""
     largest = chain.work.shape[1]
     if chain.offchip > 0.0:
-        return int(least_streamed(i, j, 1, largest, ceiling, chain))
+        return int(least_cores(i, j, 1, largest, ceiling, chain))
     held = chain.storage[j] - chain.storage[i]
     if chain.live.shape[0] > 0:
         held += chain.live[i, j]
