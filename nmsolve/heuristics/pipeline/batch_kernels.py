@@ -75,7 +75,7 @@ def cheapest(
     ``lean`` : a prefix that costs no less than one of fewer stages is no better in a plan, and not gone on from.
     """
     lean = lean and limits.least_stages <= 1 and limits.least_groups == 0
-    count, largest = chain.work.shape[0] - 1, chain.work.shape[1]
+    count, largest, rises = chain.work.shape[0] - 1, chain.work.shape[1], costs.work.shape[0] > 0
     cost[:] = np.inf
     cost[0, 0] = 0.0
     for j in range(1, count + 1):
@@ -93,11 +93,14 @@ def cheapest(
                     continue
                 if lean:
                     fewer = cost[s, i]
-                if cost[s, i] + price + least_cost(i, j, 1, to, chain, costs) >= cost[to, j]:
+                least = least_cost(i, j, 1, to, chain, costs)
+                if cost[s, i] + price + least >= cost[to, j]:
                     continue
                 for c in range(fewest(i, j, ceiling, to, chain), largest + 1):
                     base = cost[s, i] + price * c
-                    if base + least_cost(i, j, c, to, chain, costs) >= cost[to, j]:
+                    if rises:  # of loads it is that on the largest group for any c
+                        least = least_cost(i, j, c, to, chain, costs)
+                    if base + least >= cost[to, j]:
                         break
                     value = base + cost_of(i, j, c, to, chain, costs)
                     if value < cost[to, j]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import embedded_callee, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: A ceiling above every load: sums of ticks stay below 2^62.
@@ -64,21 +64,22 @@ class Chain(NamedTuple):
     side: IntArray
 
 
-@plain_callee
+@embedded_callee
 def run_load(compute: int, move: int, overlap: bool) -> int:
     """The load of a group from its two parts."""
     return max(compute, move) if overlap else compute + move
 
 
-@plain_callee
+@embedded_callee
 def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
     """Ticks in which a group of so many cores takes in and gives out what crosses the borders of the run [i, j)."""
-    side = chain.side[cores - 1]
-    ticks: int = (chain.move[i, j] + side - 1) // side
-    return ticks
+    side, ticks = chain.side[cores - 1], chain.move[i, j]
+    if side > 1:  # a division takes longer than all the rest
+        ticks = (ticks + side - 1) // side
+    return int(ticks)
 
 
-@plain_callee
+@embedded_callee
 def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
@@ -89,7 +90,7 @@ def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
 
 
-@plain_callee
+@embedded_callee
 def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores that hold it, or have off-chip memory; it does not rise with them."""
     if chain.offchip > 0.0:
@@ -99,7 +100,7 @@ def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
     return load
 
 
-@plain_callee
+@embedded_callee
 def least_cores(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
     """Fewest cores from ``low`` to ``high`` with which the run [i, j) keeps the ceiling; ``high + 1`` if even ``high`` do not."""
     if low > high or group_load(i, j, high, chain) > ceiling:
@@ -162,7 +163,7 @@ def times(ceiling: int, factor: int) -> int:
     return ANY_LOAD if ceiling >= ANY_LOAD // factor else ceiling * factor
 
 
-@plain_callee
+@embedded_callee
 def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
     """The load of the run [i, j) on so many cores in training, as stage number ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
     what it keeps does not fit. It does not rise with the cores."""
@@ -179,7 +180,7 @@ def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
     return load
 
 
-@plain_callee
+@embedded_callee
 def least_trained(i: int, j: int, low: int, high: int, ceiling: int, stage: int, chain: Chain) -> int:
     """As :func:`least_cores`, in training."""
     if low > high or trained_load(i, j, high, stage, chain) > min(ceiling, ANY_LOAD - 1):
