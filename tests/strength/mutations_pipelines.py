@@ -179,7 +179,7 @@ PIPELINES = [
     Mutation("border", "a group larger than it is wide", _BORDER, _W + "stages.py",
              "problem.sides[np.clip(group, 1, problem.largest_group) - 1]", "np.minimum(group, problem.sides[-1])", False),
     Mutation("border", "the search moves data through one core", _BORDER, "heuristics/pipeline/chain_loads.py",
-             "    side = chain.side[cores - 1]\n", "    side = 1\n", False),
+             "    side, ticks = chain.side[cores - 1], chain.move[i, j]\n", "    side, ticks = 1, chain.move[i, j]\n", False),
     Mutation("border", "the second proof counts a side more", _BORDER, _W + "training_bound.py",
              "np.searchsorted(np.arange(1, len(cores) + 2) ** 2", "1 + np.searchsorted(np.arange(1, len(cores) + 2) ** 2", False),
     Mutation("replicas", "they share their memory in the search", _REPLICAS, "heuristics/pipeline/chain_loads.py",

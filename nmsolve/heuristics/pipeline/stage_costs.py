@@ -19,7 +19,7 @@ from nmsolve.heuristics.pipeline.chain_loads import (
     trained_load,
 )
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
-from nmsolve.model.compiled import embedded_callee, kernel, plain_callee
+from nmsolve.model.compiled import embedded_callee, kernel
 from nmsolve.model.types import IntArray
 
 
