@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.progress import number
+from nmsolve.cli.pipeline_links import busy_us, link_words, slowest_us
 from nmsolve.cli.report import CheckPart
 
 if TYPE_CHECKING:
@@ -27,17 +27,6 @@ def board_of(given: Given, memory: int | None) -> Machine:
     return given.machine if memory is None else given.machine.holding(RESOURCE, memory)
 
 
-def link_words(given: Given, plan: PipelinePlan, bytes_: float) -> str:
-    """Say how long the hottest link is busy for so many bytes per micro-batch, beside the slowest stage: the longer one decides
-    the period."""
-    from nmsolve.hw.pipeline.stages import stage_loads
-
-    assert given.figures is not None
-    busy, slowest = 1e6 * bytes_ / given.figures.bandwidth, float(stage_loads(given.problem, plan).load.max())
-    text = f"the hottest link takes {number(busy)} us at a core's bandwidth, the slowest stage {number(slowest)} us"
-    return text if busy <= slowest else f"{text}: links, not cores, decide the period"
-
-
 def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int | None) -> list[CheckPart]:
     """Return what is checked of the placement in a pipeline's ``folder``; nothing where there is none.
 
@@ -50,7 +39,6 @@ def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int
     """
     from nmsolve.hw.pipeline.regions import apart, region_pieces
     from nmsolve.hw.pipeline.to_graph import stage_traffic, tile_graph
-    from nmsolve.hw.routes import link_loads
     from nmsolve.model.formats import load_graph
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.model.mapping.files import read_mapping
@@ -84,5 +72,5 @@ def floorplan_checks(folder: Path, given: Given, plan: PipelinePlan, memory: int
         else "; stages that follow each other touch"
     )
     if given.figures is not None:
-        text += "; " + link_words(given, plan, float(link_loads(graph, machine, core).max(initial=0.0)))
+        text += "; " + link_words(busy_us(given, graph, machine, core), slowest_us(given, plan))
     return [*checks, CheckPart("floorplan", not (stated and torn), text)]

@@ -79,6 +79,8 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
                 result, better = _search(
                     given.problem, first, start is not None and start.stays, search, told
                 )
+        if o.place and better is None and not patience.asked:
+            result = _for_links(o, given, result, clock.end(search_time(limit)))
         report = write_pipeline(o, given, result, patience, run, better)
         code = finish(o, result, report, _words(report), (PAGE, REPORT), "pipeline", "plan exists")
         if o.place and result.solution is not None and code in (OK, FEASIBLE):
@@ -146,6 +148,19 @@ def _search(
         return plan(problem, time_limit=seconds, warm_start=first, **how), None
     found = bound_plan(problem, first, Options(time_limit=seconds, **how))
     return found.result, found.better
+
+
+def _for_links(
+    o: PipelineOptions, given: Given, result: Result[PipelinePlan], until: float
+) -> Result[PipelinePlan]:
+    """Return the result with a cut that the links of the board can bear."""
+    from nmsolve.cli.check_floorplan import board_of
+    from nmsolve.cli.pipeline_links import cut_for_links
+
+    memory = opt.size_in_bytes(o.memory)
+    board = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
+    how = {"seed": o.seed, "workers": o.workers, "memory": memory}
+    return cut_for_links(given, stated_inputs(o), board, result, until, how)
 
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:

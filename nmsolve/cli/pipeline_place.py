@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
-from nmsolve.cli.check_floorplan import FOLDER, GRAPH, REGIONS, board_of, link_words
+from nmsolve.cli.check_floorplan import FOLDER, GRAPH, REGIONS, board_of
 from nmsolve.cli.map_answer import say, write_answer
+from nmsolve.cli.pipeline_links import COOL, SLACK, Tiles, busy_us, link_words, slowest_us, tiles_of
 from nmsolve.cli.progress import watching
 from nmsolve.model import clock
 
@@ -17,11 +19,12 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import PipelineOptions
     from nmsolve.cli.patience import Patience
     from nmsolve.cli.pipeline_problem import Given
-    from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Least seconds for regions, and for the search; part of the time that regions may take.
 LEAST, REGIONS_PART = 0.5, 0.25
+#: Part of the search that is kept for cooler links, which only then take it where links would decide the period.
+COOL_PART = 0.3
 
 
 def place_tiles(
@@ -35,8 +38,6 @@ def place_tiles(
     ------
     DoesNotFitError : a tile needs more than a core of the machine holds
     """
-    from nmsolve.hw.pipeline.to_graph import tile_graph
-    from nmsolve.hw.routes import link_loads
     from nmsolve.model.formats import save_graph
     from nmsolve.model.mapping.constraints_file import save_constraints
     from nmsolve.model.mapping.fit import require_fit
@@ -46,48 +47,47 @@ def place_tiles(
     machine = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
     folder = o.out / FOLDER
     prepare_folder(folder)
-    graph = tile_graph(given.problem, plan, given.whole, given.received)
+    tiles = tiles_of(given, plan, o.seed, max(LEAST, REGIONS_PART * (until - clock.now())))
+    _say_regions(tiles)
+    graph = tiles.graph
     save_graph(graph, folder / GRAPH)
+    save_constraints(tiles.regions, graph, machine, folder / REGIONS)
     objective = "multicast-hops" if graph.multicast.any() else "hops"
-    found = _regions(o, given, plan, REGIONS_PART * (until - clock.now()))
-    save_constraints(found, graph, machine, folder / REGIONS)
-    problem = MappingProblem(graph, machine, objective, found, node_limit=1)
+    problem = MappingProblem(graph, machine, objective, tiles.regions, node_limit=1)
     require_fit(problem)
     print(f"\nplacing {graph.n:,} tiles on {machine.name}", file=sys.stderr)
+    linked, slowest = given.figures is not None and machine.distance_matrix is None, slowest_us(given, plan)
     seconds = max(LEAST, until - clock.now())
+    how: dict[str, Any] = {
+        "gap": opt.fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers, "memory": opt.size_in_bytes(o.memory),
+    }  # fmt: skip
+    busy = 0.0
     with watching(o.json) as observers:
-        result = solve(
-            problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers,
-            memory=opt.size_in_bytes(o.memory), observers=observers,
-        )  # fmt: skip
+        result = solve(problem, time_limit=seconds * (1 - COOL_PART * linked), observers=observers, **how)
+        if linked and result.core is not None:
+            busy = busy_us(given, graph, machine, result.core)
+        if busy > slowest * (1 + SLACK):
+            print(f"{link_words(busy, slowest)}; cooler links are sought", file=sys.stderr)
+            problem = replace(problem, objective=COOL)
+            result = solve(
+                problem, time_limit=max(LEAST, until - clock.now()), warm_start=result.core, observers=observers, **how
+            )  # fmt: skip
     report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
     say(folder, report, o.json)
-    if given.figures is not None and result.core is not None and machine.distance_matrix is None:
-        print(link_words(given, plan, float(link_loads(graph, machine, result.core).max())), file=sys.stderr)
+    if linked and result.core is not None:
+        print(link_words(busy_us(given, graph, machine, result.core), slowest), file=sys.stderr)
     return exit_code(result, report, None)
 
 
-def _regions(
-    o: PipelineOptions, given: Given, plan: PipelinePlan, seconds: float
-) -> tuple[SideConstraint, ...]:
-    """Return every stage's region as a constraint of its tiles, and say how they lie; none if no connected ones are found."""
-    from nmsolve.heuristics.pipeline.floorplan import floorplan
-    from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic
-
-    assert given.machine is not None
-    if given.machine.distance_matrix is not None:
-        return ()  # nothing is known of its links
-    regions = floorplan(
-        given.machine, plan.cores, stage_traffic(given.problem, plan), o.seed, max(LEAST, seconds)
-    )
-    if regions.pieces:
+def _say_regions(tiles: Tiles) -> None:
+    """Say how regions lie; nothing where none were sought."""
+    if tiles.pieces:
         print(
             "no floorplan with every stage in one piece was found: tiles are placed freely", file=sys.stderr
         )
-        return ()
-    said = f", but {regions.apart} do not touch the next one that they talk to" if regions.apart else ""
-    print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
-    return region_constraints(plan, regions.stage)
+    elif tiles.regions:
+        said = f", but {tiles.apart} do not touch the next one that they talk to" if tiles.apart else ""
+        print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
 
 
 def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:

@@ -15,6 +15,7 @@ from nmsolve.model.pipeline.problem import MOST_REPLICAS
 
 if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
+    from nmsolve.hw.pipeline.training import Step
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
@@ -198,7 +199,7 @@ def _exact(inputs: PipelineInputs) -> bool:
 def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
     """State an ONNX model: its operators are the layers, the machine's figures give their times."""
     from nmsolve.hw.pipeline.energy import energy_of
-    from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
+    from nmsolve.hw.pipeline.tiles import UNIT
     from nmsolve.hw.pipeline.to_graph import needed_whole
     from nmsolve.hw.pipeline.training import Step
     from nmsolve.model.formats.onnx import load_onnx
@@ -226,24 +227,9 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     step = None
     if inputs.training is not None:
         step = Step(inputs.training, inputs.batches or BATCHES, inputs.recompute, copies)
-    problem = pipeline_problem(
-        layers,
-        figures,
-        cores,
-        stages=inputs.stages,
-        exact_stages=_exact(inputs),
-        use_all=inputs.use_all,
-        memory=None if inputs.core_memory is None else float(inputs.core_memory),
-        overlap=inputs.overlap,
-        split=inputs.split or "chain",
-        offchip=inputs.offchip_bandwidth,
-        step=step,
-    )
+    problem = _of_layers(inputs, layers, figures, cores, step)
     energy = energy_of(layers, figures, cores, cores) if step is None else None
-    problem = replace(
-        problem, name=Path(inputs.model).stem, rounds=_rounds(inputs), replicas=inputs.replicas,
-        energy=_minimised_energy(inputs, figures, energy),
-    )  # exporters call every graph the same  # fmt: skip
+    problem = replace(problem, energy=_minimised_energy(inputs, figures, energy))
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(
@@ -259,6 +245,36 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         copies if step else 1.0,
         energy,
     )
+
+
+def _of_layers(
+    inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cores: int, step: Step | None
+) -> PipelineProblem:
+    """Return the problem of a model's layers on cores with these figures, without energy."""
+    from nmsolve.hw.pipeline.tiles import pipeline_problem
+
+    problem = pipeline_problem(
+        layers,
+        figures,
+        cores,
+        stages=inputs.stages,
+        exact_stages=_exact(inputs),
+        use_all=inputs.use_all,
+        memory=None if inputs.core_memory is None else float(inputs.core_memory),
+        overlap=inputs.overlap,
+        split=inputs.split or "chain",
+        offchip=inputs.offchip_bandwidth,
+        step=step,
+    )
+    name = Path(inputs.model).stem  # exporters call every graph the same
+    return replace(problem, name=name, rounds=_rounds(inputs), replicas=inputs.replicas)
+
+
+def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
+    """Return the problem of an ONNX model ``given``, not of its training, as if its cores sent so many bytes per second."""
+    assert given.layers is not None and given.figures is not None
+    figures = replace(given.figures, bandwidth=bandwidth)
+    return _of_layers(inputs, given.layers, figures, given.problem.cores, None)
 
 
 def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
