@@ -159,8 +159,8 @@ def test_a_certificate_with_another_number_of_nodes_proves_nothing(value: object
 
 def test_a_bound_that_a_ceiling_lent_counts_under_no_other() -> None:
     """Without the ceiling, or under a looser one, the same certificate is refused."""
-    _, problem = crossing(2, 40)
-    least = objective_value(problem, np.arange(40) % 9)
+    _, problem = crossing(2, 24)
+    least = objective_value(problem, np.arange(24) % 9)
     tight = replace(problem, objective="cut", ceilings=(("step-time", 1.1 * least),))
     *_, bound = step_ceiling_bounds(tight)
     assert bound.value > 0 and check_bound(tight, bound).ok
