@@ -87,7 +87,7 @@ class MappingAnswer(Answer[IntArray]):
         o = replace(self.options, **self.source.files(folder), out=folder)
         inputs = map_inputs(o, self.problem) | self.found.more
         with Patience() as patience:
-            write_answer(folder, self.problem, self, inputs, o.prohibit_turns, patience, self.found.beside)
+            write_answer(folder, self.problem, self, inputs, o.prohibit_turns, patience, self.found.beside, plain=o.plain)
 
     def to_dataframe(self) -> Any:
         """Return a row per node: ``node``, ``core``, ``row``, ``col``, ``chip``. BackendError without pandas."""

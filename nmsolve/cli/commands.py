@@ -99,6 +99,7 @@ class MapOptions:
     occupied: Occupied = None
     strict: Strict = False
     out: Out = Path("nmsolve-out")
+    plain: A[bool, Option("--plain", help="A page of still pictures, without a script to explore it.")] = False
     json: Json = False
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.cli import pictures
 from nmsolve.cli.drawing import PALETTE
-from nmsolve.cli.page import fill
+from nmsolve.cli.page import fill, inline
 from nmsolve.cli.pictures import SHARE
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import Report, in_words, routing_words, tick_words, waiting_words
@@ -37,34 +37,38 @@ def render_html(
     between: BetweenCores | None = None,
     drawn: bool = True,
     mapped: MappedRoutes | None = None,
+    plain: bool = False,
 ) -> str:
-    """Return the whole page.
+    """Return the whole page: the mapping to explore, or in still pictures.
 
     Parameters
     ----------
     between : the mapping's messages between cores, if they are there
     drawn : False leaves out all pictures, which take nearly all of the time
     mapped : routes that were added to the mapping; their links are drawn in place of the machine's own
+    plain : still pictures alone, without a script
 
     Notes
     -----
     Equal problem, result and report give equal bytes.
     """
     images = dict.fromkeys(("link_loads", "convergence", "core_use", "populations", "resource_use"), "")
+    lively = drawn and not plain and result.core is not None
     hottest: list[dict[str, Any]] = []
     caption = "No mapping to draw."
     if drawn and result.core is not None and mapped is None:
         # first, as it reads the graph: what draws takes memory, too
-        images["link_loads"], hottest = _link_picture(problem, result.core, between)
-    if drawn:
+        images["link_loads"], hottest = _link_picture(problem, result.core, between, lively)
+    if drawn and not lively:
         scope = report.bound_scope or "none"
         images["convergence"] = pictures.convergence(result.events, result.wall_seconds, scope)
     if drawn and result.core is not None:
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = core_share(names, used, limits)
-        images["core_use"] = pictures.core_use(problem.machine, share, label)
+        if not lively:
+            images["core_use"] = pictures.core_use(problem.machine, share, label)
         of, kinds = populations(problem.graph)
-        if kinds:
+        if kinds and not lively:
             amounts = np.zeros((problem.machine.size, len(kinds)), np.int64)
             np.add.at(amounts, (result.core, of), 1)
             alone = (amounts > 0).sum(axis=1).max(initial=0) <= 1
@@ -77,9 +81,16 @@ def render_html(
 
         flows, cost = mapped.problem.flows, compute_energy(problem.graph, problem.machine, result.core)
         sections = route_sections(problem.machine, flows, mapped.routes, mapped.turns, cost)
+    explorer = None
+    if lively:
+        from nmsolve.cli.explore import explored
+
+        explorer = inline(explored(problem, result, between, own_routes=mapped is None))
     return fill(
         "report.html.j2",
         r=report,
+        explorer=explorer,
+        palette=list(PALETTE),
         machine_name=PurePath(report.machine.name).name,
         words=[*in_words(report), *waiting_words(problem, result.core), *tick_words(report.tick)],
         checks=report.checks,
@@ -158,9 +169,9 @@ def core_share(names: list[str], used: IntArray, limits: list[Limit]) -> tuple[F
 
 
 def _link_picture(
-    problem: MappingProblem, core: IntArray, between: BetweenCores | None
+    problem: MappingProblem, core: IntArray, between: BetweenCores | None, lively: bool
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Link heat map and the ten hottest links; empty for machines that are not meshes."""
+    """Link heat map, not for a ``lively`` page, and the ten hottest links; empty for machines that are not meshes."""
     from nmsolve.cli.routing_page import links_picture, place
     from nmsolve.hw.routes import has_routes, hottest_links, link_loads
 
@@ -181,4 +192,4 @@ def _link_picture(
         }
         for h in hot
     ]
-    return links_picture(machine, loads, [h.link for h in hot], pictures.LINK_LOAD), rows
+    return "" if lively else links_picture(machine, loads, [h.link for h in hot], pictures.LINK_LOAD), rows

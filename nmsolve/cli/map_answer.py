@@ -56,7 +56,7 @@ ALONE = Beside()
 
 def write_answer(
     out: Path, problem: MappingProblem, result: Result, inputs: dict[str, Any], turns: str | None, patience: Patience,
-    beside: Beside = ALONE, run: str | None = None,
+    beside: Beside = ALONE, run: str | None = None, plain: bool = False,
 ) -> Report:  # fmt: skip
     """Write mapping, certificates, events and report; then check, draw, and write report and page with what that gave.
 
@@ -68,6 +68,7 @@ def write_answer(
     inputs : what ``verify`` needs to load the problem again
     turns : prohibited turns (:func:`nmsolve.hw.turns.turn_set`), or None
     run : id of the run that these files belong to; a new one if not given
+    plain : the page has still pictures alone
     """
     from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.between import BetweenCores
@@ -88,7 +89,7 @@ def write_answer(
         own = own_turns(turns, inputs.get("route"))
         checks, left = _checks(out, problem, result, own, patience, between, beside)
     report = build_report(problem, result, checks, inputs, left, routing)
-    page = _page(out, problem, result, report, patience, between, mapped)
+    page = _page(out, problem, result, report, patience, between, mapped, plain)
     if own_peak() > report.memory.peak:  # the page itself took the most
         report = build_report(problem, result, checks, inputs, left, routing)
     with answer.added() as files:
@@ -150,7 +151,7 @@ def _checks(
 
 def _page(
     out: Path, problem: MappingProblem, result: Result, report: Report, patience: Patience, between: BetweenCores | None,
-    mapped: MappedRoutes | None,
+    mapped: MappedRoutes | None, plain: bool,
 ) -> str:  # fmt: skip
     """Write report.html, without pictures if time is up."""
     from nmsolve.cli.html import render_html
@@ -158,7 +159,7 @@ def _page(
     command = f"nmsolve verify {out} --bound"
     try:
         with patience.drawing():
-            return render_html(problem, result, report, command, between, mapped=mapped)
+            return render_html(problem, result, report, command, between, mapped=mapped, plain=plain)
     except KeyboardInterrupt:
         return render_html(problem, result, report, command, drawn=False)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
-from nmsolve.cli.page import fill
+from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import percent
 from nmsolve.cli.schedule_report import figure, schedule_words
 
@@ -64,7 +63,7 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport) -> dict[str, 
     seen, chain = walked(problem, answer), critical_chain(problem, answer)
     page, end = page_data(given, answer, seen, chain), seen.objectives["makespan"]
     return {
-        "data": _inline(page.data),
+        "data": inline(page.data),
         "left_out": page.left_out,
         "on_units": bool(page.data["on"]),
         "memory": bool(page.data.get("memory")),
@@ -78,11 +77,6 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport) -> dict[str, 
         "tick": EngFormatter("s")(given.stated.tick) if given.stated.tick else "",
         **schedule_pictures(problem, answer, report),
     }
-
-
-def _inline(data: dict[str, Any]) -> str:
-    """Return JSON that may stand in a page: no text of it can end the script or open a comment."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _path_words(chain: Sequence[Link], parts: dict[str, int]) -> str:
