@@ -74,12 +74,12 @@ def test_populations_are_what_ids_have_before_their_last_slash() -> None:
         (),
         scores=score(problem.graph, problem.machine, core),
     )
-    page = render_html(problem, result, build_report(problem, result, [], {}), "nmsolve verify x")
+    page = render_html(problem, result, build_report(problem, result, [], {}), "nmsolve verify x", plain=True)
     assert ">L4/I<" in page
     assert "Which population sits where" in page
     without = small_problem()
     result = small_result(without)
-    page = render_html(without, result, build_report(without, result, [], {}), "nmsolve verify x")
+    page = render_html(without, result, build_report(without, result, [], {}), "nmsolve verify x", plain=True)
     assert "population" not in page
     many = [f"{k}/0" for k in range(101)]
     for ids in ([*named[:8], "odd"], [f"one/{k}" for k in range(9)], many, list(range(9))):
@@ -97,7 +97,7 @@ def test_more_populations_than_colours_have_names_on_the_board(core: Sequence[in
     result = Result(
         "feasible", "time", "hops", on, 1.0, 0.0, 1.0, (), scores=score(problem.graph, problem.machine, on)
     )
-    page = render_html(problem, result, build_report(problem, result, [], {}), "nmsolve verify x")
+    page = render_html(problem, result, build_report(problem, result, [], {}), "nmsolve verify x", plain=True)
     assert (">p11<" in page) is drawn and ("Which population sits where" in page) is drawn
 
 
@@ -107,7 +107,8 @@ def test_equal_input_draws_equal_bytes() -> None:
         "import sys; sys.path.insert(0, 'tests')\n"
         "from test_report import *\n"
         "p = small_problem(); r = small_result(p)\n"
-        "sys.stdout.write(render_html(p, r, build_report(p, r, [], {}), 'nmsolve verify x'))"
+        "for plain in (True, False):\n"
+        "    sys.stdout.write(render_html(p, r, build_report(p, r, [], {}), 'nmsolve verify x', plain=plain))"
     )
     pages = {
         subprocess.run(
@@ -121,7 +122,7 @@ def test_equal_input_draws_equal_bytes() -> None:
     }
     assert len(pages) == 1
     page = pages.pop()
-    assert page.count("<svg") == 4 and "multilevel" in page and "taken" in page
+    assert page.count("<svg") == 5 and "multilevel" in page and "taken" in page  # four still pictures, and one of the lively page
 
 
 @pytest.mark.parametrize(

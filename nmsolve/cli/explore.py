@@ -1,7 +1,7 @@
 """What the explorable part of a page holds: board, nodes, messages, traffic and the search, as columns that its script unpacks.
 
 Columns are zlib-compressed and in base64. Up to :data:`MOST_NODES` nodes are in it one by one, and their messages as long as these
-take at most :data:`MESSAGE_BYTES`; beyond that the page has sums per core.
+take few bytes (:data:`MESSAGE_BYTES`, :data:`NODE_BYTES`); beyond that the page has sums per core.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
 
-#: Nodes that are in a page one by one, and bytes of base64 that their messages may take.
-MOST_NODES, MESSAGE_BYTES = 100_000, 2_000_000
+#: Nodes that are in a page one by one, and bytes of base64 that their messages may take, or so many per node if that is more.
+MOST_NODES, MESSAGE_BYTES, NODE_BYTES = 100_000, 2_000_000, 60
 #: Pairs of cores whose traffic is in a page, and cores for which detours round dead links are.
 MOST_PAIRS, MOST_DETOURS = 400_000, 512
 #: Edges up to which communities are sought where nothing says what belongs together, and communities that have a colour of their own.
-COMMUNITY_EDGES, MOST_COMMUNITIES = 2_000_000, 30
+COMMUNITY_EDGES, MOST_COMMUNITIES = 1_500_000, 30
 #: Events of a search that are drawn at most.
 MOST_EVENTS = 2_000
 
@@ -190,8 +190,8 @@ def _messages(between: BetweenCores, machine: Machine, listed: bool) -> dict[str
 
 def _rows(between: BetweenCores) -> dict[str, Column | None] | None:
     """Return every message by the cores that it reaches; without the traffic to each, or None, where that is too much."""
-    parts = list(between.condensed())
-    if sum(len(p.targets) for p in parts) > 4 * MESSAGE_BYTES:
+    parts, most = list(between.condensed()), max(MESSAGE_BYTES, NODE_BYTES * between.graph.n)
+    if sum(len(p.targets) for p in parts) > 4 * most:
         return None
     data = {
         "source": column(np.concatenate([p.source for p in parts])),
@@ -200,7 +200,7 @@ def _rows(between: BetweenCores) -> dict[str, Column | None] | None:
         "count": column(np.concatenate([np.diff(p.indptr) for p in parts])),
         "target": column(np.concatenate([p.targets for p in parts])),
     }
-    room = MESSAGE_BYTES - sum(len(c["data"]) for c in data.values())
+    room = most - sum(len(c["data"]) for c in data.values())
     if room < 0:
         return None
     weight = column(np.concatenate([p.weights for p in parts]))

@@ -16,7 +16,7 @@ SECTIONS = {
     "exact_stages use_all overlap split replicas training batches recompute weight_copies "
     "migration_budget place run noise runs reschedule from_run",
     "Time and search": "time_limit gap seed workers engines allocate warm_start resume memory_of memory scratch mip_solver",
-    "Output": "write_model write_onnx trace csv out json help",
+    "Output": "write_model write_onnx trace csv out plain json help",
 }
 #: Commands with sections.
 LONG = ("map", "route", "pipeline", "assign", "schedule")
