@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 
 #: No window, no sandbox (tests run as root), nothing that asks the network by itself.
-ARGUMENTS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    f"--{word}"
+    for word in (
+        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
+        "disable-component-update", "disable-sync",
+    )
+]  # fmt: skip
 
 
 def chromium() -> Iterator[Any]:
     """Yield a browser; skip with how to install what is missing."""
-    api = pytest.importorskip("playwright.sync_api", reason="no browser tests: pip install -c constraints.txt playwright")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="no browser tests: pip install -c constraints.txt playwright"
+    )
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no browser tests: install Chromium, e.g. apt-get install chromium")
@@ -54,8 +59,8 @@ class Opened:
 
     def of_core(self, core: int) -> tuple[float, float]:
         """Return where the middle of a core is on the board's canvas."""
+        middle = "b.at.apply([(p % c + 0.5) * 40, (Math.floor(p / c) + 0.5) * 40])"
         x, y = self.page.evaluate(
-            "(p) => { const b = explorer.board, c = b.m.board.cols; return b.at.apply([(p % c + 0.5) * 40, (Math.floor(p / c) + 0.5) * 40]) }",
-            core,
+            f"(p) => {{ const b = explorer.board, c = b.m.board.cols; return {middle} }}", core
         )
         return x, y

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.cli import explore
-from nmsolve.cli.explore import column, explored, grouped
+from nmsolve.cli.explore import column, explored, grouped, searched
 from nmsolve.cli.html import render_html
 from nmsolve.cli.report import build_report
 from nmsolve.hw.machines import load_machine
@@ -78,7 +78,9 @@ def boards() -> dict[str, Machine]:
     return {
         "mesh": mesh,
         "torus": replace(mesh, torus=True),
-        "faults": replace(mesh, faulty_cores=(9,), faulty_links=((0, 1), (1, 0), (17, 24), (24, 17), (18, 17))),
+        "faults": replace(
+            mesh, faulty_cores=(9,), faulty_links=((0, 1), (1, 0), (17, 24), (24, 17), (18, 17))
+        ),
         "chips": replace(Machine("chips", (2, 2), (2, 3), torus=True), crossing_weight=7.0),
     }
 
@@ -163,7 +165,9 @@ def test_narrow_and_wide_light_and_dark(width: int, browser: Any, tmp_path: Path
 def test_populations_else_communities() -> None:
     """Four cliques that hardly talk are four communities; ids with a slash name populations themselves."""
     size, count = 8, 4
-    inside = [(a, b) for c in range(count) for a in range(c * size, (c + 1) * size) for b in range(c * size, a)]
+    inside = [
+        (a, b) for c in range(count) for a in range(c * size, (c + 1) * size) for b in range(c * size, a)
+    ]
     source, target = np.array([*inside, (0, 8), (9, 16), (17, 24)]).T
     graph = LogicGraph.from_edges(size * count, source, target, directed=False)
     problem = MappingProblem(graph, load_machine("mesh:6x6"), "hops", (), 1)
@@ -177,21 +181,24 @@ def test_populations_else_communities() -> None:
 def test_large_networks_are_sums_per_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above the limit of nodes no node is listed; above that of bytes no message is, and without weights before that."""
     problem, result = problem_on(load_machine("mesh:5x7"))
-    whole = explored(problem, result, None)
+    whole = explored(problem, result.core, searched((), 0.0, None))
     assert whole["messages"]["weight"] is not None
     rest = sum(len(c["data"]) for k, c in whole["messages"].items() if k != "weight")
     monkeypatch.setattr(explore, "NODE_BYTES", 0)
     for most, left in ((rest, {"weight"}), (rest - 1, None)):
         monkeypatch.setattr(explore, "MESSAGE_BYTES", most)
-        found = explored(problem, result, None)["messages"]
+        found = explored(problem, result.core, searched((), 0.0, None))["messages"]
         assert found is None if left is None else {k for k, c in found.items() if c is None} == left
     monkeypatch.setattr(explore, "MOST_NODES", problem.graph.n - 1)
-    sums = explored(problem, result, None)
+    sums = explored(problem, result.core, searched((), 0.0, None))
     assert sums["core"] is sums["ids"] is sums["messages"] is None
     amounts = opened(sums["groups"]["count"]).reshape(-1, 2).sum(axis=1)
     assert amounts.tolist() == np.bincount(result.core, minlength=35).tolist()
     pairs = sums["pairs"]
-    assert opened(pairs["weight"]).sum() == pytest.approx(opened(whole["pairs"]["weight"]).sum()) and sums["loads"]
+    assert (
+        opened(pairs["weight"]).sum() == pytest.approx(opened(whole["pairs"]["weight"]).sum())
+        and sums["loads"]
+    )
 
 
 def test_plain_pages_have_no_script(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nmsolve.cli.core_figures import populations, resource_table
 from nmsolve.cli.drawing import plain_labels
-from nmsolve.cli.html import populations, render_html, resource_table
+from nmsolve.cli.html import render_html
 from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
 from nmsolve.cli.pictures import SHARE, core_use
 from nmsolve.cli.progress import ProgressTable, amount, event_to_json, number, percent
@@ -122,7 +123,9 @@ def test_equal_input_draws_equal_bytes() -> None:
     }
     assert len(pages) == 1
     page = pages.pop()
-    assert page.count("<svg") == 5 and "multilevel" in page and "taken" in page  # four still pictures, and one of the lively page
+    assert (
+        page.count("<svg") == 5 and "multilevel" in page and "taken" in page
+    )  # four still pictures, and one of the lively page
 
 
 @pytest.mark.parametrize(

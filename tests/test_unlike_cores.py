@@ -17,7 +17,7 @@ from exact_support import Recorder, random_graph
 from hw_reference import times
 
 import nmsolve
-from nmsolve.cli.html import resource_table
+from nmsolve.cli.core_figures import resource_table
 from nmsolve.cli.pictures import resource_use
 from nmsolve.hw.describe import describe
 from nmsolve.hw.occupied import beside

@@ -87,7 +87,16 @@ class MappingAnswer(Answer[IntArray]):
         o = replace(self.options, **self.source.files(folder), out=folder)
         inputs = map_inputs(o, self.problem) | self.found.more
         with Patience() as patience:
-            write_answer(folder, self.problem, self, inputs, o.prohibit_turns, patience, self.found.beside, plain=o.plain)
+            write_answer(
+                folder,
+                self.problem,
+                self,
+                inputs,
+                o.prohibit_turns,
+                patience,
+                self.found.beside,
+                plain=o.plain,
+            )
 
     def to_dataframe(self) -> Any:
         """Return a row per node: ``node``, ``core``, ``row``, ``col``, ``chip``. BackendError without pandas."""
@@ -109,14 +118,14 @@ class MappingAnswer(Answer[IntArray]):
         ------
         InputError : another kind, no mapping to draw, or no links: the machine is no mesh
         """
-        from nmsolve.cli import html, pictures
+        from nmsolve.cli import pictures
 
         kinds: dict[str, Callable[[], Figure]] = {
             "convergence": partial(pictures.convergence.figure, self.events, self.wall_seconds, "full")
         }
         if self.core is not None:
-            names, used, limits = html.resource_table(self.problem, self.core)
-            share, label, _ = html.core_share(names, used, limits)
+            names, used, limits = core_figures.resource_table(self.problem, self.core)
+            share, label, _ = core_figures.core_share(names, used, limits)
             machine = self.problem.machine
             kinds |= {
                 "cores": partial(pictures.core_use.figure, machine, share, label),

@@ -343,6 +343,18 @@ class ExportOptions(AnswerOptions):
 
 
 @dataclass(frozen=True)
+class CompareOptions:
+    """Compare two mappings of one network: every objective, recomputed, and a page with a slider between both."""
+
+    one: Mapping
+    other: A[Path, Argument(help="The same of the other run.")]
+    graph: MappingGraph = None
+    machine: Machine = None
+    out: A[Path, Option("--out", "-o", help="File of the page.")] = Path("nmsolve-compare.html")
+    json: Json = False
+
+
+@dataclass(frozen=True)
 class FaultOptions:
     """Test random failures of links and cores: what survives by new routes or moved nodes, and at what cost."""
 

@@ -1,7 +1,7 @@
 """What the explorable part of a page holds: board, nodes, messages, traffic and the search, as columns that its script unpacks.
 
-Columns are zlib-compressed and in base64. Up to :data:`MOST_NODES` nodes are in it one by one, and their messages as long as these
-take few bytes (:data:`MESSAGE_BYTES`, :data:`NODE_BYTES`); beyond that the page has sums per core.
+Columns are compressed by zlib, in base64. Up to :data:`MOST_NODES` nodes are in it one by one, and their messages as long as
+these take few bytes (:data:`MESSAGE_BYTES`, :data:`NODE_BYTES`); beyond that the page has sums per core.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.types import AnyArray, IntArray
 
 if TYPE_CHECKING:
-    from nmsolve.model.bound import Event, Result
+    from nmsolve.model.bound import Event
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_NODES, MESSAGE_BYTES, NODE_BYTES = 100_000, 2_000_000, 60
 #: Pairs of cores whose traffic is in a page, and cores for which detours round dead links are.
 MOST_PAIRS, MOST_DETOURS = 400_000, 512
-#: Edges up to which communities are sought where nothing says what belongs together, and communities that have a colour of their own.
+#: Edges up to which communities are sought where ids name no populations, and communities with a colour of their own.
 COMMUNITY_EDGES, MOST_COMMUNITIES = 1_500_000, 30
 #: Events of a search that are drawn at most.
 MOST_EVENTS = 2_000
@@ -39,7 +39,7 @@ Column = dict[str, str]
 
 
 def column(array: AnyArray) -> Column:
-    """Return an array as the page holds it: its kind, and its bytes compressed. Whole numbers >= 0 take as few bytes as they need."""
+    """Return an array as the page holds it: its kind, and its bytes compressed. Whole numbers >= 0 take few bytes."""
     if array.dtype.kind != "f" or bool((array == np.floor(array)).all() and (array >= 0).all()):
         top = float(array.max(initial=0))
         kind = "u1" if top < 2**8 else "u2" if top < 2**16 else "u4" if top < 2**32 else "f8"
@@ -50,17 +50,17 @@ def column(array: AnyArray) -> Column:
 
 
 def explored(
-    problem: MappingProblem, result: Result[Any], between: BetweenCores | None, own_routes: bool = True
-) -> dict[str, Any]:
-    """Return the data of the page's script for a mapping that was found, as JSON has it.
+    problem: MappingProblem, core: IntArray, search: dict[str, Any], between: BetweenCores | None = None, own_routes: bool = True
+) -> dict[str, Any]:  # fmt: skip
+    """Return the data of the page's script for the mapping ``core`` (n,), as JSON has it.
 
     Parameters
     ----------
+    search : of :func:`searched`
     between : the mapping's messages between cores, if they are there
     own_routes : messages take the machine's own routes; links are left out otherwise
     """
-    graph, machine, core = problem.graph, problem.machine, result.core
-    assert core is not None
+    graph, machine = problem.graph, problem.machine
     between = BetweenCores(graph, machine, core) if between is None else between
     linked = own_routes and has_routes(machine)
     loads = link_loads(between, machine, between.at) if linked else None
@@ -80,7 +80,7 @@ def explored(
         "loads": None if loads is None else column(loads),
         "step": _step(graph, machine, core),
         **_messages(between, machine, listed),
-        **searched(result.events, result.wall_seconds, result.bound),
+        **search,
     }  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def grouped(problem: MappingProblem) -> tuple[IntArray, list[str], str]:
 
     Communities are those of Louvain's method without a limit of size, the largest first; small ones share the last group.
     """
-    from nmsolve.cli.html import populations
+    from nmsolve.cli.core_figures import populations
 
     graph = problem.graph
     of, names = populations(graph)
@@ -158,7 +158,7 @@ def _amounts(core: IntArray, groups: IntArray, cores: int, count: int) -> IntArr
 
 def _resources(problem: MappingProblem, core: IntArray, listed: bool) -> list[dict[str, Any]]:
     """Return every resource: what each node needs, what each core holds of it, and its limit."""
-    from nmsolve.cli.html import resource_table
+    from nmsolve.cli.core_figures import resource_table
 
     names, used, limits = resource_table(problem, core)
     sizes = {name: problem.graph.sizes[:, i] for i, name in enumerate(problem.graph.resources)}
@@ -178,7 +178,11 @@ def _step(graph: LogicGraph, machine: Machine, core: IntArray) -> Column | None:
     if graph.on_disk or not has_step_time(graph, machine):
         return None
     loads = step_loads(graph, machine, core)
-    busy = np.maximum(loads.sending, loads.receiving) if step_costs(machine).aside else loads.sending + loads.receiving
+    busy = (
+        np.maximum(loads.sending, loads.receiving)
+        if step_costs(machine).aside
+        else loads.sending + loads.receiving
+    )
     return column(np.round(busy, 3))
 
 

@@ -113,6 +113,7 @@ app.command("pipeline")(from_options(commands.PipelineOptions, "pipeline:run_pip
 app.command("assign")(from_options(commands.AssignOptions, "assign:run_assign"))
 app.command("schedule")(from_options(schedule_options.ScheduleOptions, "schedule:run_schedule"))
 app.command("simulate")(from_options(commands.SimulateOptions, "simulate:run_simulate"))
+app.command("compare")(from_options(commands.CompareOptions, "compare:run_compare"))
 app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
 app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))
 app.command("bench")(from_options(commands.BenchOptions, "bench.run:run_bench"))

@@ -74,7 +74,9 @@ def _leave(run: Run, found: Found, words: list[str]) -> int:
     """
     o, result = run.o, found.result
     inputs = map_inputs(o, found.problem) | found.more
-    report = write_answer(o.out, found.problem, result, inputs, o.prohibit_turns, run.patience, found.beside, plain=o.plain)
+    report = write_answer(
+        o.out, found.problem, result, inputs, o.prohibit_turns, run.patience, found.beside, plain=o.plain
+    )
     say(o.out, report, o.json)
     if found.trouble is not None:
         raise found.trouble

@@ -1,15 +1,17 @@
 // Starts the explorer: unpacks the data, draws, and answers pointer, keys, search and colours.
 async function explore() {
   const place = document.getElementById("explorer"), by = (name) => place.querySelector(`[data-is="${name}"]`);
-  const mapped = new Mapped(await unpackAll(JSON.parse(document.getElementById("explorer-data").textContent)));
-  const state = {colour: mapped.groups.names.length || !mapped.resources.length ? "group" : "resource:0", hover: null, chosen: null, focus: -1};
-  const board = new Board(by("board"), mapped, state), canvas = board.canvas, tip = by("tip");
-  const panel = new Panel(by("panel"), mapped, choose);
+  const data = await unpackAll(JSON.parse(document.getElementById("explorer-data").textContent));
+  const mapped = new Mapped(data), all = data.other ? [mapped, new Mapped(data.other)] : [mapped];
+  const state = {split: 0.5, colour: mapped.groups.names.length || !mapped.resources.length ? "group" : "resource:0", hover: null, chosen: null, focus: -1};
+  const board = new Board(by("board"), all, state), canvas = board.canvas, tip = by("tip");
+  const panel = new Panel(by("panel"), all, choose);
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
   function choose(what, show) {
     state.chosen = what;
-    if (what && what.kind !== "link") state.focus = what.kind === "core" ? what.core : mapped.core[what.node];
+    panel.m = board.m;
+    if (what && what.kind !== "link") state.focus = what.kind === "core" ? what.core : board.m.core[what.node];
     if (show && state.focus >= 0 && what.kind !== "link") board.show(state.focus);
     panel.show(what);
     by("said").textContent = what ? by("panel").querySelector("h3").textContent : "";
@@ -17,9 +19,10 @@ async function explore() {
   }
 
   function words(what) {
-    if (what.kind === "core") return `core ${mapped.place(what.core)}: ${figure(mapped.count[what.core])} nodes` + (mapped.pairs ? `, sends ${figure(mapped.traffic[what.core])}` : "");
-    if (what.kind === "link") return `link ${panel.linkName(what.link)}: ${figure(mapped.loads[what.link])}`;
-    return `node ${mapped.id(what.node)} on core ${mapped.place(mapped.core[what.node])}` + (mapped.group(what.node) >= 0 ? `, ${mapped.groups.names[mapped.group(what.node)]}` : "");
+    const m = board.m;
+    if (what.kind === "core") return `core ${m.place(what.core)}: ${figure(m.count[what.core])} nodes` + (m.pairs ? `, sends ${figure(m.traffic[what.core])}` : "");
+    if (what.kind === "link") return `link ${m.place(what.link >> 2)} → ${m.place(m.board.ends[what.link])}: ${figure(m.loads[what.link])}`;
+    return `node ${m.id(what.node)} on core ${m.place(m.core[what.node])}` + (m.group(what.node) >= 0 ? `, ${m.groups.names[m.group(what.node)]}` : "");
   }
 
   canvas.addEventListener("pointermove", (event) => {
@@ -70,15 +73,16 @@ async function explore() {
   colours.value = state.colour;
   colours.addEventListener("change", () => { state.colour = colours.value; legend(); board.draw(); });
 
+  const ramp = () => el("i", {class: "ramp", style: `background:linear-gradient(90deg,${d3.range(0, 1.01, 0.1).map(heat).join(",")})`});
   function legend() {
     const out = by("legend");
     if (state.colour === "group") {
       out.replaceChildren(...mapped.groups.names.slice(0, 40).map((_, k) => panel.swatch(k)), ...(mapped.groups.names.length > 40 ? [`and ${mapped.groups.names.length - 40} more`] : []));
     } else {
-      const values = board.values(), bar = el("i", {class: "ramp", style: `background:linear-gradient(90deg,${d3.range(0, 1.01, 0.1).map(heat).join(",")})`});
-      out.replaceChildren(el("span", {}, "0 ", bar, ` ${values.top === 1 && values.text.includes("share") ? "100 %" : figure(values.top)}: ${values.text}`));
+      const values = board.values();
+      out.replaceChildren(el("span", {}, "0 ", ramp(), ` ${values.top === 1 && values.text.includes("share") ? "100 %" : figure(values.top)}: ${values.text}`));
     }
-    if (mapped.loads) out.append(el("span", {}, "links: ", el("i", {class: "ramp", style: `background:linear-gradient(90deg,${d3.range(0, 1.01, 0.1).map(heat).join(",")})`}), ` ${figure(mapped.hottest)} on the hottest`));
+    if (mapped.loads) out.append(el("span", {}, "links: ", ramp(), ` ${figure(d3.max(all, (one) => one.hottest))} on the hottest`));
   }
 
   by("in").addEventListener("click", () => board.scaleBy(1.5));
@@ -90,7 +94,9 @@ async function explore() {
     board.draw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => board.draw());
-  const draw = () => timeline(by("time"), mapped, by("time-said"));
+  by("split-label").hidden = all.length < 2;
+  by("split").addEventListener("input", () => { state.split = by("split").value / 100; board.draw(); });
+  const draw = () => all.forEach((one, k) => { if (one.events.length) timeline(by(k ? "time-right" : "time"), one, by("time-said")); });
   new ResizeObserver(draw).observe(by("time"));
   legend();
   choose(null, false);

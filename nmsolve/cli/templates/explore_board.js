@@ -11,8 +11,10 @@ function groupColour(k) {
 }
 
 class Board {
-  constructor(canvas, mapped, state) {
-    this.canvas = canvas; this.m = mapped; this.state = state;
+  // all: the mapping, or two of them; this.m is the one that is drawn or pointed at.
+  constructor(canvas, all, state) {
+    const mapped = all[0];
+    this.canvas = canvas; this.all = all; this.m = mapped; this.state = state;
     this.context = canvas.getContext("2d");
     this.at = d3.zoomIdentity;
     this.zoom = d3.zoom().scaleExtent([0.05, 60]).on("zoom", (event) => { this.at = event.transform; this.draw(); });
@@ -63,6 +65,7 @@ class Board {
 
   // What is under a point of the canvas: a node, a core, a link, or nothing.
   under(px, py) {
+    this.m = this.all.length > 1 && px > this.state.split * this.wide ? this.all[1] : this.all[0];
     const [x, y] = this.at.invert([px, py]), b = this.m.board, col = Math.floor(x / CELL), row = Math.floor(y / CELL);
     if (col < 0 || row < 0 || col >= b.cols || row >= b.rows) return null;
     const core = row * b.cols + col, dx = x - col * CELL - EDGE, dy = y - row * CELL - EDGE;
@@ -95,20 +98,34 @@ class Board {
 
   // Values of cores in the colours that are chosen, and the largest.
   values() {
-    const m = this.m, c = this.state.colour;
-    if (c === "traffic") return {of: m.traffic, top: d3.max(m.traffic) || 1, text: "traffic that leaves the core"};
-    if (c === "step") return {of: m.step, top: d3.max(m.step) || 1, text: "time of a step, in ns"};
-    if (c === "count") return {of: m.count, top: d3.max(m.count) || 1, text: "nodes"};
+    const m = this.m, c = this.state.colour, top = (of) => d3.max(this.all, (one) => d3.max(of(one))) || 1;
+    if (c === "traffic") return {of: m.traffic, top: top((one) => one.traffic), text: "traffic that leaves the core"};
+    if (c === "step") return {of: m.step, top: top((one) => one.step), text: "time of a step, in ns"};
+    if (c === "count") return {of: m.count, top: top((one) => one.count), text: "nodes"};
     const r = m.resources[+c.slice(9)], full = (p) => typeof r.limit === "number" ? r.limit : r.limit[p];
-    if (r.limit === null) return {of: r.used, top: d3.max(r.used) || 1, text: r.name};
+    if (r.limit === null) return {of: r.used, top: top((one) => one.resources[+c.slice(9)].used), text: r.name};
     return {of: Array.from(r.used, (u, p) => u / Math.max(1, full(p))), top: 1, text: `${r.name}, share of the limit`};
   }
 
   draw() {
     if (!this.wide) return;
-    const c = this.context, b = this.m.board;
+    const c = this.context, kept = this.m, split = this.all.length > 1 ? this.state.split * this.wide : this.wide;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.wide, this.tall);
+    this.all.forEach((one, k) => {
+      this.m = one;
+      c.save();
+      c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      c.beginPath(); c.rect(k ? split : 0, 0, k ? this.wide - split : split, this.tall); c.clip();
+      this.paint(c);
+      c.restore();
+    });
+    this.m = kept;
+    if (this.all.length > 1) { c.fillStyle = css("--ink"); c.fillRect(split - 1, 0, 2, this.tall); }
+  }
+
+  paint(c) {
+    const b = this.m.board;
     c.translate(this.at.x, this.at.y); c.scale(this.at.k, this.at.k);
     const [x0, y0] = this.at.invert([0, 0]), [x1, y1] = this.at.invert([this.wide, this.tall]);
     const from = {c: Math.max(0, Math.floor(x0 / CELL)), r: Math.max(0, Math.floor(y0 / CELL))};
@@ -123,7 +140,7 @@ class Board {
   }
 
   drawLinks(c, seen) {
-    const top = this.m.hottest || 1;
+    const top = d3.max(this.all, (one) => one.hottest) || 1;
     for (const core of seen) for (let d = 0; d < 4; d++) {
       const link = 4 * core + d;
       if (!this.m.works(link)) continue;

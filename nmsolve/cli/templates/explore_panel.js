@@ -15,7 +15,7 @@ function figure(value) {
 }
 
 class Panel {
-  constructor(place, mapped, choose) { this.place = place; this.m = mapped; this.choose = choose; }
+  constructor(place, all, choose) { this.place = place; this.all = all; this.m = all[0]; this.choose = choose; }
 
   to(what, text) { return el("button", {type: "button", class: "link", click: () => this.choose(what, true)}, text); }
 
@@ -32,7 +32,7 @@ class Panel {
     const m = this.m;
     const used = m.count.reduce((sum, k) => sum + (k > 0), 0);
     return [
-      el("h3", {}, "The whole board"),
+      el("h3", {}, this.all.length > 1 ? `The whole board, ${m === this.all[0] ? "left" : "right"}` : "The whole board"),
       this.table([["nodes", figure(m.nodes)], ["cores in use", `${figure(used)} of ${figure(m.board.state.reduce((sum, s) => sum + (s === 0), 0))}`],
         ...(m.loads ? [["hottest link", figure(m.hottest)]] : [])]),
       ...(m.loads ? [el("h4", {}, "Hottest links"), this.table(Array.from(d3.range(m.loads.length)).sort((a, b) => m.loads[b] - m.loads[a]).slice(0, 8)
@@ -64,7 +64,8 @@ class Panel {
     const m = this.m, home = m.core[node], messages = m.messagesOf(node), to = new Map();
     for (const message of messages) message.targets.forEach((core, k) => to.set(core, (to.get(core) || 0) + (message.weights ? message.weights[k] : message.many ? message.rate : 0)));
     const goals = Array.from(to).sort((a, b) => b[1] - a[1]), away = goals.filter(([core]) => core !== home);
-    const rows = [["core", this.to({kind: "core", core: home}, m.place(home))]];
+    const places = this.all.map((one) => this.to({kind: "core", core: one.core[node]}, one.place(one.core[node])));
+    const rows = this.all.length > 1 ? [["core, left", places[0]], ["core, right", places[1]]] : [["core", places[0]]];
     if (m.group(node) >= 0) rows.push([m.groups.title, this.swatch(m.group(node))]);
     for (const r of m.resources) if (r.sizes) rows.push([r.name, figure(r.sizes[node])]);
     const many = messages.filter((message) => message.many);
