@@ -119,35 +119,26 @@ class MappingAnswer(Answer[IntArray]):
         InputError : another kind, no mapping to draw, or no links: the machine is no mesh
         """
         from nmsolve.cli import pictures
+        from nmsolve.cli.draw import mapping_pictures
 
         kinds: dict[str, Callable[[], Figure]] = {
             "convergence": partial(pictures.convergence.figure, self.events, self.wall_seconds, "full")
         }
         if self.core is not None:
-            names, used, limits = core_figures.resource_table(self.problem, self.core)
-            share, label, _ = core_figures.core_share(names, used, limits)
-            machine = self.problem.machine
-            kinds |= {
-                "cores": partial(pictures.core_use.figure, machine, share, label),
-                "resources": partial(pictures.resource_use.figure, names, used, limits, machine.usable),
-            }
-            if machine.distance_matrix is None:
-                kinds["links"] = self._links
+            kinds |= mapping_pictures(self.problem, self.core)
+        if self.core is not None and self.found.beside.mapped is not None:
+            kinds["links"] = self._links
         return drawn(kind, kinds)
 
     def _links(self) -> Figure:
-        """Draw the links by the routes that were chosen, else by the machine's own."""
+        """Draw the links by the routes that were chosen."""
         from nmsolve.cli import pictures
         from nmsolve.cli.routing_page import drawn_links, hottest_links
-        from nmsolve.hw.routes import link_loads
         from nmsolve.hw.routing.loads import route_loads
 
         mapped, machine = self.found.beside.mapped, self.problem.machine
-        assert self.core is not None
-        if mapped is None:
-            loads = link_loads(self.problem.graph, machine, self.core)
-        else:
-            loads = route_loads(machine, mapped.problem.flows, mapped.routes)
+        assert mapped is not None
+        loads = route_loads(machine, mapped.problem.flows, mapped.routes)
         return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))
 
 

@@ -355,6 +355,15 @@ class CompareOptions:
 
 
 @dataclass(frozen=True)
+class DrawOptions(AnswerOptions):
+    """Draw one picture of a run, as SVG, PNG or PDF."""
+
+    what: A[str | None, Option(help="Which picture: cores, links, resources or search of a mapping; stages, layers, use, "
+                               "timetable or search of a pipeline. [default: cores, stages or search]")] = None
+    out: A[Path, Option("--out", "-o", help="File of the picture: .svg, .png or .pdf.")] = Path("nmsolve.svg")
+
+
+@dataclass(frozen=True)
 class FaultOptions:
     """Test random failures of links and cores: what survives by new routes or moved nodes, and at what cost."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
+    from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
     from nmsolve.model.turns import TurnSet
     from nmsolve.model.types import IntArray
@@ -94,6 +95,15 @@ class Loaded:
         if balance is None and self.stated:
             return self.inputs.node_limit
         return default_node_limit(self.graph, self.machine, balance)
+
+    def problem(self) -> MappingProblem:
+        """Return what was minimised, without side constraints: enough to draw the mapping."""
+        from nmsolve.model.mapping.objectives import OBJECTIVES
+        from nmsolve.model.mapping.problem import MappingProblem
+
+        said = (self.report or {}).get("objective_name")
+        objective = said if said in OBJECTIVES else "hops"
+        return MappingProblem(self.graph, self.machine, str(objective), (), self.node_limit(None))
 
     def constraints(self, named: Path | None) -> tuple[Any, ...]:
         """Return the side constraints of the file ``named``, else of the one that the run was given."""
