@@ -89,7 +89,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
         if front is not None:
             return _assign_front(o, front, given, inputs, first, patience)
         run = new_run()
-        with watching(o.json, [OBJECTIVES[name] for name in names] if given.own else ()) as observers:
+        with watching(o.json, [OBJECTIVES[name] for name in names] if given.own else (), o.out) as observers:
             told = {"observers": observers, "known": known, **how}
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(

@@ -364,6 +364,14 @@ class DrawOptions(AnswerOptions):
 
 
 @dataclass(frozen=True)
+class WatchOptions:
+    """Serve the page of a run, also while it goes on, to a browser on this machine (127.0.0.1 alone), until Ctrl-C."""
+
+    run: A[Path, Argument(help="Output folder of the run.")]
+    port: A[int, Option(min=0, max=65535, help="Port; 0: any free one.")] = 0
+
+
+@dataclass(frozen=True)
 class FaultOptions:
     """Test random failures of links and cores: what survives by new routes or moved nodes, and at what cost."""
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from nmsolve.cli.progress import watching
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nmsolve.solvers.search.incumbent import Observer
 
 
@@ -24,14 +26,14 @@ class Console(Protocol):
 
 
 class Terminal:
-    """Tables and sentences on standard error; JSON lines on standard output if asked for."""
+    """Tables and sentences on standard error; JSON lines on standard output if asked for; live ones in the folder ``out``."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._json = as_json
+    def __init__(self, as_json: bool, out: Path) -> None:
+        self._json, self._out = as_json, out
 
     def watching(self, units: Sequence[str] = ()) -> AbstractContextManager[list[Observer]]:
         """Return the table, and JSON lines."""
-        return watching(self._json, units)
+        return watching(self._json, units, self._out)
 
     def say(self, text: str) -> None:
         """Print to standard error."""

@@ -62,7 +62,7 @@ def run_gap(o: GapOptions) -> int:
     prepare_folder(o.out)
     inputs = _inputs(o, loaded, problem)
     with Patience(clock.end(limit)) as patience:
-        with watching(o.json) as observers:
+        with watching(o.json, out=o.out) as observers:
             how["observers"] = observers
             bounded = bound_mapping(problem, loaded.core, known=known, **how)
         beside = Beside(better=bounded.better)

@@ -115,6 +115,7 @@ app.command("schedule")(from_options(schedule_options.ScheduleOptions, "schedule
 app.command("simulate")(from_options(commands.SimulateOptions, "simulate:run_simulate"))
 app.command("compare")(from_options(commands.CompareOptions, "compare:run_compare"))
 app.command("draw")(from_options(commands.DrawOptions, "draw:run_draw"))
+app.command("watch")(from_options(commands.WatchOptions, "watch:run_watch"))
 app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
 app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))
 app.command("bench")(from_options(commands.BenchOptions, "bench.run:run_bench"))

@@ -58,7 +58,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
         write_models("mapping", lambda: models(problem, free_routes=o.route == "joint"), o.write_model)
     with Patience(clock.end(limit)) as patience:
         time = clock.of_command()
-        run = Run(o, problem, start, search_time(limit), how, patience, time, Terminal(o.json), known)
+        run = Run(o, problem, start, search_time(limit), how, patience, time, Terminal(o.json, o.out), known)
         if front is not None:
             objectives = MappingObjectives(problem, run.stage)
             return run_front(o, MapFront(problem), objectives, front, limit, patience, map_inputs(o, problem))

@@ -73,7 +73,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)
     run = new_run()
     with Patience(clock.end(limit)) as patience:
-        with watching(o.json) as observers:
+        with watching(o.json, out=o.out) as observers:
             told = {"observers": observers, "known": known, **how}
             with explained("pipeline"):
                 result, better = _search(

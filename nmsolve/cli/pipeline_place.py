@@ -62,7 +62,7 @@ def place_tiles(
         "gap": opt.fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers, "memory": opt.size_in_bytes(o.memory),
     }  # fmt: skip
     busy = 0.0
-    with watching(o.json) as observers:
+    with watching(o.json, out=o.out) as observers:
         result = solve(problem, time_limit=seconds * (1 - COOL_PART * linked), observers=observers, **how)
         if linked and result.core is not None:
             busy = busy_us(given, graph, machine, result.core)

@@ -7,6 +7,8 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from nmsolve.cli.compiling import told_by
@@ -43,6 +45,10 @@ def event_to_json(event: Event) -> dict[str, object]:
     if event.text:
         out["text"] = event.text
     return out
+
+
+#: Events of a search that is running, in its output folder.
+LIVE = "live.jsonl"
 
 
 class JsonLines:
@@ -163,17 +169,47 @@ class ProgressTable:
 
 
 @contextmanager
-def watching(as_json: bool, units: Sequence[str] = ()) -> Iterator[list[Observer]]:
+def watching(as_json: bool, units: Sequence[str] = (), out: Path | None = None) -> Iterator[list[Observer]]:
     """Return the observers of a run: the table on standard error, and JSON lines on standard output if asked for.
 
     ``units`` : of the table's figures, one per search in turn; none: plain numbers. JSON lines always have plain numbers.
+    ``out`` : the folder that gets the events as they happen, for ``nmsolve watch``; none: nobody can watch
     """
     table = ProgressTable(sys.stderr, units)
     try:
-        with told_by(table.tell):
-            yield [table, JsonLines(sys.stdout)] if as_json else [table]
+        with told_by(table.tell), live(out) as lines:
+            yield [table, *lines, *([JsonLines(sys.stdout)] if as_json else [])]
     finally:
         table.close()
+
+
+@contextmanager
+def live(out: Path | None) -> Iterator[list[Observer]]:
+    """Return an observer that writes events to ``live.jsonl`` in ``out``, which is there as long as the search runs."""
+    if out is None:
+        yield []
+        return
+    path = out / LIVE
+    try:
+        with FileIO(path, "w") as file:
+            yield [LiveLines(file)]
+    finally:
+        path.unlink(missing_ok=True)
+
+
+class LiveLines:
+    """Observer that adds every event to a raw file as one JSON line; a full disk ends the lines, not the search."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file: FileIO | None = file
+
+    def __call__(self, event: Event) -> None:
+        """Write one line, as long as that works."""
+        if self._file is not None:
+            try:
+                self._file.write(json.dumps(event_to_json(event)).encode() + b"\n")
+            except OSError:
+                self._file = None
 
 
 def number(value: float | None) -> str:

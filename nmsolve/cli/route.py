@@ -100,7 +100,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     if names is not None:
         return _route_front(o, names, loaded, problem)
     with Patience(clock.end(limit)) as patience:
-        with watching(o.json) as observers, explained("route"):
+        with watching(o.json, out=o.out) as observers, explained("route"):
             result, better = search(time_limit=search_time(limit), observers=observers, **how)
         report = write_routing(o, loaded, problem, result, patience, better)
     return finish(o, result, report, _words(report), (PAGE, REPORT), "route", "routes exist")

@@ -97,7 +97,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         seconds = search_time(limit, LONG_PAGE)
         earlier: Sequence[Stage] = ()
         better = None
-        with watching(o.json) as observers:
+        with watching(o.json, out=o.out) as observers:
             told = {"observers": observers, "known": known, **how}
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(given, inputs, names, first, seconds, told)

@@ -1,14 +1,5 @@
 // The board on a canvas: cores as squares, links as pairs of lanes between them (keep right), nodes as dots where there is room.
 const CELL = 40, BOX = 26, EDGE = (CELL - BOX) / 2, LANE = 3, DOTS_FROM = 70;
-const LEVELS = [0, 0.35, -0.3, 0.6];
-
-function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
-
-function groupColour(k) {
-  const base = d3.hsl(PALETTE[k % PALETTE.length]), level = LEVELS[Math.floor(k / PALETTE.length) % LEVELS.length];
-  base.l = level > 0 ? base.l + (1 - base.l) * level : base.l * (1 + level);
-  return base.formatHex();
-}
 
 class Board {
   // all: the mapping, or two of them; this.m is the one that is drawn or pointed at.
@@ -237,6 +228,3 @@ class Board {
     c.stroke();
   }
 }
-
-// Dark to light in either theme, told apart with any colour vision.
-function heat(share) { return d3.interpolateCividis(0.05 + 0.95 * Math.min(1, share)); }

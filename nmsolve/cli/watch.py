@@ -1,0 +1,119 @@
+"""``nmsolve watch RUN``: the page of a run while it goes on, for one browser on this machine.
+
+The server listens on 127.0.0.1 alone, only reads, and answers only who knows the token in its address.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from nmsolve.cli.answer import OK
+from nmsolve.cli.drawing import PALETTE
+from nmsolve.cli.page import fill
+from nmsolve.cli.progress import LIVE
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.cli.commands import WatchOptions
+
+#: Pages of finished runs, of whatever kind.
+PAGES = ("report.html", "pipeline.html", "route.html", "pareto.html")
+#: Bytes of events in one answer, at most.
+MOST_BYTES = 2**20
+#: What the browser may do with the page: run its own script and ask this server, nothing else.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'"
+
+
+def run_watch(o: WatchOptions) -> int:
+    """Serve until Ctrl-C.
+
+    Raises
+    ------
+    InputError : no such folder, or the port is taken
+    """
+    if not o.run.is_dir():
+        raise InputError(
+            "there is no such folder", str(o.run), "the --out of a run that goes on, or of a finished one"
+        )
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", o.port), Watcher)
+    except OSError as error:
+        raise InputError(
+            f"it cannot be used ({error.strerror})", f"--port {o.port}", "a free port, or 0 for any"
+        ) from None
+    server.daemon_threads = True
+    server.folder, server.token = o.run, secrets.token_urlsafe(16)  # type: ignore[attr-defined]
+    print(f"http://127.0.0.1:{server.server_port}/{server.token}/", flush=True)  # type: ignore[attr-defined]
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        return OK
+    finally:
+        server.server_close()
+    return OK
+
+
+class Watcher(BaseHTTPRequestHandler):
+    """Answers with the page, or with what happened since."""
+
+    def do_GET(self) -> None:
+        """Page at ``/TOKEN/``, events from byte N on at ``/TOKEN/events?from=N``; everything else is not there."""
+        asked, own = urlsplit(self.path), f"127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
+        parts = asked.path.split("/")
+        known = len(parts) == 3 and secrets.compare_digest(parts[1].encode(), self.server.token.encode())  # type: ignore[attr-defined]
+        if self.headers.get("Host") not in (own, own.replace("127.0.0.1", "localhost")) or not known:
+            self.send_error(HTTPStatus.FORBIDDEN, "the address needs its token")
+        elif parts[2] == "":
+            self._send(page_of(self.server.folder).encode(), "text/html; charset=utf-8")  # type: ignore[attr-defined]
+        elif parts[2] == "events":
+            begin = parse_qs(asked.query).get("from", ["0"])[0]
+            at = int(begin) if begin.isascii() and begin.isdigit() and len(begin) < 16 else 0
+            self._send(json.dumps(events_from(self.server.folder, at)).encode(), "application/json")  # type: ignore[attr-defined]
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def _send(self, data: bytes, kind: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        for name, value in (
+            ("Content-Type", kind), ("Content-Length", str(len(data))), ("Cache-Control", "no-store"),
+            ("Content-Security-Policy", POLICY), ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"),
+        ):  # fmt: skip
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal belongs to the user."""
+
+
+def page_of(folder: Path) -> str:
+    """Return the page of a finished run, or one that follows a run that goes on."""
+    finished = next((folder / name for name in PAGES if (folder / name).exists()), None)
+    if finished is not None and not (folder / LIVE).exists():
+        return finished.read_text("utf-8")
+    return fill("watch.html.j2", folder=str(folder), palette=list(PALETTE))
+
+
+def events_from(folder: Path, at: int) -> dict[str, object]:
+    """Return the whole lines of the running search from byte ``at`` on, where the next ones begin, and how far the run is.
+
+    ``state`` : ``runs``, ``ends`` (the search has ended, the page is not there yet), ``finished``
+    """
+    try:
+        with open(folder / LIVE, "rb") as file:
+            size = file.seek(0, 2)
+            begin = at if at <= size else 0  # a new search has begun
+            file.seek(begin)
+            data = file.read(MOST_BYTES)
+    except FileNotFoundError:
+        done = any((folder / name).exists() for name in PAGES)
+        return {"state": "finished" if done else "ends", "next": 0, "events": []}
+    whole = data[: data.rfind(b"\n") + 1]
+    events = [json.loads(line) for line in whole.splitlines()]
+    return {"state": "runs", "again": begin < at, "next": begin + len(whole), "events": events}
