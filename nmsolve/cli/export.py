@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.loading import load_answer
+from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ExportOptions
 
-#: Tools whose input files can be written.
-TOOLS = ("sanafe",)
+#: A row of JSON, and lines for people.
+Told = tuple[dict[str, Any], list[str]]
 
 
 def run_export(o: ExportOptions) -> int:
@@ -22,19 +24,26 @@ def run_export(o: ExportOptions) -> int:
 
     Raises
     ------
-    InputError : an unknown tool, wrong files, a machine that the tool cannot simulate
+    InputError : an unknown tool, wrong files, a machine that the tool does not know
     """
     if o.to not in TOOLS:
         raise InputError(f"unknown tool {o.to!r}", "--to", "one of " + ", ".join(TOOLS))
+    row, lines = TOOLS[o.to](load_answer(o), o.out)
+    return tell(o.json, [{"type": "export", **row}], lines)
+
+
+def _sanafe(loaded: Loaded, out: Path) -> Told:
     from nmsolve.hw.sanafe import export_sanafe
 
-    loaded = load_answer(o)
-    done = export_sanafe(loaded.graph, loaded.machine, loaded.core, o.out)
+    done = export_sanafe(loaded.graph, loaded.machine, loaded.core, out)
     files, expected = [str(path) for path in done.files], asdict(done.expected)
     row = {
-        "type": "export", "files": files, "steps": done.steps, "notes": list(done.notes), "expected": expected,
+        "files": files,
+        "steps": done.steps,
+        "notes": list(done.notes),
+        "expected": expected,
         "energy": done.energy,
-    }  # fmt: skip
+    }
     steps = f"{done.steps} steps of SANA-FE are one step of the network"
     lines = [
         *(f"wrote {path}" for path in files),
@@ -43,4 +52,36 @@ def run_export(o: ExportOptions) -> int:
         f"energy of the mapping: {number(done.energy)}, without what messages to the sender's own core cost there",
         *(f"note: {note}" for note in done.notes),
     ]
-    return tell(o.json, [row], lines)
+    return row, lines
+
+
+def _pacman(loaded: Loaded, out: Path) -> Told:
+    from nmsolve.hw.pacman import export_pacman
+
+    done = export_pacman(loaded.graph, loaded.machine, loaded.core, out)
+    files, most = [str(path) for path in done.files], int(done.entries.max())
+    row = {
+        "files": files, "slices": done.slices, "processors": done.processors, "entries": most, "notes": list(done.notes),
+    }  # fmt: skip
+    lines = [
+        *(f"wrote {path}" for path in files),
+        f"{done.slices:,} slices, at most {done.processors} on a chip; at most {most:,} entries in a router, not compressed",
+        *(f"note: {note}" for note in done.notes),
+    ]
+    return row, lines
+
+
+def _picture(form: str) -> Callable[[Loaded, Path], Told]:
+    def write(loaded: Loaded, out: Path) -> Told:
+        from nmsolve.hw.graph_files import export_graph
+
+        path = export_graph(loaded.graph, loaded.machine, loaded.core, out, form)
+        return {"files": [str(path)]}, [f"wrote {path}"]
+
+    return write
+
+
+#: Tools whose input files can be written.
+TOOLS: dict[str, Callable[[Loaded, Path], Told]] = {
+    "sanafe": _sanafe, "pacman": _pacman, "dot": _picture("dot"), "graphml": _picture("graphml"),
+}  # fmt: skip
