@@ -15,6 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+#: Recorded spikes in every form.
+RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -51,6 +54,7 @@ def make_seeds(folder: Path) -> None:
     _graphs(folder)
     _texts(folder)
     _library(folder)
+    _circuits(folder)
     _models(folder)
     _answers(folder)
     _schedules(folder)
@@ -175,6 +179,20 @@ def _library(folder: Path) -> None:
             [Fused((keys[0], keys[3]), "cpu", 1, 3e6, 4e6)],
         )
         library.record([(keys[0], "cpu")], [(keys[1], "cpu")])
+
+
+def _circuits(folder: Path) -> None:
+    """A circuit whose files are beside each other, and recordings: those of the tests."""
+    given = Path(__file__).parent.parent / "tests" / "data" / "circuits"
+    circuit = folder / "circuit"
+    circuit.mkdir()
+    for path in (given / "bmtk" / "network").iterdir():
+        shutil.copy(path, circuit)
+    text = (given / "bmtk" / "circuit_config.json").read_text().replace("$BASE_DIR/network", "$BASE_DIR")
+    (circuit / "circuit_config.json").write_text(text)
+    for name in RECORDINGS[1:]:
+        shutil.copy(given / "recorded" / name, folder)
+    (folder / "spikes.csv").write_text("id,time\nv1/0,0.5\nv1/2,1e-3\n\nv1/0,0.75\n")
 
 
 def _models(folder: Path) -> None:
@@ -344,6 +362,7 @@ def _graph_targets(folder: Path) -> list[Target]:
     from nmsolve.cli import commands
     from nmsolve.cli.info import run_info
     from nmsolve.model.formats import convert
+    from nmsolve.model.formats.spikes import read_spikes
 
     def info(path: Path) -> object:
         return run_info(commands.InfoOptions(path, json=True))
@@ -355,10 +374,16 @@ def _graph_targets(folder: Path) -> list[Target]:
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
         "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx",
     )  # fmt: skip
+
+    def circuit(path: Path) -> object:
+        return converted(path / "circuit_config.json")
+
     streams = ("g.npz", "g.nmz", "g.txt", "g.snn", "g.h5")
     return [
         *(Target(f"info {name}", folder / name, info) for name in graphs),
         *(Target(f"convert {name}", folder / name, converted) for name in streams),
+        Target("convert circuit", folder / "circuit", circuit),
+        *(Target(f"rates {name}", folder / name, read_spikes) for name in RECORDINGS),
     ]
 
 

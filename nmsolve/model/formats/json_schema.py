@@ -9,11 +9,12 @@ import msgspec
 Id = int | str
 
 
-class Form(msgspec.Struct, gc=False):
-    """The two keys that say which form a file has."""
+class Form(msgspec.Struct):
+    """The keys that say which form a file has; ``networks`` is that of a SONATA circuit."""
 
     nmsolve: int | None = None
     form: str = "node-link"
+    networks: Any = None
 
 
 class Edge(msgspec.Struct, gc=False):
