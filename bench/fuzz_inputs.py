@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 #: Recorded spikes in every form.
-RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix")
+RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix", "netpyne.json")
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ def _circuits(folder: Path) -> None:
         shutil.copy(path, circuit)
     text = (given / "bmtk" / "circuit_config.json").read_text().replace("$BASE_DIR/network", "$BASE_DIR")
     (circuit / "circuit_config.json").write_text(text)
-    for name in RECORDINGS[1:]:
-        shutil.copy(given / "recorded" / name, folder)
+    for path in (*(given / "recorded").iterdir(), given / "netpyne.json"):
+        shutil.copy(path, folder)
     (folder / "spikes.csv").write_text("id,time\nv1/0,0.5\nv1/2,1e-3\n\nv1/0,0.75\n")
 
 
@@ -372,7 +372,7 @@ def _graph_targets(folder: Path) -> list[Target]:
 
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
-        "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx",
+        "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx", "netpyne.json",
     )  # fmt: skip
 
     def circuit(path: Path) -> object:

@@ -10,7 +10,7 @@ from pathlib import Path
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes, decode_json, read_limited, write_atomic
 from nmsolve.model.formats import json_columns, json_node_link
-from nmsolve.model.formats.json_schema import Columns, Form, NodeLink
+from nmsolve.model.formats.json_schema import Columns, Form, Net, NodeLink
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network
 
@@ -34,6 +34,10 @@ def load(path: Path) -> LogicGraph:
         from nmsolve.model.formats import sonata_circuit
 
         return sonata_circuit.load(path)
+    if isinstance(form.net, Net) and form.net.cells is not None:
+        from nmsolve.model.formats import netpyne
+
+        return netpyne.load(path)
     if form.nmsolve not in (None, 1):
         raise InputError(f"the file has version {form.nmsolve}", f"{path}: $.nmsolve", "1")
     if form.form == "columns":

@@ -22,8 +22,8 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import FloatArray, IntArray
 
-#: What text files may be called, and HDF5 files.
-TEXT, HDF5 = (".csv", ".tsv", ".txt"), (".h5", ".hdf5", ".nwb", ".nix")
+#: What text files may be called, HDF5 files, and what NetPyNE saves.
+TEXT, HDF5, NETPYNE = (".csv", ".tsv", ".txt"), (".h5", ".hdf5", ".nwb", ".nix"), ".json"
 #: Milliseconds of a second, and of a step if nothing else is said.
 SECOND = 1000.0
 #: Most bytes of a line of text, and most names of neurons in a message.
@@ -55,7 +55,7 @@ def with_rates(
 
     Parameters
     ----------
-    recording : ``.csv`` (id, seconds), or SONATA spikes, NWB units, NIX of Neo (``.h5``, ``.nwb``, ``.nix``)
+    recording : ``.csv`` (id, seconds), SONATA spikes, NWB units, NIX of Neo (``.h5``, ``.nwb``, ``.nix``), NetPyNE's ``.json``
     step : milliseconds
     seconds : how long was recorded, if the file does not say
 
@@ -108,8 +108,14 @@ def read_spikes(path: Path) -> Recording:
         from nmsolve.model.formats.spikes_hdf5 import read
 
         return read(path)
+    if path.suffix.lower() == NETPYNE:
+        from nmsolve.model.formats.netpyne import recording
+
+        return recording(path)
     raise InputError(
-        f"unknown extension {path.suffix!r} of a recording", str(path), "one of " + ", ".join(TEXT + HDF5)
+        f"unknown extension {path.suffix!r} of a recording",
+        str(path),
+        "one of " + ", ".join((*TEXT, *HDF5, NETPYNE)),
     )
 
 
