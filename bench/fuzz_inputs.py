@@ -143,6 +143,14 @@ def _texts(folder: Path) -> None:
     edges = [{"sourceId": k, "destId": k + 1, "cost": 0.5, "size": 8.0} for k in range(4)]
     costs = {"maxSizePerFPGA": 10.0, "maxFPGAs": 3, "maxCPUs": 1, "nodes": nodes, "edges": edges}
     (folder / "costs.json").write_text(json.dumps(costs))
+    (folder / "piper.json").write_text(json.dumps({
+        "maxDevices": 3, "maxMemoryPerDevice": 1e9, "bandwidth": 1e6, "mbsInBatch": 8,
+        "nodes": [
+            {"id": k, "name": f"n{k}", "TMPCs": {"1": [
+                {"id": "vanilla", "timePerSample": 1.5, "parameterSize": 4.0, "memoryUsageA": 2.0, "memoryUsageB": 8.0,
+                 "syncTimeFw": {}, "syncTimeBw": {}}]}} for k in range(5)],
+        "edges": [{"sourceId": k, "destId": k + 1, "communicationCost": 8.0} for k in range(4)],
+    }))  # fmt: skip
     network = {
         "name": "five",
         "nodes": {"intervals": [[k, k + 2] for k in range(5)], "costs": [[3, 1]] * 5, "usages": [[4, 6]] * 5},
@@ -435,6 +443,7 @@ def _mapping_targets(folder: Path) -> list[Target]:
         Target("parts", folder / "parts.part.4", scored("g.json")),
         Target("certificates", mapped / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),
+        Target("Piper's cost graph", folder / "piper.json", load_cost_graph),
     ]
 
 

@@ -91,18 +91,20 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
 
 
 def _is_cost_graph(path: Path) -> bool:
-    """Return whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by a key that no other format has."""
+    """Return whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by keys that no other format has."""
     from nmsolve.model.errors import InputError
     from nmsolve.model.files import decode_json, read_limited
 
     try:
-        return decode_json(read_limited(path), _Costs, path).maxFPGAs is not None
+        found = decode_json(read_limited(path), _Costs, path)
+        return found.maxFPGAs is not None or found.maxDevices is not None
     except InputError:  # the reader of graphs says what is wrong
         return False
 
 
 class _Costs(msgspec.Struct):
     maxFPGAs: object = None
+    maxDevices: object = None
 
 
 def _info_cost_graph(path: Path, as_json: bool) -> int:
