@@ -159,3 +159,23 @@ def test_who_fires_must_be_clear_and_numbers_positive(tmp_path: Path) -> None:
     save_graph(three(), tmp_path / "g.json")
     line = run_here("convert", tmp_path / "g.json", tmp_path / "o.json", "--step", 5, code=2).stderr
     assert "--step and --recorded are about a recording" in line
+
+
+def test_a_graph_of_nir_gets_measured_rates(tmp_path: Path) -> None:
+    """Ids of NIR are ``node/number``, so a recording says ``lif/0``."""
+    import nir
+
+    nodes = {
+        "input": nir.Input(np.array([2])),
+        "fc": nir.Linear(weight=np.ones((3, 2))),
+        "lif": nir.LIF(tau=np.ones(3), r=np.ones(3), v_leak=np.ones(3), v_threshold=np.ones(3)),
+        "output": nir.Output(np.array([3])),
+    }
+    edges = [("input", "fc"), ("fc", "lif"), ("lif", "output")]
+    nir.write(tmp_path / "g.nir", nir.NIRGraph(nodes, edges, type_check=False))
+    spikes = put(tmp_path, "s.csv", "input/0,0.1\ninput/0,0.2\ninput/1,0.1\nlif/0,1\nlif/1,1\nlif/2,1\n")
+    for name in ("o.json", "o.nmz"):
+        run_here("convert", tmp_path / "g.nir", tmp_path / name, "--rates", spikes, "--recorded", 4)
+        graph = load_graph(tmp_path / name)
+        assert graph.rate.tolist() == [0.5, 0.25, 0.25, 0.25, 0.25]
+        assert graph.weights.tolist() == [0.5] * 3 + [0.25] * 3
