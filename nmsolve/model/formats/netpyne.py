@@ -13,7 +13,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.formats.populations import SECOND, Neurons, assembled
-from nmsolve.model.formats.spikes import Recording
+from nmsolve.model.formats.recording import Recording
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
 

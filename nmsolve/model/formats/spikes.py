@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import input_file
+from nmsolve.model.formats.recording import Recording
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import FloatArray, IntArray
@@ -30,19 +30,6 @@ SECOND = 1000.0
 LONGEST_LINE, SHOWN = 10_000, 3
 #: A time in text.
 NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Recording:
-    """``spikes`` (trains,) of the neurons ``names``; ``seconds`` that were recorded (trains,), or None if the file does not say.
-
-    Names are ``population/number``, or whatever the file calls its neurons.
-    """
-
-    path: Path
-    names: tuple[str, ...]
-    spikes: IntArray
-    seconds: FloatArray | None
 
 
 def with_rates(

@@ -18,7 +18,7 @@ import numpy as np
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.hdf5 import opened, package
-from nmsolve.model.formats.spikes import Recording
+from nmsolve.model.formats.recording import Recording
 from nmsolve.model.network import BLOCK
 from nmsolve.model.types import FloatArray, IntArray
 
