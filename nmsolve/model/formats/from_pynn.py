@@ -118,7 +118,7 @@ def _ends(projection: Any, cells: IntArray, place: IntArray) -> tuple[AnyArray, 
     except NotImplementedError:  # PyNN's Brian 2, of assemblies
         what = f"this simulator does not list the connections of {projection.label!r}"
         raise InputError(what, "", "projections between populations or views") from None
-    table = np.asarray([row[:2] for row in rows], np.int64).reshape(-1, 2)
+    table = np.asarray(rows, np.float64).reshape(-1, 3)[:, :2].astype(np.int64)
     sides = (projection.pre, projection.post)
     of = [place[np.searchsorted(cells, _cells(side)[table[:, k]])] for k, side in enumerate(sides)]
     return of[0], of[1]
@@ -129,11 +129,17 @@ def _measured(populations: list[Any], cells: IntArray, step: float, name: str) -
     place = {cell: k for k, cell in enumerate(cells.tolist())}
     spikes = np.zeros(len(cells))
     for population in populations:
-        counts = population.get_spike_counts(gather=True)
-        missing = len(population.all_cells) - len(counts)
+        heard = {
+            int(cell)
+            for variable, cells in population.recorder.recorded.items()
+            if getattr(variable, "name", variable) == "spikes"
+            for cell in cells
+        }
+        missing = len(set(_cells(population).tolist()) - heard)
         if missing:
             what = f"spikes of {missing} cells of {population.label!r} were not recorded"
             raise InputError(what, name, "population.record('spikes') of each before the run")
+        counts = population.get_spike_counts(gather=True)
         for cell, count in counts.items():
             spikes[place[int(cell)]] = count
     time = populations[0]._simulator.state.t if populations else 0.0
