@@ -15,6 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+#: Recorded spikes in every form.
+RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix", "netpyne.json")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -51,6 +54,7 @@ def make_seeds(folder: Path) -> None:
     _graphs(folder)
     _texts(folder)
     _library(folder)
+    _circuits(folder)
     _models(folder)
     _answers(folder)
     _schedules(folder)
@@ -139,6 +143,14 @@ def _texts(folder: Path) -> None:
     edges = [{"sourceId": k, "destId": k + 1, "cost": 0.5, "size": 8.0} for k in range(4)]
     costs = {"maxSizePerFPGA": 10.0, "maxFPGAs": 3, "maxCPUs": 1, "nodes": nodes, "edges": edges}
     (folder / "costs.json").write_text(json.dumps(costs))
+    (folder / "piper.json").write_text(json.dumps({
+        "maxDevices": 3, "maxMemoryPerDevice": 1e9, "bandwidth": 1e6, "mbsInBatch": 8,
+        "nodes": [
+            {"id": k, "name": f"n{k}", "TMPCs": {"1": [
+                {"id": "vanilla", "timePerSample": 1.5, "parameterSize": 4.0, "memoryUsageA": 2.0, "memoryUsageB": 8.0,
+                 "syncTimeFw": {}, "syncTimeBw": {}}]}} for k in range(5)],
+        "edges": [{"sourceId": k, "destId": k + 1, "communicationCost": 8.0} for k in range(4)],
+    }))  # fmt: skip
     network = {
         "name": "five",
         "nodes": {"intervals": [[k, k + 2] for k in range(5)], "costs": [[3, 1]] * 5, "usages": [[4, 6]] * 5},
@@ -175,6 +187,20 @@ def _library(folder: Path) -> None:
             [Fused((keys[0], keys[3]), "cpu", 1, 3e6, 4e6)],
         )
         library.record([(keys[0], "cpu")], [(keys[1], "cpu")])
+
+
+def _circuits(folder: Path) -> None:
+    """A circuit whose files are beside each other, and recordings: those of the tests."""
+    given = Path(__file__).parent.parent / "tests" / "data" / "circuits"
+    circuit = folder / "circuit"
+    circuit.mkdir()
+    for path in (given / "bmtk" / "network").iterdir():
+        shutil.copy(path, circuit)
+    text = (given / "bmtk" / "circuit_config.json").read_text().replace("$BASE_DIR/network", "$BASE_DIR")
+    (circuit / "circuit_config.json").write_text(text)
+    for path in (*(given / "recorded").iterdir(), given / "netpyne.json"):
+        shutil.copy(path, folder)
+    (folder / "spikes.csv").write_text("id,time\nv1/0,0.5\nv1/2,1e-3\n\nv1/0,0.75\n")
 
 
 def _models(folder: Path) -> None:
@@ -344,6 +370,7 @@ def _graph_targets(folder: Path) -> list[Target]:
     from nmsolve.cli import commands
     from nmsolve.cli.info import run_info
     from nmsolve.model.formats import convert
+    from nmsolve.model.formats.spikes import read_spikes
 
     def info(path: Path) -> object:
         return run_info(commands.InfoOptions(path, json=True))
@@ -353,12 +380,18 @@ def _graph_targets(folder: Path) -> list[Target]:
 
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
-        "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx",
+        "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx", "netpyne.json",
     )  # fmt: skip
+
+    def circuit(path: Path) -> object:
+        return converted(path / "circuit_config.json")
+
     streams = ("g.npz", "g.nmz", "g.txt", "g.snn", "g.h5")
     return [
         *(Target(f"info {name}", folder / name, info) for name in graphs),
         *(Target(f"convert {name}", folder / name, converted) for name in streams),
+        Target("convert circuit", folder / "circuit", circuit),
+        *(Target(f"rates {name}", folder / name, read_spikes) for name in RECORDINGS),
     ]
 
 
@@ -410,6 +443,7 @@ def _mapping_targets(folder: Path) -> list[Target]:
         Target("parts", folder / "parts.part.4", scored("g.json")),
         Target("certificates", mapped / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),
+        Target("Piper's cost graph", folder / "piper.json", load_cost_graph),
     ]
 
 

@@ -284,14 +284,14 @@ def damaged_sqlite(rng: random.Random, data: bytes) -> bytes:
 
 def damaged_folder(rng: random.Random, folder: Path) -> str:
     """Change one file of a folder in place; which."""
-    files = sorted(p for p in folder.iterdir() if p.suffix in (".json", ".sln", ".jsonl"))
+    files = sorted(p for p in folder.iterdir() if p.suffix in (".json", ".sln", ".jsonl", ".h5", ".csv"))
     weights = [3 if p.suffix == ".json" else 1 for p in files]
     path = rng.choices(files, weights)[0]
     data = path.read_bytes()
     if rng.random() < 0.03:
         path.unlink()
     else:
-        path.write_bytes(damaged_json(rng, data) if path.suffix == ".json" else damaged_bytes(rng, data))
+        path.write_bytes(damaged(rng, path.suffix, data))
     return path.name
 
 
@@ -305,6 +305,8 @@ DAMAGE: dict[str, Callable[[random.Random, bytes], bytes]] = {
     ".h5": damaged_hdf5,
     ".db": damaged_sqlite,
     ".nir": damaged_hdf5,
+    ".nwb": damaged_hdf5,
+    ".nix": damaged_hdf5,
 }
 
 

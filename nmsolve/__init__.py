@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Bound, Event, Result
     from nmsolve.model.errors import BackendError, DoesNotFitError, InputError, NmsolveError
     from nmsolve.model.formats import load_graph, save_graph
+    from nmsolve.model.formats.from_brian2 import from_brian2
+    from nmsolve.model.formats.from_nest import from_nest
+    from nmsolve.model.formats.from_pynn import from_pynn
     from nmsolve.model.formats.onnx import load_onnx as load_model
+    from nmsolve.model.formats.spikes import with_rates
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
@@ -63,6 +67,9 @@ _HOME = {
     "explain": ("nmsolve.api.explain", "explain"),
     "explain_pipeline": ("nmsolve.api.explain", "explain_pipeline"),
     "explain_route": ("nmsolve.api.explain", "explain_route"),
+    "from_brian2": ("nmsolve.model.formats.from_brian2", "from_brian2"),
+    "from_nest": ("nmsolve.model.formats.from_nest", "from_nest"),
+    "from_pynn": ("nmsolve.model.formats.from_pynn", "from_pynn"),
     "gap": ("nmsolve.api.gap", "gap"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
     "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
@@ -78,6 +85,7 @@ _HOME = {
     "score": ("nmsolve.api.checks", "score"),
     "simulate": ("nmsolve.api.simulation", "simulate"),
     "verify": ("nmsolve.api.checks", "verify"),
+    "with_rates": ("nmsolve.model.formats.spikes", "with_rates"),
 }
 
 __all__ = [
@@ -104,6 +112,9 @@ __all__ = [
     "explain",
     "explain_pipeline",
     "explain_route",
+    "from_brian2",
+    "from_nest",
+    "from_pynn",
     "gap",
     "load_graph",
     "load_model",
@@ -119,6 +130,7 @@ __all__ = [
     "score",
     "simulate",
     "verify",
+    "with_rates",
 ]
 
 

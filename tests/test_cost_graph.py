@@ -176,3 +176,77 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     """No traceback."""
     with pytest.raises(InputError, match="no such file"):
         load_cost_graph(tmp_path / "none.json")
+
+
+# ---- Piper --------------------------------------------------------------------------------------------------
+
+GNMT = Path(__file__).parent / "data" / "piper" / "gnmt.json"
+
+
+def piper(folder: Path, path: str = "", value: object = None) -> Path:
+    """Three layers in a row on two devices, with the value at ``path`` replaced, or removed if it is ``...``."""
+    one = {
+        "id": "vanilla",
+        "timePerSample": 2.0,
+        "parameterSize": 1.0,
+        "memoryUsageA": 3.0,
+        "memoryUsageB": 5.0,
+    }
+    other = one | {"id": "activation recomp", "timePerSample": 9.0, "memoryUsageA": 0.0}
+    graph: Any = {
+        "maxDevices": 2, "maxMemoryPerDevice": 100.0, "bandwidth": 4.0,
+        "nodes": [{"id": 7 + k, "TMPCs": {"1": [one, other], "2": [one | {"timePerSample": 1.0}]}} for k in range(3)],
+        "edges": [{"sourceId": 7 + k, "destId": 8 + k, "communicationCost": 6.0} for k in range(2)],
+    }  # fmt: skip
+    graph = json.loads(json.dumps(graph))
+    at, keys = graph, [int(key) if key.isdigit() and key != "1" else key for key in path.split(".")]
+    for key in keys[:-1]:
+        at = at[key]
+    if path and value is ...:
+        del at[keys[-1]]
+    elif path:
+        at[keys[-1]] = value
+    return written(folder, graph)
+
+
+def test_a_graph_of_piper_is_planned_as_without_parallel_layers(tmp_path: Path) -> None:
+    """2 a layer; an edge takes 2 * 6 / 4 at both ends; memory for two micro-batches, 2 * 3 + 5 a layer."""
+    problem = load_cost_graph(piper(tmp_path))
+    assert (problem.cores, problem.hosts, problem.stages, problem.memory) == (2, 0, 2, 100.0)
+    assert problem.time.tolist() == [[2]] * 3 and problem.storage.tolist() == [11] * 3
+    assert problem.labels == ("7", "8", "9") and problem.tensors.volume.tolist() == [6, 6]
+    plan = PipelinePlan(np.array([0, 0, 1]), np.array([1, 1]))
+    assert stage_loads(problem, plan).load.tolist() == [4 + 3, 2 + 3]
+
+
+def test_the_published_graph_of_piper_is_read_whole() -> None:
+    content, problem = json.loads(GNMT.read_text()), load_cost_graph(GNMT)
+    assert (problem.count, len(problem.tensors.targets), problem.cores) == (78, 104, 10)
+    single = PipelinePlan(np.zeros(78, np.int64), np.ones(1, np.int64))
+    total = sum(n["TMPCs"]["1"][0]["timePerSample"] for n in content["nodes"])
+    assert objective(problem, single) == pytest.approx(total)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("bandwidth", 0, "$.bandwidth; expected a finite number > 0"),
+        ("bandwidth", ..., "bandwidth"),
+        ("maxDevices", 0, "0 devices"),
+        ("maxDevices", 2**40, "devices; expected 1.."),
+        ("maxDevices", "2", "$.maxDevices"),
+        ("nodes.2.TMPCs", {}, "$.nodes[2].TMPCs; expected one of tensor degree 1"),
+        ("nodes.2.TMPCs.1", [], "no configuration on one device"),
+        ("nodes.0.TMPCs.1.0.timePerSample", -1, "$.nodes[0].TMPCs.1[0].timePerSample"),
+        ("nodes.0.TMPCs.1.0.memoryUsageB", 1e400, "memoryUsageB"),
+        ("edges.0.communicationCost", -1, "$.edges[0].communicationCost"),
+        ("edges.0.sourceId", 9, "$.edges[0]|cycle"),
+    ],
+)
+def test_wrong_graphs_of_piper_are_refused_with_their_path(
+    tmp_path: Path, path: str, value: object, message: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        load_cost_graph(piper(tmp_path, path, value))
+    assert "\n" not in str(error.value)
+    assert any(part in str(error.value) for part in message.replace("; ", "|").split("|"))

@@ -142,6 +142,27 @@ def test_bad_parts_are_refused_in_words(
     assert message in str(caught.value)
 
 
+#: What ``coords_to_file`` of AxonCUDA (20881cc, compiled) writes for (0, 0), (2, 1), (1, 0), (2, 2).
+AXON = bytes.fromhex("0400000000000000 0000000000000000 0200000001000000 0100000000000000 0200000002000000")
+
+
+def test_a_placement_of_axoncuda_gives_column_and_row(tmp_path: Path) -> None:
+    graph, machine = instance(tmp_path, mesh_distance(3, 3), np.ones((9, 9), int))
+    parts = put(tmp_path, "0\n1\n2\n3\n0\n1\n2\n3\n3\n", "g.part.4")
+    place = tmp_path / "place.bin"
+    place.write_bytes(AXON)
+    assert read_any_mapping(parts, graph, machine, place).tolist() == [0, 5, 1, 8, 0, 5, 1, 8, 8]
+    for data, message in (
+        (AXON[:-1], "it promises 4 places and has 39 bytes; expected 40 bytes"),
+        (AXON[:-4] + b"\3\0\0\0", "part 3 is at 2, 3; expected x, y within 3 x 3"),
+        (b"\xff" * 7 + b"\0", "places and has 8 bytes"),
+        (b"\1" + bytes(15), "1 cores for parts up to 3"),
+    ):
+        place.write_bytes(data)
+        with pytest.raises(InputError, match=message):
+            read_any_mapping(parts, graph, machine, place)
+
+
 def test_a_placement_with_a_finished_mapping_is_a_mistake(tmp_path: Path) -> None:
     """mapping.json already says the cores."""
     graph, machine = instance(tmp_path, mesh_distance(2, 2), np.ones((4, 4), int))

@@ -91,18 +91,20 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
 
 
 def _is_cost_graph(path: Path) -> bool:
-    """Return whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by a key that no other format has."""
+    """Return whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by keys that no other format has."""
     from nmsolve.model.errors import InputError
     from nmsolve.model.files import decode_json, read_limited
 
     try:
-        return decode_json(read_limited(path), _Costs, path).maxFPGAs is not None
+        found = decode_json(read_limited(path), _Costs, path)
+        return found.maxFPGAs is not None or found.maxDevices is not None
     except InputError:  # the reader of graphs says what is wrong
         return False
 
 
 class _Costs(msgspec.Struct):
     maxFPGAs: object = None
+    maxDevices: object = None
 
 
 def _info_cost_graph(path: Path, as_json: bool) -> int:
@@ -147,8 +149,12 @@ def run_convert(o: ConvertOptions) -> int:
     """Read one format, write another."""
     import os
 
-    from nmsolve.model.formats import convert
+    from nmsolve.model.errors import InputError
+    from nmsolve.model.formats import Rates, convert
 
-    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1)
+    if o.rates is None and (o.recorded is not None or o.step is not None):
+        raise InputError("--step and --recorded are about a recording", "convert", "--rates FILE")
+    rates = None if o.rates is None else Rates(o.rates, 1000.0 if o.step is None else o.step, o.recorded)
+    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates)
     typer.echo(f"{o.target}: {nodes:,} nodes, {edges:,} edges")
     return 0

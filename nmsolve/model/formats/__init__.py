@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmsolve.model import plugins
 from nmsolve.model.errors import InputError
@@ -45,6 +45,14 @@ READ_ONLY: dict[str, tuple[str, str]] = {
 PACKED = ".gz"
 #: Extensions that no other package may take.
 OWN = (*FORMATS, *READ_ONLY, PACKED, ".onnx")
+
+
+class Rates(NamedTuple):
+    """A recording of spikes, milliseconds of a step, and the seconds that were recorded if the file does not say."""
+
+    recording: Path
+    step: float = 1000.0
+    seconds: float | None = None
 
 
 def load_graph(path: str | Path) -> LogicGraph:
@@ -81,8 +89,10 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
     return save
 
 
-def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[int, int]:
-    """Read one format, write another; returns nodes and connections.
+def convert(
+    source: str | Path, target: str | Path, workers: int = 1, rates: Rates | None = None
+) -> tuple[int, int]:
+    """Read one format, write another, with measured ``rates`` if given; returns nodes and connections.
 
     Into ``.nmz``, formats that can are streamed: only the columns of their nodes are held in memory.
 
@@ -90,19 +100,21 @@ def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[i
     ------
     InputError : as :func:`load_graph` and :func:`save_graph`
     """
+    from nmsolve.model.formats.spikes import network_with_rates, with_rates
     from nmsolve.model.network import store
 
     module, into, write = _module(source), _module(target), writer(target)
     network = None
     if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
         network = module.stream(Path(source))
+    if network is not None and rates is not None:
+        network = network_with_rates(network, rates.recording, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
-    graph = (
-        module.open_graph(Path(source))
-        if into is module and hasattr(module, "open_graph")
-        else load_graph(source)
-    )
+    whole = rates is not None or into is not module or not hasattr(module, "open_graph")
+    graph = load_graph(source) if whole else module.open_graph(Path(source))
+    if rates is not None:
+        graph = with_rates(graph, rates.recording, step=rates.step, seconds=rates.seconds)
     write(graph, Path(target))
     return graph.n, graph.m
 

@@ -1,16 +1,21 @@
-"""Profiled cost graphs of deep networks, in the JSON of msr-fiddle/dnn-partitioning, as pipeline problems.
+"""Profiled cost graphs of deep networks, in the JSON of msr-fiddle/dnn-partitioning or msr-fiddle/piper, as pipeline problems.
 
 Format and meaning: Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino, "Efficient Algorithms for Device Placement of DNN
 Graph Operators", NeurIPS 2020, and the README of their repository.
 
 Every accelerator (``FPGA`` in the files) is a core, every CPU core a host. The cost of an edge belongs to its source: the time
 to send the source's output to main memory, or to fetch it from there, once per device.
+
+Piper (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional Planner for DNN Parallelization", NeurIPS 2021): of its
+configurations the first one of tensor degree 1 counts. Others change what edges cost at the borders of stages, for which a
+pipeline problem has no place; so has it none for data parallelism.
 """
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -24,6 +29,8 @@ from nmsolve.model.types import IntArray
 #: No cost graph may be larger than this (bytes); the largest published one has 0.6 MB.
 LARGEST_COST_GRAPH = 256 * 2**20
 
+#: No machine of Piper has more devices: cores of a board.
+MOST_DEVICES = 2**20
 #: Costs of edges with one source may differ by this much (the files hold decimal numbers).
 SAME_COST = 1e-6
 
@@ -54,10 +61,44 @@ class _CostGraph(msgspec.Struct):
     edges: list[_Edge]
 
 
+class _Configuration(msgspec.Struct):
+    timePerSample: float
+    memoryUsageA: float
+    memoryUsageB: float
+
+
+class _PiperNode(msgspec.Struct):
+    id: int
+    TMPCs: dict[str, list[_Configuration]]
+    name: str | None = None
+
+
+class _PiperEdge(msgspec.Struct):
+    sourceId: int
+    destId: int
+    communicationCost: float
+
+
+class _Piper(msgspec.Struct):
+    maxDevices: int
+    maxMemoryPerDevice: float
+    bandwidth: float
+    nodes: list[_PiperNode]
+    edges: list[_PiperEdge]
+
+
+class _Which(msgspec.Struct):
+    """``maxDevices`` is Piper's."""
+
+    maxDevices: Any = None
+
+
 def load_cost_graph(path: str | Path) -> PipelineProblem:
     """Read a cost graph; the split is ``contiguous``, the unit of time is the file's (milliseconds in the published ones).
 
-    Colour classes become ``together``, nodes of the backward pass ``backward``; ``size`` of nodes and devices are bytes.
+    Colour classes become ``together``, nodes of the backward pass ``backward``; ``size`` of nodes and devices are bytes. Times of
+    Piper are those of both passes: an edge costs its bytes twice over the bandwidth, at both ends. A layer needs Piper's memory
+    for as many micro-batches as there are devices, the most that a stage may hold, so what fits here fits there.
 
     Raises
     ------
@@ -65,7 +106,11 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
         costs for one source, a cycle, an edge from the backward to the forward pass, a node that no accelerator can run, or a
         file that is too large; each with its JSON path
     """
-    graph = decode_json(read_limited(path, LARGEST_COST_GRAPH), _CostGraph, path)
+    data = read_limited(path, LARGEST_COST_GRAPH)
+    if decode_json(data, _Which, path).maxDevices is None:
+        graph = decode_json(data, _CostGraph, path)
+    else:
+        graph = _of_piper(decode_json(data, _Piper, path), str(path))
     _check_devices(graph, str(path))
     numbers = _numbers(graph, str(path))
     source, target = _ends(graph, numbers, str(path))
@@ -87,6 +132,30 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
         together=np.array([-1 if c is None else code[c] for c in classes], np.int64),
         backward=backward if backward.any() else None,
     )
+
+
+def _of_piper(piper: _Piper, path: str) -> _CostGraph:
+    """Return what Piper's planner would do without tensor and data parallelism, as a cost graph."""
+    if not (math.isfinite(piper.bandwidth) and piper.bandwidth > 0):
+        raise InputError(f"found {piper.bandwidth}", f"{path}: $.bandwidth", "a finite number > 0")
+    if not 1 <= piper.maxDevices <= MOST_DEVICES:
+        raise InputError(f"{piper.maxDevices} devices", f"{path}: $.maxDevices", f"1..{MOST_DEVICES}")
+    nodes, edges = [], []
+    for k, node in enumerate(piper.nodes):
+        where = f"{path}: $.nodes[{k}].TMPCs"
+        if not node.TMPCs.get("1"):
+            raise InputError("no configuration on one device", where, "one of tensor degree 1")
+        first = node.TMPCs["1"][0]
+        for field in ("timePerSample", "memoryUsageA", "memoryUsageB"):
+            _check_amount(getattr(first, field), f"{where}.1[0].{field}")
+        memory = first.memoryUsageA * piper.maxDevices + first.memoryUsageB
+        time = first.timePerSample
+        nodes.append(_Node(node.id, True, time, time, False, memory, name=node.name))
+    for k, edge in enumerate(piper.edges):
+        _check_amount(edge.communicationCost, f"{path}: $.edges[{k}].communicationCost")
+        cost = 2.0 * edge.communicationCost / piper.bandwidth
+        edges.append(_Edge(edge.sourceId, edge.destId, cost, edge.communicationCost))
+    return _CostGraph(piper.maxMemoryPerDevice, piper.maxDevices, 0, nodes, edges)
 
 
 def _check_devices(graph: _CostGraph, path: str) -> None:

@@ -1,6 +1,6 @@
-"""Graphs as JSON: NetworkX node-link, or nmsolve's column form for large graphs and for hypergraphs.
+"""Graphs as JSON: NetworkX node-link, or nmsolve's column form for large graphs and for hypergraphs; what others keep in JSON.
 
-The two forms are told apart by the key ``form``; both are described in ``docs/files.md``.
+The forms are told apart by their keys; all are described in ``docs/files.md``.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from pathlib import Path
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes, decode_json, read_limited, write_atomic
 from nmsolve.model.formats import json_columns, json_node_link
-from nmsolve.model.formats.json_schema import Columns, Form, NodeLink
+from nmsolve.model.formats.json_schema import Columns, Form, Net, NodeLink
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.network import Network
 
+#: No configuration of a circuit is longer (bytes).
+LARGEST_CONFIG = 2**26
 #: Graphs with more edges than this are written in the column form.
 NODE_LINK_EDGES = 1_000_000
 
 
 def load(path: Path) -> LogicGraph:
-    """Read either JSON form.
+    """Read any JSON form.
 
     Raises
     ------
@@ -27,6 +30,14 @@ def load(path: Path) -> LogicGraph:
     """
     data = read_limited(path)
     form = decode_json(data, Form, path)
+    if _is_circuit(form):
+        from nmsolve.model.formats import sonata_circuit
+
+        return sonata_circuit.load(path)
+    if isinstance(form.net, Net) and form.net.cells is not None:
+        from nmsolve.model.formats import netpyne
+
+        return netpyne.load(path)
     if form.nmsolve not in (None, 1):
         raise InputError(f"the file has version {form.nmsolve}", f"{path}: $.nmsolve", "1")
     if form.form == "columns":
@@ -34,6 +45,26 @@ def load(path: Path) -> LogicGraph:
     if form.form != "node-link":
         raise InputError(f"found {form.form!r}", f"{path}: $.form", "'columns' or 'node-link'")
     return json_node_link.build(decode_json(data, NodeLink, path), path)
+
+
+def stream(path: Path) -> Network | None:
+    """Return a SONATA circuit in blocks; None for forms that are read into memory.
+
+    Raises
+    ------
+    InputError : as :func:`load`
+    """
+    if not path.is_file() or path.stat().st_size > LARGEST_CONFIG:
+        return None
+    if not _is_circuit(decode_json(read_limited(path), Form, path)):
+        return None
+    from nmsolve.model.formats import sonata_circuit
+
+    return sonata_circuit.stream(path)
+
+
+def _is_circuit(form: Form) -> bool:
+    return isinstance(form.networks, dict) and "nodes" in form.networks
 
 
 def save(graph: LogicGraph, path: Path) -> None:

@@ -9,11 +9,23 @@ import msgspec
 Id = int | str
 
 
-class Form(msgspec.Struct, gc=False):
-    """The two keys that say which form a file has."""
+class Anything(msgspec.Struct, gc=False):
+    """An object that is passed over."""
+
+
+class Net(msgspec.Struct):
+    """What of ``net`` says that a file is one of NetPyNE."""
+
+    cells: list[Anything] | None = None
+
+
+class Form(msgspec.Struct):
+    """The keys that say which form a file has; ``networks`` is that of a SONATA circuit, ``net`` that of NetPyNE."""
 
     nmsolve: int | None = None
     form: str = "node-link"
+    networks: Any = None
+    net: Net | list[Any] | str | float | bool | None = None
 
 
 class Edge(msgspec.Struct, gc=False):

@@ -1,12 +1,13 @@
 """SONATA edges (Dai et al., PLoS Computational Biology 16:e1007696, 2020): synapses between populations, in HDF5.
 
 Every population of ``/edges`` has ``source_node_id`` and ``target_node_id``, whose attribute ``node_population`` says whose
-nodes they number, and perhaps ``nsyns``, synapses per connection, in its groups. Only these are read.
+nodes they number, and perhaps ``nsyns``, synapses per connection, in its groups. Only these are read. Whole circuits, with
+their nodes, are read by :mod:`nmsolve.model.formats.sonata_circuit`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats.hdf5 import opened, package
 from nmsolve.model.formats.sorting import rows_of
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, NodeKinds
 from nmsolve.model.network import BLOCK, Connections, Network, graph
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray, starts
 
 if TYPE_CHECKING:
     from nmsolve.model.store.records import Records
@@ -44,43 +45,64 @@ def stream(path: Path) -> Network:
     """Return the edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
 
     Synaptic weights are not traffic and are not read. Nodes are those of all populations, by name of population, each from
-    0 to the largest number that occurs; ids are ``population/number``, or numbers if there is one population. A node's
-    ``synapses`` are those that end there.
+    the smallest to the largest number that occurs (some tools go on counting from one population to the next); ids are
+    ``population/number``, or numbers if there is one population. A node's ``synapses`` are those that end there.
 
     Raises
     ------
     InputError : as :func:`load`
     """
     package("h5py", "sonata", path)
-    nodes: dict[str, int] = one_reply(partial(_surveyed, path), path).value
-    first, n = {}, 0
-    for name in sorted(nodes):
-        first[name] = n
-        n += nodes[name]
-    if n >= 2**31:
-        raise InputError(f"there are {n} nodes", str(path), f"at most {2**31 - 1}")
+    ranges: dict[str, list[int]] = one_reply(partial(_surveyed, path), path).value
+    return connected(path, [path], {name: np.arange(*ranges[name]) for name in sorted(ranges)})
+
+
+def connected(
+    path: Path, files: Sequence[Path], nodes: Mapping[str, IntArray], kinds: NodeKinds | None = None
+) -> Network:
+    """Return the edges of all ``files`` between the ``nodes`` of populations, whose numbers rise; ``path`` names the network.
+
+    Raises
+    ------
+    InputError : too many nodes; later, an edge of another population or of a node that is not there
+    """
+    n = sum(map(len, nodes.values()))
+    if not 1 <= n < 2**31:
+        raise InputError(f"there are {n} nodes", str(path), f"from 1 to {2**31 - 1}")
     sizes = np.zeros((n, 2), np.int64)
     sizes[:, 0] = 1
+    records = (r for file in files for r in _records(file, dict(nodes), sizes[:, 1]))
     return Network(
         n=n,
         name=path.stem,
-        blocks=_blocks(path, n, first, sizes[:, 1]),
+        blocks=_blocks(records, n),
         rate=np.ones(n),
         resources=("neurons", "synapses"),
         sizes=sizes,
-        ids=None if len(nodes) == 1 else tuple(f"{p}/{i}" for p in sorted(nodes) for i in range(nodes[p])),
+        ids=_ids(nodes),
         unit=1.0,
+        kinds=kinds,
     )
 
 
+def _ids(nodes: Mapping[str, IntArray]) -> tuple[str | int, ...] | None:
+    """Return the ids of nodes; None if they are 0 to n-1."""
+    if len(nodes) > 1:
+        return tuple(f"{name}/{i}" for name, numbers in nodes.items() for i in numbers.tolist())
+    (numbers,) = nodes.values()
+    return None if np.array_equal(numbers, np.arange(len(numbers))) else tuple(numbers.tolist())
+
+
 def _surveyed(path: Path) -> Reply:
-    """Return how many nodes every population has, by name."""
-    nodes: dict[str, int] = {}
+    """Return the smallest number of a node, and the largest + 1, of every population by name."""
+    ranges: dict[str, list[int]] = {}
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
             for end in (group.source, group.target):
-                nodes[end.nodes] = max(nodes.get(end.nodes, 0), _largest(group.edges, end, path) + 1)
-    return Reply(nodes, {})
+                low, high = _range(group.edges, end, path)
+                known = ranges.get(end.nodes, [low, high])
+                ranges[end.nodes] = [min(known[0], low), max(known[1], high)]
+    return Reply({name: of for name, of in ranges.items() if of[0] < of[1]}, {})
 
 
 @dataclass(frozen=True)
@@ -118,10 +140,7 @@ def _populations(file: Any, path: Path) -> list[_Population]:
                 raise InputError(
                     f"the list of whole numbers {end!r} is missing", f"{where}/{name}", "a SONATA edges file"
                 )
-            nodes = data.attrs.get("node_population", "nodes")
-            nodes = nodes.decode() if isinstance(nodes, bytes) else str(nodes)
-            nodes.encode()  # names that are no UTF-8 are damage
-            ends.append(_End(data, nodes))
+            ends.append(_End(data, _whose(data, name, end)))
         edges = len(ends[0].data)
         synapses = {int(k): v["nsyns"] for k, v in group.items() if k.isdigit() and "nsyns" in v}
         group_of, index = group.get("edge_group_id"), group.get("edge_group_index")
@@ -135,52 +154,89 @@ def _populations(file: Any, path: Path) -> list[_Population]:
     return out
 
 
+def _whose(data: Any, population: str, end: str) -> str:
+    """Return the population of nodes at an end of edges.
+
+    Tools write the attribute as text, as bytes, as an array of one of them or padded, older ones as ``network``; some leave it
+    out, and then the edges' own name says it: ``lgn_to_v1``.
+    """
+    said = data.attrs.get("node_population", data.attrs.get("network"))
+    if said is None:
+        both = population.split("_to_")
+        return both[end == "target_node_id"] if len(both) == 2 else "nodes"
+    said = np.asarray(said).reshape(-1)[0]
+    name = (said.decode() if isinstance(said, bytes) else str(said)).strip(" \0")
+    name.encode()  # names that are no UTF-8 are damage
+    return name.removeprefix("/nodes/")
+
+
 def _pieces(edges: int) -> Iterator[slice]:
     for begin in range(0, edges, BLOCK):
         yield slice(begin, min(begin + BLOCK, edges))
 
 
-def _largest(edges: int, end: _End, path: Path) -> int:
-    """Return the largest node number; numbers must be believable for the size of the file."""
-    most = least = 0
+def _range(edges: int, end: _End, path: Path) -> tuple[int, int]:
+    """Return the smallest number of a node, and the largest + 1; there must be few enough for the size of the file."""
+    least, most = 2**63, 0
     for piece in _pieces(edges):
         numbers = end.data[piece]
-        most, least = max(most, int(numbers.max())), min(least, int(numbers.min()))
+        least, most = min(least, int(numbers.min())), max(most, int(numbers.max()) + 1)
     limit = believed_nodes(path.stat().st_size)
-    if least < 0 or most >= limit:
-        raise InputError(
-            f"found node {least if least < 0 else most}", f"{path}: {end.data.name}", f"0..{limit - 1}"
-        )
-    return most
+    if edges and (least < 0 or most > limit):
+        found = least if least < 0 else most - 1
+        raise InputError(f"found node {found}", f"{path}: {end.data.name}", f"0..{limit - 1}")
+    return least, most
 
 
-def _blocks(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Connections]:
-    """Yield rows of targets; adds to the ``synapses`` of every node."""
-    for block in rows_of(_records(path, first, synapses), n, drop_loops=True):
+def _blocks(records: Iterator[Records], n: int) -> Iterator[Connections]:
+    """Yield rows of targets."""
+    for block in rows_of(records, n, drop_loops=True):
         yield block._replace(weight=np.ones(len(block.neighbour)))
 
 
-def _records(path: Path, first: dict[str, int], synapses: IntArray) -> Iterator[Records]:
-    """Yield every edge as (source, target) with its number of synapses."""
+def _records(path: Path, nodes: Mapping[str, IntArray], synapses: IntArray) -> Iterator[Records]:
+    """Yield every edge as (source, target) with its number of synapses; adds to the ``synapses`` of every node."""
     from nmsolve.model.store.records import Records
 
-    with contained(partial(_edges, path, first), path) as pieces:
+    with contained(partial(_edges, path, nodes), path) as pieces:
         for _, arrays in pieces:
             source, target, size = arrays["source"], arrays["target"], arrays["size"]
             np.add.at(synapses, target, size if len(size) else 1)
             yield Records(source, target, np.ones(len(source)), size)
 
 
-def _edges(path: Path, first: dict[str, int]) -> Iterator[Reply]:
-    """Yield (edges,) int32 numbers of nodes and of synapses, in pieces."""
+def _edges(path: Path, nodes: Mapping[str, IntArray]) -> Iterator[Reply]:
+    """Yield (edges,) int32 places of nodes and numbers of synapses, in pieces."""
+    first = dict(
+        zip(nodes, starts(np.array([len(numbers) for numbers in nodes.values()])).tolist(), strict=False)
+    )
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
+            ends = {"source": group.source, "target": group.target}
+            for end in ends.values():
+                if group.edges and end.nodes not in nodes:
+                    where = f"{path}: {end.data.name}"
+                    raise InputError(f"there is no population {end.nodes!r}", where, ", ".join(nodes))
             for piece in _pieces(group.edges):
-                ends = {
-                    name: (end.data[piece].astype(np.int64) + first[end.nodes]).astype(np.int32)
-                    for name, end in (("source", group.source), ("target", group.target))
+                places = {
+                    name: (_places(end, piece, nodes[end.nodes], path) + first[end.nodes]).astype(np.int32)
+                    for name, end in ends.items()
                 }
-                yield Reply(None, ends | {"size": _synapses(group, piece, path)})
+                yield Reply(None, places | {"size": _synapses(group, piece, path)})
+
+
+def _places(end: _End, piece: slice, known: IntArray, path: Path) -> IntArray:
+    """Return (edges,) where the numbers of nodes stand among the ``known`` ones, which rise."""
+    numbers = end.data[piece].astype(np.int64)  # beyond int64: negative, and unknown
+    places: IntArray = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    wrong = np.flatnonzero(known[places] != numbers)
+    if len(wrong):
+        raise InputError(
+            f"found node {numbers[wrong[0]]}",
+            f"{path}: {end.data.name}",
+            f"a node of {end.nodes!r}, {known[0]}..{known[-1]}",
+        )
+    return places
 
 
 def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:

@@ -1,4 +1,4 @@
-"""Mappings from any tool: ``mapping.json``, QAPLIB ``.sln``, METIS ``.part.k``, or plain core numbers."""
+"""Mappings from any tool: ``mapping.json``, QAPLIB ``.sln``, METIS ``.part.k``, plain core numbers, placements of AxonCUDA."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import read_limited
 from nmsolve.model.formats.text import read_integer_lines
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -29,7 +30,7 @@ def read_any_mapping(
     ----------
     path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), or text with one whole number per node in input order: its part
         (METIS ``.part.k``) or its core, counted from 0, row by row over the whole board
-    placement : text with the core of part 0, 1, ...; without it part p is core p
+    placement : text with the core of part 0, 1, ..., or AxonCUDA's binary of their columns and rows; without it part p is core p
     other_faults : a ``.json`` made when other cores of the same machine were faulty or taken will do
 
     Raises
@@ -53,12 +54,36 @@ def read_any_mapping(
         raise InputError(f"{len(part)} numbers", str(file), f"{graph.n}, one per node of {graph.name}")
     if placement is None:
         return _on_board(part, machine, file)
-    core = _on_board(_numbers(Path(placement)), machine, Path(placement))
+    core = _placed(Path(placement), machine)
     if part.max() >= len(core):
         raise InputError(
             f"{len(core)} cores for parts up to {part.max()}", str(placement), "the core of every part"
         )
     return core[part]
+
+
+def _placed(path: Path, machine: Machine) -> IntArray:
+    """Return (parts,) the core of every part.
+
+    AxonCUDA's binary (``coords_to_file``) is a 64-bit count and as many pairs of 32-bit x and y, little-endian. Text has no zero
+    bytes; the count always has some.
+    """
+    data = read_limited(path) if path.is_file() else b""  # a pipe can be read only once
+    if b"\0" not in data[:8]:
+        return _on_board(_numbers(path), machine, path)
+    count = int.from_bytes(data[:8], "little")
+    if len(data) != 8 + 8 * count:
+        raise InputError(
+            f"it promises {count} places and has {len(data)} bytes", str(path), f"{8 + 8 * count} bytes"
+        )
+    place = np.frombuffer(data, "<i4", offset=8).reshape(-1, 2).astype(np.int64)
+    outside = np.flatnonzero(((place < 0) | (place >= (machine.cols, machine.rows))).any(axis=1))
+    if len(outside):
+        x, y = place[outside[0]].tolist()
+        where = f"x, y within {machine.cols} x {machine.rows}"
+        raise InputError(f"part {outside[0]} is at {x}, {y}", str(path), where)
+    cores: IntArray = place[:, 1] * machine.cols + place[:, 0]
+    return cores
 
 
 def _numbers(path: Path) -> IntArray:
