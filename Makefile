@@ -9,12 +9,13 @@ export NUMBA_NUM_THREADS ?= 1
 # Modules are byte-compiled where they are first imported, not all of every package: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup warm map collected test lint bench benchmarks clean
+.PHONY: help setup warm map collected test lint docs bench benchmarks clean
 
 help:
 	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto 64 cores"
 	@echo "make test   set up, then run the tests"
 	@echo "make lint   ruff and mypy"
+	@echo "make docs   the site of the docs, in site/ (warnings are errors; the tutorials run)"
 	@echo "make bench  rerun the figures of the README (see bench/README.md)"
 	@echo "make benchmarks  rerun docs/benchmarks.md (eight minutes; see docs/bench.md)"
 
@@ -55,6 +56,15 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy nmsolve
+
+# The site has an environment of its own, as Jupyter runs the tutorials: with it the one of the tests would be twice as large.
+.venv/docs/ready: pyproject.toml constraints.txt .venv/ready
+	$(PYTHON) -m venv .venv/docs
+	.venv/docs/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: .venv/docs/ready
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict --quiet
 
 bench: warm
 	$(BIN)/python bench/figures.py

@@ -1,4 +1,4 @@
-"""What the site changes in the pages: links to files of the repository, which the site does not have, become the names of the files."""
+"""What the site changes in pages: links to files of the repository, which the site does not have, become the files' names."""
 
 from __future__ import annotations
 

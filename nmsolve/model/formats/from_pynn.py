@@ -6,6 +6,7 @@ The package is not imported here: the objects know how to answer.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ def from_pynn(
     projections: list[Any] = []
     for component in components:
         if hasattr(component, "projections") and hasattr(component, "populations"):
+            if isinstance(component, ModuleType):  # a back end, whose own modules have these names
+                raise InputError(f"the module {component.__name__}", "from_pynn", ACCEPTED)
             networks = [*component.populations, *component.projections]
         else:
             networks = (
