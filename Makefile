@@ -16,7 +16,7 @@ help:
 	@echo "make test   set up, then run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the site of the docs, in site/ (warnings are errors; the tutorials run)"
-	@echo "make bench  rerun the figures of the README (see bench/README.md)"
+	@echo "make bench  rerun the figures of docs/results.md (see bench/README.md)"
 	@echo "make benchmarks  rerun docs/benchmarks.md (eight minutes; see docs/bench.md)"
 
 .venv/ready: pyproject.toml constraints.txt

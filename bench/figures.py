@@ -1,4 +1,4 @@
-"""Reruns the figures of the README through the command line and prints them beside their targets.
+"""Reruns the figures of docs/results.md through the command line and prints them beside their targets.
 
     python bench/figures.py [--only NAME,NAME] [--seeds 1,2,3] [--out docs/figures.md]
 

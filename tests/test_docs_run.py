@@ -54,7 +54,7 @@ NOT_RUN = {
 }  # fmt: skip
 #: Commands that another page runs as well, and of which nothing on this page needs the answer.
 TWICE = {
-    "README.md": (
+    "docs/tour.md": (
         "nmsolve pipeline tests/data/onnx/resnet50.onnx --cores 256",
         "nmsolve schedule examples/tasks.json --objective energy --workers 2 -t 20 --noise 10%",
         "nmsolve map net.nmz --machine cores.toml --objective multicast-hops --memory 2GiB --workers 2 --time-limit 6m",

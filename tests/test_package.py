@@ -25,7 +25,7 @@ def test_the_description_points_at_nothing_that_is_only_in_the_repository(
     assert "![" in readme and "![" not in text and "A picture from such a report" not in text
     blocks = r"```.*?```"
     assert re.findall(blocks, text, re.DOTALL) == re.findall(blocks, readme, re.DOTALL) != []
-    assert len(text) > 0.9 * len(readme)
+    assert len(text) > 0.8 * len(readme)  # links are shorter
 
 
 def test_the_classifiers_name_the_versions_of_python_that_may_install_it() -> None:

@@ -1,4 +1,4 @@
-"""What README.md and docs/assign.md print of `nmsolve assign` is what it prints, measured times aside."""
+"""What docs/tour.md and docs/assign.md print of `nmsolve assign` is what it prints, measured times aside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def settled(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/assign.md"])
+@pytest.mark.parametrize("page", ["docs/tour.md", "docs/assign.md"])
 def test_the_output_of_assign_is_true(
     page: str, call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""What README.md and docs/schedule.md print of `nmsolve schedule` are facts of the example, and they print the same."""
+"""What docs/tour.md and docs/schedule.md print of `nmsolve schedule` are facts of the example, and they print the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def printed(page: str) -> str:
 
 
 def test_both_pages_print_the_same_run() -> None:
-    assert printed("README.md") == printed("docs/schedule.md")
+    assert printed("docs/tour.md") == printed("docs/schedule.md")
 
 
 def test_the_rules_and_the_bound_of_the_example_are_those_printed() -> None:
@@ -28,7 +28,7 @@ def test_the_rules_and_the_bound_of_the_example_are_those_printed() -> None:
     problem = nmsolve.load_tasks(ROOT / "examples" / "tasks.json")
     engines = [*RULES, "schedule-counting"]
     found = nmsolve.schedule(problem, objective="energy", engines=engines, time_limit=3600.0)
-    said = printed("README.md")
+    said = printed("docs/tour.md")
     best = {e.engine: e.best for e in found.engines}
     for rule in RULES:
         assert f"The rule {rule} gives {best[rule]:,.0f} units" in said

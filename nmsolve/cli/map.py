@@ -100,7 +100,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, IntArray | None, MapOptions]:
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     start = None
     if o.warm_start is not None:
-        start = read_any_mapping(o.warm_start, graph, machine, other_faults=True)
+        first = o.warm_start / "mapping.json" if o.warm_start.is_dir() else o.warm_start
+        start = read_any_mapping(first, graph, machine, other_faults=True)
     o = with_objective(o, graph, machine, constraints)
     return state_map(o, graph, machine, constraints, start, opt.names(o.engines)), start, o
 
