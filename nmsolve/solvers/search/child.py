@@ -59,6 +59,10 @@ class Child:
         self._stop_at = last
         self._asked = self._killed = False
         self._compiling = self._hurried = False
+        #: True once it is gone and its pipe is closed.
+        self.closed = False
+        #: True if somebody else killed it, not for the memory that it took.
+        self.shot = False
         self._ending: Ending | None = None
         self._buffer = bytearray()
         self._messages: list[Any] = []
@@ -151,8 +155,10 @@ class Child:
         if self._process.returncode is None:
             self._end(hard=True)
             self._book(wait_for(self._process, wait=True))
-        self.inbox.close()
-        self._errors.close()
+        if not self.closed:
+            self.inbox.close()
+            self._errors.close()
+        self.closed = True
 
     def _hold(self, compiling: bool) -> None:
         """Let the clock stand still here, too, while the child compiles; not once it has ended, or has to at once."""
@@ -194,6 +200,7 @@ class Child:
                 "memory", f"{'out of memory' if starved else 'probably out of memory'}{limit}; {how}"
             )
         if code == -KILL:
+            self.shot = True
             how += " (by a person, or by the system for lack of memory)"
         return Ending("failed", f"the process died: {how}" + (f"; {last}" if last else ""))
 
