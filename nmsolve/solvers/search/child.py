@@ -20,7 +20,7 @@ from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from nmsolve.solvers.search.child_main import main; main()"
 #: Numerical libraries in a child use as many threads as the engine, unless the user set something else.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Seconds a child may overrun the end of the run before it is terminated, and then before it is killed.
 GRACE, LAST_GRACE = 0.5, 0.3
 #: Seconds a child may overrun its own share while others still work: it may be loading a library.
@@ -82,7 +82,7 @@ class Child:
                     stdin=stdin,
                     stdout=subprocess.DEVNULL if PASSES_FILES else out_fd,
                     stderr=self._errors,
-                    env={**dict.fromkeys(_THREADS, str(workers)), **os.environ},
+                    env={**dict.fromkeys(THREADS, str(workers)), **os.environ},
                     pass_fds=handed,
                     process_group=0,
                 )

@@ -119,5 +119,3 @@ class LocalCrew:
         """Free the shared memory."""
         self._board.close()
         self._shared.close()
-
-

@@ -99,7 +99,7 @@ class Portfolio:
     ----------
     memory : the memory budget; what this process leaves of it is divided among the children
     scratch : where engines in this process may put files
-    crew : who works elsewhere, all but the steps that are quick or use threads; ``workers`` processes of this machine if not given
+    crew : who works elsewhere, at all steps but those that are quick or use threads; processes of this machine if not given
     """
 
     def __init__(
