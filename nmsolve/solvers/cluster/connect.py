@@ -19,6 +19,8 @@ from nmsolve.model.errors import InputError
 WORDS = ("auto", "local")
 #: Seconds to wait for an answer at an address.
 KNOCK = 2.0
+#: The first bytes of HTTP/2 (RFC 9113, 3.4), which Ray speaks, with empty settings; the answer is settings, too.
+_HELLO, _SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), b"\4"
 _EXPECTED = "auto, local or HOST:PORT of a Ray cluster that this machine has joined (ray start)"
 #: Before Ray is imported: no usage statistics, and no words of Ray's own among those of the command.
 _QUIET = {
@@ -60,6 +62,7 @@ def join(address: str) -> Any:
     if address not in WORDS:
         _knock(address)
     how: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    ray._private.worker.print_to_stdstream = _say_nothing
     try:
         ray.init(
             address=address,
@@ -78,6 +81,10 @@ def join(address: str) -> Any:
     return ray
 
 
+def _say_nothing(*_: Any, **__: Any) -> None:
+    """Ray prints the deaths of its workers among what a command prints; the search has words of its own for them."""
+
+
 def _short(text: str) -> str:
     """Return what Ray says in a few words: versions if it is about them, else its first sentence."""
     if "ersion mismatch" in text or "versions" in text:
@@ -94,6 +101,11 @@ def _knock(address: str) -> None:
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InputError("no address", where, _EXPECTED)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK).close()
+        with socket.create_connection((host.strip("[]"), int(port)), KNOCK) as line:
+            line.settimeout(KNOCK)
+            line.sendall(_HELLO)
+            answer = line.recv(9)
     except OSError as error:
         raise InputError(f"nobody answers ({error.strerror or error})", where, _EXPECTED) from error
+    if answer[3:4] != _SETTINGS:
+        raise InputError("somebody answers, but no Ray cluster", where, _EXPECTED)
