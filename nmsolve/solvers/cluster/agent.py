@@ -9,6 +9,7 @@ import platform
 import queue
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 from nmsolve.model import clock
@@ -54,9 +55,7 @@ def versions() -> dict[str, str]:
     """Return what has to be the same on all machines of a cluster."""
     import ray
 
-    from nmsolve import __version__
-
-    return {"nmsolve": __version__, "Python": platform.python_version(), "Ray": ray.__version__}
+    return {"nmsolve": metadata.version("nmsolve"), "Python": platform.python_version(), "Ray": ray.__version__}
 
 
 @dataclass
