@@ -26,6 +26,7 @@ from typing import Any
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
+from processes import below
 from ray.cluster_utils import Cluster
 
 import nmsolve
@@ -34,6 +35,7 @@ from nmsolve.solvers.cluster.ledger import read_log
 from nmsolve.solvers.search.incumbent import judge
 
 STORE, LATE, HANG, QUIET = 100_000_000, 2.0, 60.0, 2.0
+COMMANDS = {"engine": "search.child_main", "agent": "ray::Agent", "ledger": "ray::Ledger"}
 KINDS = ("engine", "engine", "engine", "agent", "agent", "ledger", "machine")
 
 
@@ -60,35 +62,25 @@ class Killer:
             self.cluster.remove_node(self.node, allow_graceful=False)
             self.node = self.cluster.add_node(num_cpus=1, object_store_memory=STORE)
             return True
-        if kind == "ledger":
-            found = children_of(os.getpid(), "ray::Ledger", everywhere=True)
-        else:
-            agents = children_of(os.getpid(), "ray::Agent", everywhere=True)
-            found = agents if kind == "agent" else [c for a in agents for c in children_of(a, "child_main")]
+        found = below(os.getpid(), COMMANDS[kind])
         if found:
             os.kill(self.random.choice(found), signal.SIGKILL)
         return bool(found)
-
-
-def children_of(parent: int, text: str, everywhere: bool = False) -> list[int]:
-    """Return the processes whose command has a text in it, of one parent or of all."""
-    out = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_text(errors="replace")
-            above = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if text in command and (everywhere or above == parent):
-            out.append(int(folder.name))
-    return out
 
 
 def reservoir(nodes: int) -> Any:
     """Return a generated network."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "net.json"
-        command = [Path(sys.executable).with_name("nmsolve"), "generate", "reservoir", "--nodes", str(nodes), "--out", path]
+        command = [
+            Path(sys.executable).with_name("nmsolve"),
+            "generate",
+            "reservoir",
+            "--nodes",
+            str(nodes),
+            "--out",
+            path,
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return nmsolve.load_graph(path)
 
@@ -133,8 +125,10 @@ def main() -> int:
         "kills": sum(killer.done.values()), "kinds": killer.done, "offers": len(offers), "lost": lost,
         "objective": answer.objective, "best_offer": min(values, default=None), "status": answer.status,
         "begun_again": sum(": lost" in e.text or e.text.startswith("lost") for e in answer.events),
-        "seconds": round(wall, 1), "hung": wall > o.seconds + LATE,
+        "stopped": answer.stop_reason, "seconds": round(wall, 1), "hung": wall > o.seconds + LATE,
     }  # fmt: skip
+    for event in answer.events:
+        print(f"{event.seconds:6.1f} {event.kind} {event.engine} {event.text}", file=sys.stderr)
     print(json.dumps(told))
     return int(lost > 0 or told["hung"])
 

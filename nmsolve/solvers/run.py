@@ -28,6 +28,8 @@ from nmsolve.solvers.search.referee import Referee
 S = TypeVar("S")
 #: Seconds kept back to stop children: a part of the time limit, and at most this many.
 RESERVE_PART, RESERVE = 0.03, 0.5
+#: The same for what has to come from other machines, in addition.
+AWAY_PART, AWAY = 0.05, 0.5
 #: Part of the time after which no more than one of the bounds known before is re-checked.
 KNOWN = 0.3
 #: Least seconds of compiling that are worth a note.
@@ -195,6 +197,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     options, crew = _with_crew(options)
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
+    reserve += 0.0 if crew is None else min(AWAY, AWAY_PART * limit)
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
         incumbent = Incumbent(

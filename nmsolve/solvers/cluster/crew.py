@@ -20,7 +20,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.cluster.agent import Agent, Job, versions
 from nmsolve.solvers.cluster.connect import join
 from nmsolve.solvers.cluster.ledger import Ledger, Record, State
-from nmsolve.solvers.search.child import GRACE, LAST_GRACE
+from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import SharedPickle
@@ -51,7 +51,7 @@ class RemoteWorker:
         """Return how it ended, or None while it works. One that is silent long after the end is given up."""
         if self.ending is None and self.seat.gone:
             self.ending = Ending("lost", f"{self.seat.name} is gone")
-        if self.ending is None and clock.now() > self._stop_at + GRACE + LAST_GRACE + LATE:
+        if self.ending is None and clock.now() > self._stop_at + GRACE + LATE:
             self.ending = Ending("killed", "overran its time")
         return self.ending
 
@@ -207,7 +207,7 @@ class Cluster:
 
     def _why(self, seat: Seat) -> str:
         try:
-            self.ray.get(seat.known, timeout=1)
+            self.ray.get(seat.known, timeout=0.1)
         except Exception as error:  # noqa: BLE001 -- whatever went wrong there is what is to be said
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return next((x for x in lines if "Error" in x), lines[-1] if lines else repr(error))[:160]

@@ -144,10 +144,13 @@ class Portfolio:
                 self._open()
             more = True
             while more or self._running():
-                turn = self._next_turn(turns) if more and self._free() and not self._stopping() else None
+                free = self._free() > 0
+                turn = self._next_turn(turns) if more and free and not self._stopping() else None
                 if turn is not None:
                     self._start(*turn)
-                more = not self._stopping() and (turn is not None or bool(self._running()) or self._hopes())
+                more = not self._stopping() and (
+                    turn is not None or bool(self._running()) or (not free and self._hopes())
+                )
                 if self._pool and (self._running() or self._away):
                     self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
         finally:
@@ -158,8 +161,8 @@ class Portfolio:
         return (self._lost.pop(0), 1.0 / max(1, self._workers)) if self._lost else next(turns)
 
     def _hopes(self) -> bool:
-        """Return True while nobody is free, but somebody may come: machines join and leave."""
-        return self._pool is not None and not self._free() and self._pool.crew.hopes()
+        """Return True while somebody may come though nobody is there: machines join and leave."""
+        return self._pool is not None and self._pool.crew.hopes()
 
     def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, float] | None]:
         """``(step, share of the time that is left)``: all steps once, then those that may gain from another run, in rounds

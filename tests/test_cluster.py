@@ -1,0 +1,251 @@
+"""More than one machine: a cluster of two on this one. Nothing found is lost, whatever dies; what is wrong is said in a line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from processes import below
+
+from nmsolve.model.errors import InputError
+from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
+from nmsolve.solvers.run import Options
+
+ROOT = Path(__file__).parent.parent
+NMSOLVE = Path(sys.executable).with_name("nmsolve")
+ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="the extra 'cluster' is not installed"
+)
+
+
+# the ledger, without a cluster
+
+
+def test_the_ledger_takes_a_message_once_and_knows_all_after_its_death(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ledger = Ledger(str(log))
+    assert ledger.exchange("a", 0, [(1, "x"), (1, "y")], 0) == (2, None)
+    assert ledger.exchange("a", 1, [(1, "y"), (1, "z")], 0) == (3, None), "y comes again: its answer was lost"
+    ledger.exchange("b", 0, [(7, "w")], 0)
+    assert [r[3] for r in ledger.collect(0, None)[0]] == ["x", "y", "z", "w"]
+    assert [r[3] for r in ledger.collect(3, None)[0]] == ["w"]
+    with log.open("ab") as file:
+        file.write(b"torn")  # the process was killed while it wrote; nobody was told that it had this
+    again = Ledger(str(log))
+    assert [r[3] for r in again.collect(3, None)[0]] == ["w"]
+    assert again.exchange("a", 3, [(1, "v")], 0) == (4, None)
+    assert [r[3] for r in read_log(log)] == ["x", "y", "z", "w", "v"]
+
+
+def test_a_changed_record_ends_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    Ledger(str(log)).exchange("a", 0, [(1, "first"), (1, "second")], 0)
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    assert [r[3] for r in read_log(log)] == ["first"]
+
+
+def test_agents_get_the_newest_state_once(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "log"))
+    ledger.collect(0, State(5, run=1, objective=3.0))
+    taken, state = ledger.exchange("a", 0, [], 0)
+    assert taken == 0 and state is not None and state.objective == 3.0
+    assert ledger.exchange("a", 0, [], 5) == (0, None)
+
+
+# what is wrong with a cluster
+
+
+def refused(address: str, *more: str) -> str:
+    """Return the line that a command with a wrong cluster ends with, within seconds."""
+    begun = time.monotonic()
+    command = [NMSOLVE, "map", ROOT / "examples/first.json", "--cluster", address, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert time.monotonic() - begun < 15
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and "expected" in line
+    return line
+
+
+@ray
+@pytest.mark.parametrize(
+    "address, says",
+    [
+        ("nowhere", "no address"),
+        ("127.0.0.1:99999", "no address"),
+        ("127.0.0.1:9", "nobody answers"),
+        ("ray://127.0.0.1:9", "an address of a client"),
+    ],
+)
+def test_no_cluster_is_said_in_a_line(address: str, says: str) -> None:
+    assert says in refused(address)
+
+
+@ray
+def test_somebody_else_at_the_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as line:
+                line.sendall(b"HTTP/1.0 400 Bad request\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        assert "no Ray cluster" in refused(f"127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_workers_are_those_of_the_cluster() -> None:
+    assert "--workers" in refused("local", "--workers", "2")
+    with pytest.raises(InputError, match="2 workers on a cluster"):
+        Options(cluster="local", workers=2)
+
+
+def test_without_the_extra_a_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmsolve.solvers.cluster import connect
+
+    monkeypatch.setattr(connect.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'nmsolve\[cluster\]'"):
+        connect.require_ray()
+
+
+# with a cluster
+
+TWO = """
+import os, sys, time, json
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+from ray.cluster_utils import Cluster
+store = 80_000_000
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": store})
+try:
+    cluster.add_node(num_cpus=1, object_store_memory=store)
+    cluster.add_node(num_cpus=1, object_store_memory=store, env_vars={"PYTHONPATH": sys.argv[1]})
+    print(cluster.address, flush=True)
+    sys.stdin.read()
+finally:
+    cluster.shutdown()
+"""
+#: A machine with another version of nmsolve.
+OTHER = """
+from importlib import metadata
+true = metadata.version
+metadata.version = lambda name: "0.0.7" if name == "nmsolve" else true(name)
+"""
+STORE = """
+import sys
+from types import SimpleNamespace
+import numpy as np
+from nmsolve.solvers.cluster.crew import ClusterCrew, joined
+class Large:
+    size, block = 3, np.zeros(12_000_000)
+    def __init__(self): self.data = self.block
+ClusterCrew(joined(sys.argv[1]), Large())
+"""
+
+
+def until(run: subprocess.Popen[str], text: str) -> str:
+    """Return what a search prints up to a line with a text in it."""
+    out = ""
+    for line in run.stdout:
+        out += line
+        if text in line:
+            break
+    return out
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory):
+    """A cluster of three machines, of which the third has another version of nmsolve."""
+    folder = tmp_path_factory.mktemp("other")
+    (folder / "sitecustomize.py").write_text(OTHER)
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", TWO, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )  # fmt: skip
+    try:
+        yield keeper.pid, keeper.stdout.readline().strip()
+    finally:
+        started = below(keeper.pid, "raylet")
+        keeper.stdin.close()
+        try:
+            keeper.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(keeper.pid, signal.SIGKILL)
+    assert not [p for p in started if Path(f"/proc/{p}").exists()], "processes of the cluster are left over"
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network that takes longer than the tests have."""
+    path = tmp_path_factory.mktemp("net") / "net.json"
+    subprocess.run(
+        [NMSOLVE, "generate", "reservoir", "--nodes", "500", "--out", path], check=True, capture_output=True
+    )
+    return path
+
+
+def search(where: str, net: Path, out: Path, seconds: int) -> subprocess.Popen[str]:
+    """Start a search on the cluster."""
+    command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", str(seconds), "--cluster", where, "--out", out]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def events(out: Path) -> list[dict]:
+    """Return the events of a run."""
+    return [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
+
+
+@ray
+def test_whatever_dies_the_best_answer_stays_and_the_limit_holds(
+    address: str, net: Path, tmp_path: Path
+) -> None:
+    keeper, where = address
+    run = search(where, net, tmp_path / "out", 14)
+    lines = until(run, "multilevel")
+    for victim in ("search.child_main", "ray::Agent", "ray::Ledger"):
+        for process in below(keeper, victim)[:1]:
+            os.kill(process, signal.SIGKILL)
+        time.sleep(1)
+    text = lines + run.communicate(timeout=60)[0]
+    assert run.returncode == 0, text
+    told = events(tmp_path / "out")
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["wall_seconds"] < 14 + 1.5, "the time limit holds"
+    found = [e["incumbent"] for e in told if e["kind"] == "incumbent"]
+    assert found and report["objective"]["value"] == pytest.approx(min(found))
+    words = " ".join(e["text"] for e in told)
+    assert "begins again elsewhere" in words, words
+    assert "nmsolve 0.0.7 there" in words, "a machine of another version is named and left out"
+    assert words.count("has joined") >= 3, "the machine whose agent died has a new one"
+    checked = subprocess.run(
+        [NMSOLVE, "verify", tmp_path / "out", "--bound", "--trust-solver"], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@ray
+def test_ctrl_c_returns_the_best_answer(address: tuple[int, str], net: Path, tmp_path: Path) -> None:
+    run = search(address[1], net, tmp_path / "out", 60)
+    lines = until(run, "multilevel")
+    asked = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    text, _ = run.communicate(timeout=30)
+    assert time.monotonic() - asked < 6, text
+    assert "stopped: interrupt" in text, lines + text
+    assert json.loads((tmp_path / "out/report.json").read_text())["objective"]["value"] > 0
+
+
+@ray
+def test_an_object_store_that_is_too_small_is_named(address: tuple[int, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STORE, address[1]], capture_output=True, text=True, timeout=60
+    )
+    assert "the problem takes 92 MiB, the object store of a machine holds 76 MiB" in done.stderr, done.stderr
