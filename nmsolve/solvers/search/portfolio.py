@@ -33,7 +33,7 @@ LEAST, CHILD_LEAST = 0.2, 2.0
 #: An engine is not run again with less time than this part of what its last run took.
 RESTART = 0.1
 #: Losses in a row of machines that an engine ran on, after which it does not run again.
-LOSSES = 20
+LOSSES = 200
 #: Seconds that a child gets less to end after a signal.
 HURRY = 0.3
 _POLL = 0.05
