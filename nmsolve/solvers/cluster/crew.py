@@ -256,7 +256,7 @@ class ClusterCrew:
             )  # fmt: skip
         self._problem = [cluster.ray.put(raw)]
         self._workers: dict[int, RemoteWorker] = {}
-        self._begun = time.monotonic()
+        self._seen_at = time.monotonic()
         self._shown: State = State(cluster.next_version(), self._run)
         self._call: Any = None
         self._there = -1
@@ -265,6 +265,8 @@ class ClusterCrew:
     def room(self) -> int:
         """Return the free threads of the machine that has most."""
         self._cluster.census()
+        if any(seat.ready for seat in self._cluster.seats.values()):
+            self._seen_at = time.monotonic()
         return max((seat.free() for seat in self._cluster.seats.values()), default=0)
 
     def hopes(self) -> bool:
@@ -275,13 +277,11 @@ class ClusterCrew:
         InputError : all were left out
         """
         cluster = self._cluster
-        if any(seat.ready for seat in cluster.seats.values()):
-            self._begun = time.monotonic()
         if not cluster.seats and cluster.refusals():
             raise InputError(
                 f"no machine can work: {cluster.refusals()}", "--cluster", "the same versions on all machines"
             )
-        return time.monotonic() < self._begun + HIRING
+        return time.monotonic() < self._seen_at + HIRING
 
     def start(
         self, engine: Engine, *, seed: int, workers: int, span: float, last: float, memory_limit: int | None
