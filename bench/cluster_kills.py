@@ -51,9 +51,11 @@ class Killer:
 
     def run(self) -> None:
         """Kill."""
-        while not self.over.wait(self.every) and sum(self.done.values()) < self.kills:
+        begun = time.monotonic()
+        while not self.over.is_set() and (count := sum(self.done.values())) < self.kills:
+            self.over.wait(max(0.1, begun + (count + 1) * self.every - time.monotonic()))
             kind = self.random.choice(KINDS)
-            if self._kill(kind):
+            if not self.over.is_set() and self._kill(kind):
                 self.done[kind] += 1
 
     def _kill(self, kind: str) -> bool:
@@ -88,8 +90,10 @@ def reservoir(nodes: int) -> Any:
 def main() -> int:
     """Run; 1 if an answer was lost or the run hung."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, default in (("kills", 50), ("seconds", 150.0), ("seed", 1), ("nodes", 2000)):
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=150.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nodes", type=int, default=2000)
     o = parser.parse_args()
     referees: list[Any] = []
     plain = crew.ClusterCrew.__init__

@@ -313,3 +313,29 @@ def test_an_object_store_that_is_too_small_is_named(address: tuple[int, str]) ->
         [sys.executable, "-c", STORE, address[1]], capture_output=True, text=True, timeout=60
     )
     assert "the problem takes 92 MiB, the object store of a machine holds 76 MiB" in done.stderr, done.stderr
+
+
+@ray
+def test_a_benchmark_goes_on_over_the_cluster_into_one_store(
+    address: tuple[int, str], tmp_path: Path
+) -> None:
+    command = [
+        NMSOLVE,
+        "bench",
+        "qaplib",
+        "--only",
+        "nug12",
+        "--methods",
+        "anneal",
+        "--seeds",
+        "2",
+        "-t",
+        "1s",
+        "--json",
+    ]
+    command += ["--cluster", address[1], "--out", tmp_path]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    runs = [json.loads(line) for line in first.stdout.splitlines() if '"type": "run"' in line]
+    assert [r["status"] for r in runs] == ["feasible"] * 2 and all(r["objective"] >= 578 for r in runs), first
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "2 of 2 runs are in" in again.stderr and '"type": "run"' not in again.stdout, again

@@ -390,6 +390,8 @@ class BenchOptions:
     set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
     out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None
+    cluster: A[str | None, Option(help="Ray cluster on whose cores the runs go on, in place of --workers: auto, HOST:PORT or "
+                                  "local.")] = None
     json: Json = False
 
 
