@@ -44,7 +44,6 @@ NOT_RUN = {
     "nmsolve assign iopddl-G.json.gz -t 5m -o runs/iopddl": _DOWNLOAD,
     "ray start --head": _CLUSTER,
     "ray start --address=192.0.2.1:6379": _CLUSTER,
-    "ray stop": _CLUSTER,
     "nmsolve map examples/first.json --cluster auto": _CLUSTER,
     "nmsolve map examples/first.json --cluster local -t 20s": _CLUSTER,
     "python bench/cluster.py --seeds 1": _CLUSTER,
