@@ -55,7 +55,11 @@ def versions() -> dict[str, str]:
     """Return what has to be the same on all machines of a cluster."""
     import ray
 
-    return {"nmsolve": metadata.version("nmsolve"), "Python": platform.python_version(), "Ray": ray.__version__}
+    return {
+        "nmsolve": metadata.version("nmsolve"),
+        "Python": platform.python_version(),
+        "Ray": ray.__version__,
+    }
 
 
 @dataclass
