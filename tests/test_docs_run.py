@@ -34,6 +34,7 @@ EXTRAS = ("onnx", "sympy")
 _DOWNLOAD = "needs an instance that is a download"
 _SETS_UP = "sets up an environment of its own, from packages that it fetches"
 _BENCH = "runs a suite for many minutes; tests/test_bench*.py run benchmarks"
+_CLUSTER = "starts a cluster; tests/test_cluster.py does"
 _COMPARED = "tests/test_readme_assign.py runs it and compares what it prints"
 #: Commands that are not run here, and why. Their options are parsed all the same.
 NOT_RUN = {
@@ -41,6 +42,12 @@ NOT_RUN = {
     "make test": _SETS_UP,
     "nmsolve assign tests/data/onnx/mobilenet_v2.onnx --machine laptop-npu --run": _COMPARED,
     "nmsolve assign iopddl-G.json.gz -t 5m -o runs/iopddl": _DOWNLOAD,
+    "ray start --head": _CLUSTER,
+    "ray start --address=192.0.2.1:6379": _CLUSTER,
+    "nmsolve map examples/first.json --cluster auto": _CLUSTER,
+    "nmsolve map examples/first.json --cluster local -t 20s": _CLUSTER,
+    "python bench/cluster.py --seeds 1": _CLUSTER,
+    "python bench/cluster_kills.py --kills 50 --seconds 150": _CLUSTER,
     "nmsolve doctor --warm": "compiles everything; CI does that before the tests",
     "nmsolve bench qaplib --methods auto,anneal,tabu,multilevel --seeds 10 --time-limit 60s --workers 2": _BENCH,
     "nmsolve bench qaplib --methods auto,tabu,genetic --seeds 3 --time-limit 10": _BENCH,

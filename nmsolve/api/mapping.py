@@ -230,7 +230,8 @@ def map_options(how: RunOptions, objective: str | Sequence[str] | None, **more: 
     return MapOptions(
         Path(), objective=objective if objective is None or isinstance(objective, str) else ",".join(objective), **more,
         time_limit=repr(float(how.get("time_limit", TIME_LIMIT))), gap=repr(how["gap"]) if how.get("gap") else None,
-        seed=how.get("seed", 0), workers=how.get("workers", 1), scratch=scratch.folder, resume=scratch.resume,
+        seed=how.get("seed", 0), workers=how.get("workers", 1), cluster=how.get("cluster"), scratch=scratch.folder,
+        resume=scratch.resume,
         engines=None if engines is None else ",".join(names_of(engines)),
     )  # fmt: skip
 

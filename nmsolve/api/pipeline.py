@@ -257,7 +257,7 @@ def pipeline(
             group_sync=sync, branch=branch, batches=batches, **rules,
         )  # fmt: skip
         o = replace(
-            o, seed=how.get("seed", 0), workers=how.get("workers", 1),
+            o, seed=how.get("seed", 0), workers=how.get("workers", 1), cluster=how.get("cluster"),
             time_limit=repr(float(how["time_limit"])),
         )  # fmt: skip
         first = _start(warm_start, stated.problem)

@@ -172,6 +172,7 @@ def route(
     o = RouteOptions(
         Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels, objective=names,
         time_limit=repr(float(how["time_limit"])), seed=how.get("seed", 0), workers=how.get("workers", 1),
+        cluster=how.get("cluster"),
     )  # fmt: skip
     problem = routing_problem(o, given.loaded, names)
     with explained("route"), Patience():

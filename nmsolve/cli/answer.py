@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import typer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.schedule_report import ScheduleReport
     from nmsolve.model.bound import Event, Result
 
-    Finished = AssignOptions | PipelineOptions | RouteOptions | ScheduleOptions
+    Finished: TypeAlias = AssignOptions | PipelineOptions | RouteOptions | ScheduleOptions
 
 #: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"

@@ -48,6 +48,8 @@ TimeLimit = A[str, Option("--time-limit", "-t", callback=_reading_too, help="Wal
 Gap = A[str | None, Option(help="Stop once this gap is proved: 0.05 or 5%.")]
 Seed = A[int, Option(help="Seed for all random choices.")]
 Workers = A[int, Option(min=1, help="Number of engines that run at the same time.")]
+Cluster = A[str | None, Option(help="Ray cluster whose cores are the workers: auto (the one that this machine is part of), "
+                               "HOST:PORT, or local.")]
 Engines = A[str | None, Option(help="Comma-separated engines to run. [default: chosen automatically]")]
 Memory = A[str | None, Option(help="Memory limit for all processes together, e.g. 2GiB; a .nmz graph that is too large stays "
                               "on disk.")]
@@ -72,6 +74,7 @@ class MapOptions:
     gap: Gap = None
     seed: Seed = 0
     workers: Workers = 1
+    cluster: Cluster = None
     objective: A[str | None, Option(help=f"One of {', '.join(OBJECTIVES)}; or several in order of priority: hops,max-link. "
                                     "[default: step-time where the machine has its figures, else hops]")] = None
     limit: A[list[str] | None, Option(help="Most of another objective, e.g. step-time=200us or hops=1e6 (repeatable).")] = None
@@ -154,6 +157,7 @@ class GapOptions(AnswerOptions):
     engines: A[str | None, Option(help="Comma-separated engines. [default: all engines that prove bounds]")] = None
     seed: Seed = 0
     workers: Workers = 1
+    cluster: Cluster = None
     memory: Memory = None
     out: Out = Path("nmsolve-gap")
     json: Json = False
@@ -168,6 +172,7 @@ class ResumeOptions:
     gap: Gap = None
     seed: Seed = 0
     workers: Workers = 1
+    cluster: Cluster = None
     engines: Engines = None
     memory: Memory = None
     out: A[Path | None, Option("--out", "-o", help="Output folder. [default: the folder of the earlier run]")] = None
@@ -182,6 +187,7 @@ class SearchOptions:
     gap: Gap = None
     seed: Seed = 0
     workers: Workers = 1
+    cluster: Cluster = None
     engines: Engines = None
     write_model: WriteModel = None
     memory: Memory = None
@@ -414,6 +420,8 @@ class BenchOptions:
     set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
     out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None
+    cluster: A[str | None, Option(help="Ray cluster on whose cores the runs go on, in place of --workers: auto, HOST:PORT or "
+                                  "local.")] = None
     json: Json = False
 
 

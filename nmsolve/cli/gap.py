@@ -104,8 +104,8 @@ def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
         library=None if told.library is None else Path(told.library),
         constraints=None if told.constraints is None else Path(told.constraints),
         objective=",".join([*(held.objective for held in told.before), told.objective]),
-        time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, engines=o.engines,
-        memory=o.memory, out=o.out, json=o.json,
+        time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, cluster=o.cluster,
+        engines=o.engines, memory=o.memory, out=o.out, json=o.json,
     )  # fmt: skip
     return run_assign(again, Start(answer, stays=True))
 
@@ -124,7 +124,7 @@ def _gap_of_schedule(o: GapOptions, answer: Path) -> int:
     told = options_of(inputs_of(answer, o))
     again = ScheduleOptions(
         **told | {"tasks": Path(told["tasks"])}, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers,
-        engines=o.engines, memory=o.memory, out=o.out, json=o.json,
+        cluster=o.cluster, engines=o.engines, memory=o.memory, out=o.out, json=o.json,
     )  # fmt: skip
     return run_schedule(again, Start(answer, stays=True))
 

@@ -68,7 +68,7 @@ def map_in_turns(run: Run) -> Taken | IntArray | None:
             try:
                 found = alternate(
                     problem, time_limit=run.limit, started=run.clock.started, seed=o.seed, workers=o.workers,
-                    memory=run.memory, warm_start=run.start, observer=told.round,
+                    memory=run.memory, warm_start=run.start, observer=told.round, cluster=o.cluster,
                 )  # fmt: skip
                 told.end(found, run.clock.spent())
             except InputError as error:  # faults cut off cores: the mapping still deserves its files

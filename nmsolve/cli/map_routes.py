@@ -121,7 +121,7 @@ def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: flo
     with run.console.watching() as observers:
         found = route(
             asked, time_limit=seconds, started=now(), seed=run.o.seed, workers=run.o.workers,
-            memory=run.memory, observers=observers,
+            memory=run.memory, observers=observers, cluster=run.o.cluster,
         )  # fmt: skip
     return None if found.solution is None else chosen_part(asked, found)
 

@@ -67,7 +67,7 @@ class Run:
         return solve(
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=how.get("engines"),
             warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
-            mip_solver=o.mip_solver, allocate=o.allocate, observers=self.listen,
+            mip_solver=o.mip_solver, allocate=o.allocate, observers=self.listen, cluster=o.cluster,
         )  # fmt: skip
 
     def tell_stage(self, name: str, ceilings: Sequence[tuple[str, float]], seconds: float) -> None:

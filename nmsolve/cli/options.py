@@ -136,11 +136,29 @@ def bandwidth(text: str | None, option: str) -> float | None:
 
 
 def search(o: MapOptions | GapOptions | SearchOptions, **more: Unpack[RunOptions]) -> RunOptions:
-    """Return the options of a search and ``more``; its time counts from the start of the command."""
+    """Return the options of a search and ``more``; its time counts from the start of the command. A cluster is joined at once."""
+    if o.cluster is not None:
+        join_cluster(o.cluster, o.workers)
     return {
         "started": clock.STARTED, "gap": fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers,
-        "engines": names(o.engines), "memory": size_in_bytes(o.memory), **more,
+        "engines": names(o.engines), "memory": size_in_bytes(o.memory),
+        "cluster": o.cluster, **more,
     }  # fmt: skip
+
+
+def join_cluster(address: str, workers: int) -> None:
+    """Join the cluster of ``--cluster``.
+
+    Raises
+    ------
+    InputError : there is none, or workers are given too
+    """
+    if workers != 1:
+        wanted = "one of them: on a cluster as many engines run as it has cores"
+        raise InputError("--cluster and --workers", "", wanted)
+    from nmsolve.solvers.cluster.crew import joined
+
+    joined(address)
 
 
 def whole(path: Path | None) -> str | None:

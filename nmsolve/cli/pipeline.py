@@ -159,7 +159,7 @@ def _for_links(
 
     memory = opt.size_in_bytes(o.memory)
     board = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
-    how = {"seed": o.seed, "workers": o.workers, "memory": memory}
+    how = {"seed": o.seed, "workers": o.workers, "cluster": o.cluster, "memory": memory}
     return cut_for_links(given, stated_inputs(o), board, result, until, how)
 
 

@@ -60,6 +60,7 @@ def place_tiles(
     seconds = max(LEAST, until - clock.now())
     how: dict[str, Any] = {
         "gap": opt.fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers, "memory": opt.size_in_bytes(o.memory),
+        "cluster": o.cluster,
     }  # fmt: skip
     busy = 0.0
     with watching(o.json, out=o.out) as observers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from nmsolve.model.engine import Engine, Resumable, ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.crew import Crew
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.foreign_recheck import plain
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
@@ -27,6 +28,8 @@ from nmsolve.solvers.search.referee import Referee
 S = TypeVar("S")
 #: Seconds kept back to stop children: a part of the time limit, and at most this many.
 RESERVE_PART, RESERVE = 0.03, 0.5
+#: The same for what has to come from other machines, in addition.
+AWAY_PART, AWAY = 0.05, 0.5
 #: Part of the time after which no more than one of the bounds known before is re-checked.
 KNOWN = 0.3
 #: Least seconds of compiling that are worth a note.
@@ -50,6 +53,7 @@ class Options:
     known : bounds from before; those count that can be recomputed from their certificates
     words : bounds from before also count on a solver's word
     enough : stop once it is known whether the objective can be as low as this
+    cluster : address of a Ray cluster whose cores are the workers; ``auto`` for the one that runs here, ``local`` for a new one
 
     Raises
     ------
@@ -68,12 +72,17 @@ class Options:
     known: Sequence[Bound] = ()
     words: bool = False
     enough: float | None = None
+    cluster: str | None = None
 
     def __post_init__(self) -> None:
         if not self.gap >= 0:
             raise InputError(f"the gap is {self.gap}", "", "a number >= 0")
         if self.workers < 1:
             raise InputError(f"{self.workers} workers", "", "at least 1")
+        if self.cluster is not None and self.workers != 1:
+            raise InputError(
+                f"{self.workers} workers on a cluster", "", "none given: as many as the cluster has cores"
+            )
         if self.seed < 0:
             raise InputError(f"the seed is {self.seed}", "", "a whole number >= 0")
 
@@ -95,6 +104,7 @@ class RunOptions(TypedDict, total=False):
     memory: int | None
     scratch: ScratchPlace | None
     observers: Sequence[Observer]
+    cluster: str | None
 
 
 @dataclass
@@ -184,8 +194,10 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     InputError : an option is wrong, or the task refuses the engines asked for
     """
     cpu, stood, limit = time.process_time(), clock.stood(), options.time_limit
+    options, crew = _with_crew(options)
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
+    reserve += 0.0 if crew is None else min(AWAY, AWAY_PART * limit)
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
         incumbent = Incumbent(
@@ -199,7 +211,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         _raise_known(task, run)
         portfolio = Portfolio(
             task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
-            scratch=options.scratch,
+            scratch=options.scratch, crew=crew,
         )  # fmt: skip
         portfolio.run(run.steps)
         placement = task.finish(run)
@@ -230,6 +242,21 @@ def solve(task: Task[S], options: Options) -> Result[S]:
             memory_budget=memory.budget,
             memory_peak=memory.peak,
         )
+
+
+def _with_crew(options: Options) -> tuple[Options, Callable[[Referee], Crew] | None]:
+    """Return the options with the workers of the cluster, if one was asked for, and what makes its crew.
+
+    Raises
+    ------
+    InputError : there is no such cluster
+    """
+    if options.cluster is None:
+        return options, None
+    from nmsolve.solvers.cluster.crew import ClusterCrew, joined
+
+    cluster = joined(options.cluster)
+    return replace(options, cluster=None, workers=max(1, cluster.slots())), partial(ClusterCrew, cluster)
 
 
 def _doubtful(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:

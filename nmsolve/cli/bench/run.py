@@ -16,7 +16,7 @@ from nmsolve.cli.answer import INTERRUPTED, OK, prepare_file, prepare_folder
 from nmsolve.cli.bench.identity import machine, uncompiled, version
 from nmsolve.cli.bench.kinds import KINDS
 from nmsolve.cli.bench.pages import Head, html, markdown
-from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
+from nmsolve.cli.bench.runner import Process, Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
 from nmsolve.cli.bench.suites import Instance, Source, find_suite, load_suite
 from nmsolve.cli.bench.summary import Summary, Table, summarise
@@ -83,7 +83,7 @@ def measure(o: BenchOptions, say: Say, heard: Callable[[Task, Outcome], None]) -
     """
     sources = [find_suite(suite, o.problem) for suite in dict.fromkeys(o.suites)]
     limit, methods = opt.seconds(o.time_limit), _methods(o.methods, sources)
-    if o.workers > cores():
+    if o.cluster is None and o.workers > cores():
         raise InputError(f"{o.workers} runs at a time on {cores()} cores", "--workers", f"at most {cores()}")
     if o.page is not None:
         prepare_file(o.page)
@@ -187,6 +187,21 @@ def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> 
     ]
 
 
+def _places(o: BenchOptions) -> tuple[int, Callable[[Task], Any]]:
+    """Return how many runs go on at the same time, and what starts one.
+
+    Raises
+    ------
+    InputError : there is no such cluster
+    """
+    if o.cluster is None:
+        return o.workers, Process
+    from nmsolve.cli.bench.cluster import on_cluster
+
+    start, cores = on_cluster(o.cluster)
+    return cores, start
+
+
 def _carry_out(
     o: BenchOptions, store: Store, tasks: Sequence[Task], say: Say, heard: Callable[[Task, Outcome], None]
 ) -> bool:
@@ -208,7 +223,7 @@ def _carry_out(
                 willing.append(task)
             else:
                 store.add(task.key, refusal)
-        for task, outcome in carry_out(willing, o.workers):
+        for task, outcome in carry_out(willing, *_places(o)):
             store.add(task.key, outcome)
             count += 1
             rest = (time.monotonic() - started) / count * (len(willing) - count)

@@ -133,13 +133,13 @@ class Process:
 
 
 def carry_out(
-    tasks: Sequence[Task], workers: int, start: Callable[[Task], Process] = Process
+    tasks: Sequence[Task], workers: int, start: Callable[[Task], Any] = Process
 ) -> Iterator[tuple[Task, Outcome]]:
     """Carry out ``tasks`` in this order, ``workers`` at a time, and give every outcome as soon as it is there.
 
     Runs that are still going on when the caller stops asking (or is interrupted) are killed and leave nothing.
     """
-    waiting, running = list(reversed(tasks)), list[Process]()
+    waiting, running = list(reversed(tasks)), list[Any]()
     try:
         while waiting or running:
             while waiting and len(running) < workers:

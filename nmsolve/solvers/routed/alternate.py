@@ -104,6 +104,7 @@ def alternate(
     memory: int | None = None,
     warm_start: IntArray | None = None,
     observer: Callable[[Round], None] = lambda step: None,
+    cluster: str | None = None,
 ) -> Result[InTurns]:
     """Mapping and deadlock-free routes with the least largest link load that is found in the time given.
 
@@ -124,14 +125,14 @@ def alternate(
     with budget.ctrl_c():
         first = solve(
             problem, time_limit=max(0.2, PLACE * time_limit), started=budget.started, seed=seed, workers=workers,
-            memory=memory, warm_start=warm_start,
+            memory=memory, warm_start=warm_start, cluster=cluster,
         )  # fmt: skip
         if first.core is None:
             return Result("unknown", first.stop_reason, "max-link", None, None, None, None)
         if first.stop_reason == "interrupt":
             budget.interrupt()
         limit = time_limit - min(RESERVE, RESERVE_PART * time_limit)
-        run = _Run(problem, budget, limit, seed, workers, memory, observer)
+        run = _Run(problem, budget, limit, seed, workers, memory, observer, cluster)
         run.begin(first.core)
         first_value, bound = run.best, run.full_bound()
         while run.can_go_on and (bound is None or run.best > bound.value):
@@ -144,10 +145,10 @@ class _Run:
 
     def __init__(
         self, problem: MappingProblem, budget: Budget, limit: float, seed: int, workers: int, memory: int | None,
-        observer: Callable[[Round], None],
+        observer: Callable[[Round], None], cluster: str | None,
     ) -> None:  # fmt: skip
         self.problem, self.budget, self.limit, self.seed = problem, budget, limit, seed
-        self.workers, self.memory, self.observer = workers, memory, observer
+        self.workers, self.memory, self.observer, self.cluster = workers, memory, observer, cluster
         self.seconds = min(LONGEST, max(SHORTEST, ROUND * limit))
         self.heat, self.best = HOT, np.inf
         self.reduction = merge_together(problem)
@@ -257,8 +258,9 @@ class _Run:
         start = None if number_of(asked, self.routes) is None else self.routes
         left = LAST if interrupted else max(LAST, self.limit - self.budget.elapsed())
         routing = route(
-            asked, time_limit=left, seed=self.seed, workers=self.workers, memory=self.memory, warm_start=start
-        )
+            asked, time_limit=left, seed=self.seed, workers=self.workers, memory=self.memory, warm_start=start,
+            cluster=self.cluster,
+        )  # fmt: skip
         value = routing.scores.get("max-link", np.inf)
         if (
             value > self.best

@@ -20,7 +20,7 @@ from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from nmsolve.solvers.search.child_main import main; main()"
 #: Numerical libraries in a child use as many threads as the engine, unless the user set something else.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Seconds a child may overrun the end of the run before it is terminated, and then before it is killed.
 GRACE, LAST_GRACE = 0.5, 0.3
 #: Seconds a child may overrun its own share while others still work: it may be loading a library.
@@ -59,6 +59,10 @@ class Child:
         self._stop_at = last
         self._asked = self._killed = False
         self._compiling = self._hurried = False
+        #: True once it is gone and its pipe is closed.
+        self.closed = False
+        #: True if somebody else killed it, not for the memory that it took.
+        self.shot = False
         self._ending: Ending | None = None
         self._buffer = bytearray()
         self._messages: list[Any] = []
@@ -78,7 +82,7 @@ class Child:
                     stdin=stdin,
                     stdout=subprocess.DEVNULL if PASSES_FILES else out_fd,
                     stderr=self._errors,
-                    env={**dict.fromkeys(_THREADS, str(workers)), **os.environ},
+                    env={**dict.fromkeys(THREADS, str(workers)), **os.environ},
                     pass_fds=handed,
                     process_group=0,
                 )
@@ -151,8 +155,10 @@ class Child:
         if self._process.returncode is None:
             self._end(hard=True)
             self._book(wait_for(self._process, wait=True))
-        self.inbox.close()
-        self._errors.close()
+        if not self.closed:
+            self.inbox.close()
+            self._errors.close()
+        self.closed = True
 
     def _hold(self, compiling: bool) -> None:
         """Let the clock stand still here, too, while the child compiles; not once it has ended, or has to at once."""
@@ -194,6 +200,7 @@ class Child:
                 "memory", f"{'out of memory' if starved else 'probably out of memory'}{limit}; {how}"
             )
         if code == -KILL:
+            self.shot = True
             how += " (by a person, or by the system for lack of memory)"
         return Ending("failed", f"the process died: {how}" + (f"; {last}" if last else ""))
 

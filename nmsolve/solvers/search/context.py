@@ -116,7 +116,7 @@ class Ending:
     """How an engine's run ended.
 
     ``kind``: ``done``, ``memory`` (out of memory), ``failed`` (an error of the engine), ``killed`` (it overran its time
-    and was ended from outside).
+    and was ended from outside), ``lost`` (the machine that it ran on is gone).
     """
 
     kind: str = "done"

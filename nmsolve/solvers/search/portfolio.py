@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TypeVar
 
 from nmsolve.model import clock
 from nmsolve.model.engine import Engine, ScratchPlace
-from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.solvers.search.budget import Budget
-from nmsolve.solvers.search.child import GRACE, Child
+from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
+from nmsolve.solvers.search.crew import Crew, LocalCrew, Worker
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.pausing import PausingContext, PausingRun
 from nmsolve.solvers.search.race import IDLE, Past, last_turn, spent_by
 from nmsolve.solvers.search.referee import Referee
-from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 Local = TypeVar("Local", bound=LocalContext)
 #: A repeated engine is dropped after this many runs in a row without a change.
@@ -32,6 +32,8 @@ CHILD_MINIMUM = 0.4
 LEAST, CHILD_LEAST = 0.2, 2.0
 #: An engine is not run again with less time than this part of what its last run took.
 RESTART = 0.1
+#: Losses in a row of machines that an engine ran on, after which it does not run again.
+LOSSES = 200
 #: Seconds that a child gets less to end after a signal.
 HURRY = 0.3
 _POLL = 0.05
@@ -71,7 +73,7 @@ class _Running:
     """A child at work on a step since ``begun``: in which round, with how many threads, and whether it has changed anything."""
 
     step: Step
-    child: Child
+    child: Worker
     number: int
     threads: int
     begun: float
@@ -80,10 +82,9 @@ class _Running:
 
 @dataclass
 class _Pool:
-    """What the children of one run share; made when the first child starts."""
+    """The children of one run; made when the first child starts."""
 
-    shared: SharedPickle
-    board: Blackboard
+    crew: Crew
     running: list[_Running] = field(default_factory=list)
 
 
@@ -98,6 +99,7 @@ class Portfolio:
     ----------
     memory : the memory budget; what this process leaves of it is divided among the children
     scratch : where engines in this process may put files
+    crew : who works elsewhere, at all steps but those that are quick or use threads; processes of this machine if not given
     """
 
     def __init__(
@@ -110,14 +112,19 @@ class Portfolio:
         workers: int = 1,
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
+        crew: Callable[[Referee], Crew] | None = None,
     ) -> None:
+        self._away, self._make_crew = crew is not None, crew or LocalCrew
         self._referee, self._incumbent, self._budget = referee, incumbent, budget
         self._seed, self._workers = seed, workers
+        self._here = min(workers, os.cpu_count() or 1) if self._away else workers
         self._memory, self._scratch = memory or Memory(), scratch
         self._pool: _Pool | None = None
         self._threads = 1
         self._thread, self._looked = get_ident(), 0.0
         self._seen = -1
+        self._lost: list[Step] = []
+        self._losses: dict[str, int] = defaultdict(int)
         self._vain: dict[str, int] = defaultdict(int)
         self._past: dict[str, Past] = defaultdict(Past)
         self._paused: dict[str, PausingRun] = {}
@@ -133,16 +140,29 @@ class Portfolio:
         self._threads = max(1, self._workers // max(1, sum(s.child for s in steps)))
         turns = self._turns(steps)
         try:
+            if self._away:
+                self._open()
             more = True
             while more or self._running():
-                turn = next(turns) if more and self._free() and not self._stopping() else None
+                free = self._free() > 0
+                turn = self._next_turn(turns) if more and free and not self._stopping() else None
                 if turn is not None:
                     self._start(*turn)
-                more = not self._stopping() and (turn is not None or bool(self._running()))
-                if self._pool and self._running():
+                more = not self._stopping() and (
+                    turn is not None or bool(self._running()) or (not free and self._hopes())
+                )
+                if self._pool and (self._running() or self._away):
                     self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
         finally:
             self._close()
+
+    def _next_turn(self, turns: Iterator[tuple[Step, float] | None]) -> tuple[Step, float] | None:
+        """Return the step that runs next: first those that were lost with the machine that they ran on."""
+        return (self._lost.pop(0), 1.0 / max(1, self._workers)) if self._lost else next(turns)
+
+    def _hopes(self) -> bool:
+        """Return True while somebody may come though nobody is there: machines join and leave."""
+        return self._pool is not None and self._pool.crew.hopes()
 
     def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, float] | None]:
         """``(step, share of the time that is left)``: all steps once, then those that may gain from another run, in rounds
@@ -194,7 +214,9 @@ class Portfolio:
         return self._incumbent.objective
 
     def _healthy(self, step: Step) -> bool:
-        return self.endings.get(step.engine.name, Ending()).kind == "done"
+        name = step.engine.name
+        kind = self.endings.get(name, Ending()).kind
+        return kind == "done" or (kind == "lost" and self._losses[name] <= LOSSES)
 
     def _in_time(self, step: Step) -> bool:
         """False if the time left is nothing beside what its last run in this process took (large inputs take long to load),
@@ -207,10 +229,13 @@ class Portfolio:
 
     def _in_child(self, step: Step) -> bool:
         """Return True if a step runs in a process of its own."""
-        return step.child or (self._workers > 1 and not step.quick and not step.threads)
+        several = self._workers > 1 or self._away
+        return step.child or (several and not step.quick and not step.threads)
 
     def _free(self) -> int:
         """Workers that have nothing to do."""
+        if self._away and self._pool:
+            return self._pool.crew.room()
         return self._workers - sum(one.threads for one in self._running())
 
     def _running(self) -> list[_Running]:
@@ -266,7 +291,7 @@ class Portfolio:
         """Return the context of a step's run ``number`` in this process."""
         return kind(
             step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
-            workers=self._workers if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
+            workers=self._here if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
             look=self._look,
         )  # fmt: skip
 
@@ -286,23 +311,25 @@ class Portfolio:
         grid = min(0.25, (self._budget.deadline - self._budget.started) / 20)
         return left // grid * grid if 0 < grid < left else left
 
-    def _start_child(self, step: Step, number: int, span: float) -> None:
+    def _open(self) -> _Pool:
+        """Return the pool; made when it is first needed."""
         if self._pool is None:
-            self._pool = _Pool(SharedPickle(self._referee), Blackboard(self._referee.size))
-        self._publish(self._pool)
+            self._pool = _Pool(self._make_crew(self._referee))
+        return self._pool
+
+    def _start_child(self, step: Step, number: int, span: float) -> None:
+        pool = self._open()
+        self._publish(pool)
         threads = min(self._threads, self._free()) if step.child else 1
-        child = Child(
+        child = pool.crew.start(
             step.engine,
             seed=self._seed + number,
             workers=threads,
             span=span,
             last=self._budget.deadline,
             memory_limit=self._share_of_memory(),
-            shared=self._pool.shared,
-            board=self._pool.board,
-            size=self._referee.size,
         )
-        self._pool.running.append(_Running(step, child, number, threads, clock.now()))
+        pool.running.append(_Running(step, child, number, threads, clock.now()))
 
     def _share_of_memory(self) -> int | None:
         """Return bytes for the next child: what is left, divided among the workers that have nothing to do."""
@@ -322,7 +349,9 @@ class Portfolio:
 
     def _tend(self, pool: _Pool, wait: float) -> None:
         """Wait up to ``wait`` seconds for messages, take them, tell the others, and see who has ended."""
-        wait_until_any([one.child.inbox for one in pool.running], wait)
+        pool.crew.wait(wait)
+        for text in pool.crew.news():
+            self._incumbent.record("note", "search", text)
         for one in list(pool.running):
             gone = one.child.ended()
             self._take(one)
@@ -332,13 +361,21 @@ class Portfolio:
                 self.child_cpu += one.child.cpu
                 self._past[one.step.engine.name].end(clock.now() - one.begun, self._level(one.step))
                 self._ended(one.step.engine.name, gone, one.child.cpu, one.changed, one.number)
+                self._begin_again(one.step, gone)
         self._publish(pool)
-        if self._stopping() and not pool.board.stopped:
-            pool.board.stop()
+        if self._stopping() and not pool.crew.stopped:
+            pool.crew.stop()
             hurry = GRACE if self._incumbent.reached else 0.0  # nothing more to hope for: no grace
             hurry = max(hurry, HURRY if self._budget.interrupted else 0.0)
             for one in pool.running:
                 one.child.stop_now(hurry)
+
+    def _begin_again(self, step: Step, gone: Ending) -> None:
+        """Note that a step has to run again because its machine is gone; not for ever: it may be what brings machines down."""
+        name = step.engine.name
+        self._losses[name] = self._losses[name] + 1 if gone.kind == "lost" else 0
+        if gone.kind == "lost" and self._losses[name] <= LOSSES:
+            self._lost.append(step)
 
     def _take(self, one: _Running) -> None:
         """Pass on what a child has sent."""
@@ -355,7 +392,7 @@ class Portfolio:
         """Write the present state on the board if it is new."""
         if self._incumbent.changes != self._seen:
             self._seen = self._incumbent.changes
-            pool.board.publish(*self._incumbent.best(), self._incumbent.bound)
+            pool.crew.publish(*self._incumbent.best(), self._incumbent.bound)
 
     def _ended(self, name: str, ending: Ending, cpu: float, changed: bool, number: int) -> None:
         """Book the end of one run of an engine."""
@@ -366,7 +403,7 @@ class Portfolio:
         status = "stopped" if on_request else ending.kind + (f": {ending.text}" if ending.text else "")
         self._incumbent.finish(name, status, cpu)
         if ending.kind != "done" and not on_request:
-            kind = "note" if ending.kind == "killed" else "error"
+            kind = "note" if ending.kind in ("killed", "lost") else "error"
             self._incumbent.record(kind, name, f"{ending.kind}: {ending.text}")
         elif number == 0:
             self._incumbent.record("engine", name, "ends")
@@ -381,6 +418,5 @@ class Portfolio:
         for one in self._pool.running:
             one.child.kill()
             self.child_cpu += one.child.cpu
-        self._pool.board.close()
-        self._pool.shared.close()
+        self._pool.crew.close()
         self._pool = None

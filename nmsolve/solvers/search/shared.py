@@ -85,6 +85,20 @@ class SharedPickle:
             for raw, (at, size, _) in zip(raws, places, strict=True):
                 memory[base + at : base + at + size] = raw
 
+    @classmethod
+    def of_bytes(cls, raw: memoryview | bytes) -> SharedPickle:
+        """Return the one that has these bytes, which came from another machine."""
+        made = cls.__new__(cls)
+        made.fd = anonymous_file(len(raw))
+        with mapped(made.fd) as memory:
+            memory[:] = raw
+        return made
+
+    def whole(self) -> bytes:
+        """Return all bytes."""
+        with mapped(self.fd) as memory:
+            return memory[:]
+
     @staticmethod
     def load(fd: Handle) -> Any:
         """Return the object in the file; its arrays keep the memory mapped."""

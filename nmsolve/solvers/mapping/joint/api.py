@@ -77,7 +77,7 @@ def solve_joint(
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else whole.time_limit, TWO_PHASE * whole.time_limit)
     ordinary = solve(
         replace(problem, turns=None), time_limit=first, seed=whole.seed, workers=whole.workers, memory=whole.memory,
-        warm_start=warm_start,
+        warm_start=warm_start, cluster=whole.cluster,
     )  # fmt: skip
     task = JointTask(problem, referee, ordinary)
     result = run_task(task, whole)

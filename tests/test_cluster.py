@@ -1,0 +1,341 @@
+"""More than one machine: a cluster of two on this one. Nothing found is lost, whatever dies; what is wrong is said in a line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import below
+from search_fakes import Script, value
+from test_search import make
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import InputError
+from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
+from nmsolve.solvers.run import Options
+from nmsolve.solvers.search.context import Ending
+from nmsolve.solvers.search.portfolio import Portfolio, Step
+
+ROOT = Path(__file__).parent.parent
+NMSOLVE = Path(sys.executable).with_name("nmsolve")
+ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="the extra 'cluster' is not installed"
+)
+
+
+# the ledger, without a cluster
+
+
+def test_the_ledger_takes_a_message_once_and_knows_all_after_its_death(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ledger = Ledger(str(log))
+    assert ledger.exchange("a", 0, [(1, "x"), (1, "y")], 0) == (2, None)
+    assert ledger.exchange("a", 1, [(1, "y"), (1, "z")], 0) == (3, None), "y comes again: its answer was lost"
+    ledger.exchange("b", 0, [(7, "w")], 0)
+    assert [r[3] for r in ledger.collect(0, None)[0]] == ["x", "y", "z", "w"]
+    assert [r[3] for r in ledger.collect(3, None)[0]] == ["w"]
+    with log.open("ab") as file:
+        file.write(b"torn")  # the process was killed while it wrote; nobody was told that it had this
+    again = Ledger(str(log))
+    assert [r[3] for r in again.collect(3, None)[0]] == ["w"]
+    assert again.exchange("a", 3, [(1, "v")], 0) == (4, None)
+    assert [r[3] for r in read_log(log)] == ["x", "y", "z", "w", "v"]
+
+
+def test_a_changed_record_ends_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    Ledger(str(log)).exchange("a", 0, [(1, "first"), (1, "second")], 0)
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    assert [r[3] for r in read_log(log)] == ["first"]
+
+
+def test_agents_get_the_newest_state_once(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "log"))
+    ledger.collect(0, State(5, run=1, objective=3.0))
+    taken, state = ledger.exchange("a", 0, [], 0)
+    assert taken == 0 and state is not None and state.objective == 3.0
+    assert ledger.exchange("a", 0, [], 5) == (0, None)
+
+
+# a crew that loses machines, and one that lies
+
+
+class Far:
+    """A worker elsewhere that sent some messages and ended."""
+
+    cpu = 0.0
+
+    def __init__(self, sent: list, ending: Ending) -> None:
+        self.sent, self.ending = sent, ending
+
+    def messages(self) -> list:
+        out, self.sent = self.sent, []
+        return out
+
+    def ended(self) -> Ending:
+        return self.ending
+
+    def kill(self) -> None:
+        """It is gone."""
+
+
+class FarCrew:
+    """Runs every engine in the order of ``script``: what it sends, and how it ends."""
+
+    stopped = False
+
+    def __init__(self, script: list[tuple[list, Ending]]) -> None:
+        self.script, self.started = script, 0
+
+    def room(self) -> int:
+        return 1
+
+    def hopes(self) -> bool:
+        return False
+
+    def start(self, engine, **how) -> Far:
+        self.started += 1
+        return Far(*self.script.pop(0))
+
+    def publish(self, *state) -> None:
+        self.state = state
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def wait(self, seconds: float) -> None:
+        """All is there."""
+
+    def news(self) -> tuple:
+        return ()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def far_run(*script: tuple[list, Ending]):
+    referee, budget, incumbent = make(5.0)
+    crew = FarCrew(list(script))
+    Portfolio(referee, incumbent, budget, crew=lambda referee: crew).run([Step(Script(()))])
+    return incumbent, crew
+
+
+def test_what_a_machine_sends_is_judged_here_before_it_counts() -> None:
+    bad = ("offer", np.array([-1, 0, 0]), "forged")
+    incumbent, crew = far_run(([bad, ("offer", value(20), "good")], Ending()))
+    assert incumbent.objective == 20 and crew.state[1] == 20
+    assert ["offer rejected" in e.text for e in incumbent.events if e.kind == "error"] == [True]
+
+
+def test_a_bound_above_an_answer_costs_the_engine_its_bounds_wherever_it_ran() -> None:
+    incumbent, _ = far_run(([("offer", value(20), ""), ("bound", Bound(21.0, "script"))], Ending()))
+    assert incumbent.bound == 0 and any("its bounds are dropped" in e.text for e in incumbent.events)
+
+
+def test_what_was_lost_begins_again() -> None:
+    gone = ([("offer", value(20), "")], Ending("lost", "the machine is gone"))
+    incumbent, crew = far_run(gone, gone, ([("offer", value(10), "")], Ending()))
+    assert crew.started == 3 and incumbent.objective == 10
+
+
+# what is wrong with a cluster
+
+
+def refused(address: str, *more: str) -> str:
+    """Return the line that a command with a wrong cluster ends with, within seconds."""
+    begun = time.monotonic()
+    command = [NMSOLVE, "map", ROOT / "examples/first.json", "--cluster", address, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert time.monotonic() - begun < 15
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and "expected" in line
+    return line
+
+
+@ray
+@pytest.mark.parametrize(
+    "address, says",
+    [
+        ("nowhere", "no address"),
+        ("127.0.0.1:99999", "no address"),
+        ("127.0.0.1:9", "nobody answers"),
+        ("ray://127.0.0.1:9", "an address of a client"),
+    ],
+)
+def test_no_cluster_is_said_in_a_line(address: str, says: str) -> None:
+    assert says in refused(address)
+
+
+@ray
+def test_somebody_else_at_the_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as line:
+                line.sendall(b"HTTP/1.0 400 Bad request\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        assert "no Ray cluster" in refused(f"127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_workers_are_those_of_the_cluster() -> None:
+    assert "--workers" in refused("local", "--workers", "2")
+    with pytest.raises(InputError, match="2 workers on a cluster"):
+        Options(cluster="local", workers=2)
+
+
+def test_without_the_extra_a_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmsolve.solvers.cluster import connect
+
+    monkeypatch.setattr(connect.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'nmsolve\[cluster\]'"):
+        connect.require_ray()
+
+
+# with a cluster
+
+TWO = """
+import os, sys, time, json
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+from ray.cluster_utils import Cluster
+store = 80_000_000
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": store})
+try:
+    cluster.add_node(num_cpus=1, object_store_memory=store)
+    cluster.add_node(num_cpus=1, object_store_memory=store, env_vars={"PYTHONPATH": sys.argv[1]})
+    print(cluster.address, flush=True)
+    sys.stdin.read()
+finally:
+    cluster.shutdown()
+"""
+#: A machine with another version of nmsolve.
+OTHER = """
+from importlib import metadata
+true = metadata.version
+metadata.version = lambda name: "0.0.7" if name == "nmsolve" else true(name)
+"""
+STORE = """
+import sys
+from types import SimpleNamespace
+import numpy as np
+from nmsolve.solvers.cluster.crew import ClusterCrew, joined
+class Large:
+    size, block = 3, np.zeros(12_000_000)
+    def __init__(self): self.data = self.block
+ClusterCrew(joined(sys.argv[1]), Large())
+"""
+
+
+def until(run: subprocess.Popen[str], text: str) -> str:
+    """Return what a search prints up to a line with a text in it."""
+    out = ""
+    for line in run.stdout:
+        out += line
+        if text in line:
+            break
+    return out
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory):
+    """A cluster of three machines, of which the third has another version of nmsolve."""
+    folder = tmp_path_factory.mktemp("other")
+    (folder / "sitecustomize.py").write_text(OTHER)
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", TWO, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )  # fmt: skip
+    try:
+        yield keeper.pid, keeper.stdout.readline().strip()
+    finally:
+        started = below(keeper.pid, "raylet")
+        keeper.stdin.close()
+        try:
+            keeper.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(keeper.pid, signal.SIGKILL)
+    assert not [p for p in started if Path(f"/proc/{p}").exists()], "processes of the cluster are left over"
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network that takes longer than the tests have."""
+    path = tmp_path_factory.mktemp("net") / "net.json"
+    subprocess.run(
+        [NMSOLVE, "generate", "reservoir", "--nodes", "500", "--out", path], check=True, capture_output=True
+    )
+    return path
+
+
+@ray
+def test_whatever_dies_the_best_answer_stays_and_ctrl_c_returns_it(
+    address: tuple[int, str], net: Path, tmp_path: Path
+) -> None:
+    keeper, where = address
+    out = tmp_path / "out"
+    command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", "90", "--cluster", where, "--out", out]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    text = until(run, "(multilevel)")
+    for victim, words in (("ray::Ledger", ""), ("search.child_main", ": lost"), ("ray::Agent", "has joined")):
+        os.kill(below(keeper, victim)[0], signal.SIGKILL)
+        text += until(run, words) if words else ""
+    asked = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    text += run.communicate(timeout=60)[0]
+    assert run.returncode == 0 and "stopped: interrupt" in text, text
+    assert time.monotonic() - asked < 20, "the end comes soon"
+    report = json.loads((out / "report.json").read_text())
+    told = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
+    found = [e["objective"] for e in told if e["type"] == "incumbent"]
+    assert found and report["objective"] == pytest.approx(min(found))
+    said = " ".join(e.get("text", "") for e in told)
+    assert "begins again elsewhere" in said, said
+    assert "nmsolve 0.0.7 there" in said, "a machine of another version is named and left out"
+    checked = subprocess.run([NMSOLVE, "verify", out, "--trust-solver"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@ray
+def test_an_object_store_that_is_too_small_is_named(address: tuple[int, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STORE, address[1]], capture_output=True, text=True, timeout=60
+    )
+    assert "the problem takes 92 MiB, the object store of a machine holds 76 MiB" in done.stderr, done.stderr
+
+
+@ray
+def test_a_benchmark_goes_on_over_the_cluster_into_one_store(
+    address: tuple[int, str], tmp_path: Path
+) -> None:
+    command = [
+        NMSOLVE,
+        "bench",
+        "qaplib",
+        "--only",
+        "nug12",
+        "--methods",
+        "anneal",
+        "--seeds",
+        "2",
+        "-t",
+        "1s",
+        "--json",
+    ]
+    command += ["--cluster", address[1], "--out", tmp_path]
+    first = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    runs = [json.loads(line) for line in first.stdout.splitlines() if '"type": "run"' in line]
+    assert [r["status"] for r in runs] == ["feasible"] * 2 and all(r["objective"] >= 578 for r in runs), first
+    again = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "2 of 2 runs are in" in again.stderr and '"type": "run"' not in again.stdout, again
