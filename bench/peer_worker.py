@@ -84,6 +84,33 @@ def metis_scotch(indptr, indices, weights, rows, cols, balance, seed):
     return place[part], used + more
 
 
+def kaminpar_rig(indptr, indices, weights, rows, cols, balance, seed):
+    """KaMinPar k-way, then rig's annealer on the part graph."""
+    import kaminpar
+    from scipy.sparse import coo_matrix
+
+    kaminpar.reseed(seed)
+    k, n = rows * cols, len(indptr) - 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "g.metis"
+        lines = [f"{n} {len(indices) // 2} 1"]
+        for u in range(n):
+            a, b = indptr[u], indptr[u + 1]
+            lines.append(" ".join(map(str, np.stack([indices[a:b] + 1, weights[a:b]], 1).ravel().tolist())))
+        path.write_text("\n".join(lines) + "\n")
+        graph = kaminpar.load_graph(str(path), kaminpar.GraphFileFormat.METIS)
+    start = cpu()
+    engine = kaminpar.KaMinPar(num_threads=1, ctx=kaminpar.default_context())
+    part = np.asarray(engine.compute_partition(graph, k=k, eps=balance))
+    ends = part[np.repeat(np.arange(n), np.diff(indptr))], part[indices]
+    quotient = coo_matrix((weights, ends), shape=(k, k)).tocsr()
+    quotient.setdiag(0)
+    quotient.eliminate_zeros()
+    used = cpu() - start
+    place, more = rig(quotient.indptr, quotient.indices, quotient.data, rows, cols, 0, seed)
+    return place[part], used + more
+
+
 def mtkahypar(indptr, indices, weights, rows, cols, balance, seed):
     """Mt-KaHyPar's mapping onto a target graph (Steiner tree objective)."""
     import mtkahypar as mt
@@ -165,7 +192,83 @@ def rig(indptr, indices, weights, rows, cols, balance, seed, effort=None):
     return np.array([placed[v][1] * cols + placed[v][0] for v in nodes]), used
 
 
-PEERS = {"scotch": scotch, "metis+scotch": metis_scotch, "mt-kahypar": mtkahypar, "rig": rig}
+def pacman(indptr, indices, weights, rows, cols, balance, seed):
+    """PACMAN's partitioner and placer: slices of nodes in order, chips of one processor; no traffic, no seed."""
+    from pacman.config_setup import unittest_setup
+    from pacman.data.pacman_data_writer import PacmanDataWriter
+    from pacman.model.graphs.application import ApplicationVertex
+    from pacman.model.graphs.machine import SimpleMachineVertex
+    from pacman.model.partitioner_interfaces import LegacyPartitionerAPI
+    from pacman.model.partitioner_splitters import SplitterFixedLegacy
+    from pacman.model.placements import Placements
+    from pacman.model.resources import ConstantSDRAM
+    from pacman.operations.partition_algorithms import splitter_partitioner
+    from pacman.operations.placer_algorithms import place_application_graph
+    from spinn_machine.json_machine import machine_from_json
+    from spinn_utilities.config_holder import set_config
+
+    if max(rows, cols) > 8:
+        raise SystemExit("machines of at most 8 x 8 chips here")
+
+    class Population(ApplicationVertex, LegacyPartitionerAPI):
+        """All nodes of the graph."""
+
+        def get_sdram_used_by_atoms(self, vertex_slice):
+            return ConstantSDRAM(0)
+
+        def create_machine_vertex(self, vertex_slice, sdram, label=None):
+            return SimpleMachineVertex(sdram, label, self, vertex_slice)
+
+        @property
+        def n_atoms(self):
+            return len(indptr) - 1
+
+    unittest_setup()
+    set_config("Machine", "version", "5")
+    writer = PacmanDataWriter.mock()
+    resources = {"monitors": 1, "routerEntries": 1023, "sdram": 123469792, "tags": [1]}
+    chips = []
+    for y in range(rows):
+        for x in range(cols):
+            gone = {1, 4} | {
+                d for d, off in ((0, x == cols - 1), (3, x == 0), (2, y == rows - 1), (5, y == 0)) if off
+            }
+            address = {} if x or y else {"ipAddress": "127.0.0.1"}
+            chips.append([x, y, {"cores": 2, "deadLinks": sorted(gone), "ethernet": [0, 0], **address}])
+    writer.set_machine(
+        machine_from_json(
+            {
+                "width": 8,
+                "height": 8,
+                "chips": chips,
+                "standardResources": resources,
+                "ethernetResources": resources,
+            }
+        )
+    )
+    start, n = cpu(), len(indptr) - 1
+    nodes = Population("nodes", -(-n // (rows * cols)))
+    nodes.splitter = SplitterFixedLegacy()
+    writer.add_vertex(nodes)
+    writer.set_plan_n_timesteps(1)
+    splitter_partitioner()
+    places = place_application_graph(Placements())
+    used = cpu() - start
+    core = np.empty(n, np.int64)
+    for place in places.placements:
+        part = place.vertex.vertex_slice
+        core[part.lo_atom : part.hi_atom + 1] = place.y * cols + place.x
+    return core, used
+
+
+PEERS = {
+    "scotch": scotch,
+    "metis+scotch": metis_scotch,
+    "mt-kahypar": mtkahypar,
+    "rig": rig,
+    "pacman": pacman,
+    "kaminpar+rig": kaminpar_rig,
+}
 
 if __name__ == "__main__":
     peer, graph, rows, cols, balance, seed, out, *effort = sys.argv[1:]

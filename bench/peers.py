@@ -1,11 +1,11 @@
-"""nmsolve against METIS + SCOTCH, SCOTCH, Mt-KaHyPar and rig at equal CPU time: one table, losses included.
+"""nmsolve against METIS + SCOTCH, SCOTCH, Mt-KaHyPar, KaMinPar + rig, rig and PACMAN at equal CPU time, losses included.
 
     python bench/peers.py --peers-python PATH [--only NAME,...] [--seed 1] [--out docs/peers.md]
 
-PATH is a Python with numpy, scipy, pymetis, mtkahypar, rig and rig_c_sa installed; `scotch_gmap` must be on the
-command path. A peer that finishes early runs again with the next seed until its CPU seconds are used up (at least
-once, at most 50 times), and its best run counts; one that does not finish one run in three times the budget and a
-minute is shown as such.
+PATH is a Python with numpy, scipy and the peers; one that is not installed is named, with how to install it. SANA-FE 2.2.9
+has no mapping of its own to compare with: its network files have to name every neuron's core. A peer that finishes early runs
+again with the next seed until its CPU seconds are used up (at least once, at most 50 times), and its best run counts; one that
+does not finish one run in three times the budget and a minute is shown as such.
 nmsolve runs once with the same number of seconds as its limit, and everything it does counts: loading, bounds,
 report. Every mapping, whoever made it, is scored by nmsolve's evaluator and checked against the capacity.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -25,16 +26,33 @@ from scipy.spatial import cKDTree
 
 from nmsolve.cli.loading import instance as load
 from nmsolve.hw.scores import objective_value
+from nmsolve.model.formats import writer
+from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import make_problem
 
 #: Nodes of random geometric graphs, their seeds, and the CPU seconds that they are mapped with onto 8x8 cores.
 POINTS, POINT_SEEDS, POINT_SECONDS = 2**15, (911, 912), (1.5, 5.0, 10.0)
-PEERS = ("metis+scotch", "scotch", "mt-kahypar", "rig")
+PEERS = ("metis+scotch", "scotch", "mt-kahypar", "kaminpar+rig", "rig", "pacman")
+#: What a peer needs: modules of PATH, programs, and what installs them.
+NEEDS = {
+    "metis+scotch": (("pymetis",), ("scotch_gmap",), "pip install pymetis==2025.2.2; apt install scotch"),
+    "scotch": ((), ("scotch_gmap",), "apt install scotch"),
+    "mt-kahypar": (("mtkahypar",), (), "pip install mtkahypar==1.7.post1"),
+    "kaminpar+rig": (
+        ("kaminpar", "rig", "rig_c_sa"),
+        (),
+        "pip install kaminpar==3.7.3 rig==2.4.1 rig_c_sa==0.4.0",
+    ),
+    "rig": (("rig", "rig_c_sa"), (), "pip install rig==2.4.1 rig_c_sa==0.4.0"),
+    "pacman": (("pacman",), (), "pip install SpiNNaker_PACMAN==1!7.4.1"),
+}
+#: Spiking networks, mapped onto 8x8 cores for ``SNN_SECONDS``.
+SNN_NAMES, SNN_SECONDS = ("reservoir-4096", "microcircuit-10%", "layered-8000", "convolution-6400"), 5.0
 NAMES = (
     "snn20k-8x8", "snn100k-16x16", "q256", "q1024", "geo-1000", "layered-1000", "rnd-1000", "comm-256", "comm-1024",
-    "delaunay_n15-8x8", *(f"rgg15-{seed} {seconds:g} s" for seed in POINT_SEEDS for seconds in POINT_SECONDS),
+    "delaunay_n15-8x8", *SNN_NAMES, *(f"rgg15-{seed} {seconds:g} s" for seed in POINT_SEEDS for seconds in POINT_SECONDS),
 )  # fmt: skip
 
 
@@ -56,12 +74,42 @@ def geometric_rows(folder: Path) -> list[Row]:
     return out
 
 
+def spiking_rows(folder: Path) -> list[Row]:
+    """Networks that users of spiking chips have, generated once."""
+    from sanafe import convolution
+
+    make = {
+        SNN_NAMES[0]: lambda: generate("reservoir", nodes=4096, fan=60),
+        SNN_NAMES[1]: lambda: generate("microcircuit", scale=0.1),
+        SNN_NAMES[2]: lambda: generate("snn", nodes=8000, synapses=240000, layers=8),
+        SNN_NAMES[3]: lambda: convolution(20, 4, 4),
+    }
+    for name, graph in make.items():
+        path = folder / f"{name}.npz"
+        if not path.exists():
+            writer(path)(graph(), path)
+    return [Row(name, str(folder / f"{name}.npz"), MESH, SNN_SECONDS, None, None) for name in SNN_NAMES]
+
+
+def missing(python: str) -> dict[str, str]:
+    """Peers that are not installed, and how to install them."""
+    out = {}
+    for peer, (modules, programs, how) in NEEDS.items():
+        code = "; ".join(f"import {m}" for m in modules if m != "rig_c_sa") or "pass"
+        there = subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
+        if not there or not all(shutil.which(program) for program in programs):
+            out[peer] = how
+    return out
+
+
 def refuses(peer: str, problem: MappingProblem) -> str:
     """Why a peer cannot take the instance; empty if it can."""
-    if peer == "metis+scotch" and problem.one_per_core:
+    if peer in ("metis+scotch", "kaminpar+rig") and problem.one_per_core:
         return "no partition to make"
     if peer == "rig" and not problem.one_per_core:
         return "one node per core only"
+    if peer == "pacman" and max(problem.machine.rows, problem.machine.cols) > 8:
+        return "a board of 8x8 chips only"
     if peer == "mt-kahypar" and problem.cores > 64:
         return "did not finish at > 64 cores"
     return ""
@@ -113,7 +161,7 @@ def peer_best(
     return f"{best:,.6g}{note} ({runs} runs, {spent:.1f} s)"
 
 
-def compare(row: Row, python: str, seed: int, folder: Path) -> str:
+def compare(row: Row, python: str, seed: int, folder: Path, absent: dict[str, str]) -> str:
     """One row of the table."""
     path = instance(row.graph, folder)
     args = dict(zip(row.args[::2], row.args[1::2], strict=True))
@@ -123,7 +171,7 @@ def compare(row: Row, python: str, seed: int, folder: Path) -> str:
     ours = run(row, row.limit, seed, folder)
     cells, values = [], []
     for peer in PEERS:
-        why = refuses(peer, problem)
+        why = "not installed" if peer in absent else refuses(peer, problem)
         cells.append(f"({why})" if why else peer_best(python, peer, problem, row.limit, balance or 0.0, seed))
         if not why and cells[-1][0].isdigit():
             values.append(float(cells[-1].split()[0].replace(",", "")))
@@ -150,13 +198,16 @@ def main() -> None:
     folder = a.folder or Path(tempfile.mkdtemp(prefix="nmsolve-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
     chosen = a.only.split(",") if a.only else NAMES
+    absent = missing(a.peers_python)
+    for peer, how in absent.items():
+        print(f"{peer} is not installed: {how}", flush=True)
     table = [
         "| instance | CPU s each | nmsolve | " + " | ".join(PEERS) + " | nmsolve better by |",
         "|---" * (len(PEERS) + 4) + "|",
     ]
     print("\n".join(table), flush=True)
-    for row in (r for r in (*ROWS, *geometric_rows(folder)) if r.name in chosen):
-        table.append(compare(row, a.peers_python, a.seed, folder))
+    for row in (r for r in (*ROWS, *spiking_rows(folder), *geometric_rows(folder)) if r.name in chosen):
+        table.append(compare(row, a.peers_python, a.seed, folder, absent))
         print(table[-1], flush=True)
     if a.out:
         a.out.write_text("\n".join(table) + "\n")
