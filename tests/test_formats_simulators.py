@@ -120,6 +120,8 @@ def test_networks_and_assemblies_of_pynn(pynn: Any) -> None:
 def test_what_is_no_network_of_pynn_is_refused(pynn: Any) -> None:
     with pytest.raises(InputError, match="a str is no network; expected populations, projections"):
         nmsolve.from_pynn("net")
+    with pytest.raises(InputError, match="the module pyNN"):
+        nmsolve.from_pynn(pynn.simulator)
     with pytest.raises(InputError, match="there are no neurons"):
         nmsolve.from_pynn()
     quiet = pynn.simulator.Population(2, pynn.simulator.IF_cond_exp(), label="quiet")
