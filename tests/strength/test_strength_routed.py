@@ -97,5 +97,5 @@ class InterruptedBudget:
 def test_alternate_bound() -> None:
     """Fails if only the first bound is asked for, which counts."""
     problem = placement(dense(25), board(5, 5), "max-link")
-    run = turns._Run(problem, InterruptedBudget(150), 1e9, 1, 1, None, lambda step: None)
+    run = turns._Run(problem, InterruptedBudget(150), 1e9, 1, 1, None, lambda step: None, None)
     at_least(run.full_bound().value, 22)
