@@ -55,6 +55,18 @@ def test_the_site_has_every_page() -> None:
     assert sorted(listed) == sorted(there)
 
 
+def test_tutorials_run_whenever_the_site_is_built() -> None:
+    """They have no output of an earlier run, neither in their files nor in a cache, whose key would leave out our code."""
+    assert re.search(
+        r"mkdocs-jupyter: {execute: true, allow_errors: false, .*cache: false}",
+        (ROOT / "mkdocs.yml").read_text(),
+    )
+    books = [json.loads(p.read_text("utf-8")) for p in PAGES if p.suffix == ".ipynb"]
+    cells = [cell for book in books for cell in book["cells"] if cell["cell_type"] == "code"]
+    assert len(books) >= 3 and len(cells) >= 12
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+
+
 def test_errors_that_are_explained_are_errors_that_exist() -> None:
     """What docs/faq.md quotes stands in the code, where strings may be broken over lines."""
     code = "\n".join(p.read_text("utf-8") for p in (ROOT / "nmsolve").rglob("*.py"))
