@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from pathlib import Path
 
 import pytest
+
+import nmsolve
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -53,6 +56,17 @@ def test_the_site_has_every_page() -> None:
     listed = re.findall(r":? ([\w\-/]+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(), re.M)
     there = [str(p.relative_to(ROOT / "docs")) for p in PAGES if (ROOT / "docs") in p.parents]
     assert sorted(listed) == sorted(there)
+
+
+def test_the_reference_has_every_public_function_and_error() -> None:
+    listed = re.findall(r"members: \[(.*)\]", (ROOT / "docs" / "reference.md").read_text())
+    named = [name for line in listed for name in line.split(", ")]
+    offered = {name: getattr(nmsolve, name) for name in nmsolve.__all__}
+    assert sorted(named) == sorted(
+        name
+        for name, what in offered.items()
+        if inspect.isroutine(what) or (inspect.isclass(what) and issubclass(what, nmsolve.NmsolveError))
+    )
 
 
 def test_tutorials_run_whenever_the_site_is_built() -> None:
