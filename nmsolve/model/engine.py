@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -18,6 +19,17 @@ class ScratchPlace(NamedTuple):
 
     folder: Path | None = None
     resume: bool = False
+
+
+class RemoteLost(Exception):
+    """The machine of a :class:`Remote` is gone."""
+
+
+class Remote(Protocol):
+    """An object of an engine's own on another machine."""
+
+    def call(self, method: str, *args: object) -> Callable[[], Any]:
+        """Begin a call of one of its methods; what is returned waits for the result. Either may raise :class:`RemoteLost`."""
 
 
 class Context(Protocol):
@@ -66,6 +78,9 @@ class Context(Protocol):
 
     def note(self, text: str) -> None:
         """Add a line for people to the events. Changes nothing else."""
+
+    def remotes(self, kind: type) -> Sequence[Remote]:
+        """Make an object of a class on every machine of the cluster, from the threads that it may use; ``()`` without one."""
 
 
 class Engine(Protocol):

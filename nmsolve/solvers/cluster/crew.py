@@ -8,13 +8,13 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Engine
+from nmsolve.model.engine import Engine, RemoteLost
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.cluster.agent import Agent, Job, versions
@@ -27,6 +27,8 @@ from nmsolve.solvers.search.shared import SharedPickle
 
 #: Seconds between two looks at which machines there are; that a message may take; until a machine without an agent is given up.
 CENSUS, LATE, HIRING = 1.0, 0.4, 20.0
+#: Seconds that an engine which spreads its data waits for machines that are about to join.
+JOINING = 5.0
 #: Agents of one machine in a row that died before they said anything, after which it is left out.
 ATTEMPTS = 3
 
@@ -63,6 +65,25 @@ class RemoteWorker:
         """Give it up: its agent ends it with the run."""
         if self.ending is None:
             self.ending = Ending("killed", "no longer needed")
+
+
+class RemoteObject:
+    """An actor, as engines know it: see :class:`nmsolve.model.engine.Remote`. It ends when it is no longer referred to."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray, self._actor = ray, actor
+
+    def call(self, method: str, *args: object) -> Callable[[], Any]:
+        """Begin a call; what is returned waits for the result."""
+        called = getattr(self._actor, method).remote(*args)
+
+        def result() -> Any:
+            try:
+                return self._ray.get(called)
+            except self._ray.exceptions.RayActorError as error:
+                raise RemoteLost(str(error)) from error
+
+        return result
 
 
 @dataclass
@@ -165,6 +186,11 @@ class Cluster:
     def refusals(self) -> str:
         """Return which machines were left out, and why."""
         return "; ".join(self._left_out.values())
+
+    def make(self, kind: type, seat: Seat) -> Any:
+        """Make an object of an engine's own on a seat's machine, beside the agent; return its handle."""
+        options = {"num_cpus": 0, "scheduling_strategy": self._at(seat.node, soft=False)}
+        return self.ray.remote(kind).options(**options).remote(seat.slots)
 
     def _hire(self, key: str, host: str, slots: int) -> Seat:
         name = f"agent-{self.next_number()}"
@@ -318,6 +344,19 @@ class ClusterCrew:
         """Return who has come and gone."""
         words, self._cluster.words = self._cluster.words, []
         return words
+
+    def remotes(self, kind: type) -> list[RemoteObject]:
+        """Make an object on every machine, which threads of it may use; machines that are about to join are waited for."""
+        cluster, since = self._cluster, time.monotonic()
+        cluster.census()
+        while not all(seat.ready for seat in cluster.seats.values()) and time.monotonic() < since + JOINING:
+            time.sleep(0.05)
+            cluster.census()
+        return [
+            RemoteObject(cluster.ray, cluster.make(kind, seat))
+            for seat in cluster.seats.values()
+            if seat.ready
+        ]
 
     def close(self) -> None:
         """End what still works, and take what the ledger has."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Engine, ScratchPlace
+from nmsolve.model.engine import Context, Engine, Remote, ScratchPlace
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -28,6 +28,7 @@ class LocalContext:
     memory : the run's memory budget, or None
     scratch : where files may be put
     look : called whenever the engine asks whether to stop: others may have found something
+    remotes : makes objects on other machines
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class LocalContext:
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
         look: Callable[[], None] = lambda: None,
+        remotes: Callable[[type], Sequence[Remote]] = lambda kind: (),
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
         self._since, self._look = clock.now(), look
+        self.remotes = remotes
 
     @property
     def seed(self) -> int:

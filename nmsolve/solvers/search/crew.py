@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from nmsolve.model.engine import Engine
+from nmsolve.model.engine import Engine, Remote
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.child import Child
@@ -64,6 +64,9 @@ class Crew(Protocol):
     def news(self) -> Sequence[str]:
         """Return what people should know of the workers since the last call."""
 
+    def remotes(self, kind: type) -> Sequence[Remote]:
+        """Make an object on every machine for an engine in this process; see :class:`~nmsolve.model.engine.Context`."""
+
     def close(self) -> None:
         """Give everything back; nobody is at work."""
 
@@ -113,6 +116,10 @@ class LocalCrew:
 
     def news(self) -> Sequence[str]:
         """Return nothing: there is nothing to say of this machine."""
+        return ()
+
+    def remotes(self, kind: type) -> Sequence[Remote]:
+        """Return nothing: there is no other machine."""
         return ()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Engine, ScratchPlace
+from nmsolve.model.engine import Engine, Remote, ScratchPlace
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
@@ -292,8 +292,12 @@ class Portfolio:
         return kind(
             step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
             workers=self._here if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
-            look=self._look,
+            look=self._look, remotes=self._remotes,
         )  # fmt: skip
+
+    def _remotes(self, kind: type) -> Sequence[Remote]:
+        """Make an object on every machine of the cluster."""
+        return self._open().crew.remotes(kind) if self._away else ()
 
     def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
         """Give a bound its first or next turn, ``span`` of the seconds ``left``. Return None if it is paused."""

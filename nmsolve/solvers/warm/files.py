@@ -204,3 +204,7 @@ class _Tight:
 
     def note(self, text: str) -> None:
         """Drop the note: nobody reads it."""
+
+    def remotes(self, kind: type) -> tuple[()]:
+        """Return nothing: there is no other machine."""
+        return ()

@@ -243,6 +243,10 @@ class Timed(Context):
     def note(self, text: str) -> None:
         """Nobody listens."""
 
+    def remotes(self, kind: type) -> tuple[()]:
+        """Return nothing: there is no other machine."""
+        return ()
+
     def at(self, seconds: float) -> float:
         """Return the best value after so many CPU seconds; inf if there was none."""
         return min((value for at, value in self.log if at <= 1.05 * seconds), default=np.inf)

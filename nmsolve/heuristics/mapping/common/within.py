@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context
+from nmsolve.model.engine import Context, Remote
 from nmsolve.model.types import IntArray
 
 
@@ -54,3 +55,7 @@ class Within:
     def note(self, text: str) -> None:
         """Add a note to those of the whole."""
         self._context.note(text)
+
+    def remotes(self, kind: type) -> Sequence[Remote]:
+        """Make objects on other machines, as for the whole."""
+        return self._context.remotes(kind)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.levels import RUN
+from nmsolve.heuristics.mapping.external.arcs import RUN
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 

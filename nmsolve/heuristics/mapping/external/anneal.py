@@ -53,7 +53,9 @@ class Run:
         width = len(self.cores.lines_x) + len(self.cores.lines_y)
         node = 150.0 if self.cut else 200.0 + 8.0 * width
         work = (5.0 if self.cut else 6.0) * level.source.arcs + node * level.n
-        if isinstance(level.source, Streamed):
+        if level.machines:
+            work /= level.machines
+        elif isinstance(level.source, Streamed):
             work += READING * (level.source.arcs - level.source.held)
         return work
 
@@ -67,9 +69,13 @@ class Run:
         """Return what one unit of distance costs the average node."""
         if id(level) in self.units:
             return self.units[id(level)]
-        weight = sum(
-            float(a.weight[a.indptr[0] : a.indptr[-1]].sum(dtype=np.float64)) for a in level.source.blocks()
-        )
+        if level.away is not None and level.machines:
+            weight = level.away.weight
+        else:
+            weight = sum(
+                float(a.weight[a.indptr[0] : a.indptr[-1]].sum(dtype=np.float64))
+                for a in level.source.blocks()
+            )
         lines = (self.cores.lines_x, self.cores.lines_y)
         steps = [float(np.diagonal(x, 1).mean()) for x in lines if len(x) > 1]
         step = self.cores.step + (0.0 if self.cut else max(steps, default=0.0))

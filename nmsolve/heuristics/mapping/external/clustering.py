@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.labels import number_labels
-from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
+from nmsolve.heuristics.mapping.external.arcs import RUN, Arcs, Batch
+from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import hashed
 from nmsolve.heuristics.mapping.external.sweep import Crew, parts
 from nmsolve.model.compiled import kernel, plain
@@ -35,7 +36,9 @@ class Clusters(NamedTuple):
 
 
 @kernel
-def _propose(arcs: Arcs, begin: int, end: int, stride: int, s: Clusters, key: int, to: Int32Array) -> None:
+def propose_clusters(
+    arcs: Arcs, begin: int, end: int, stride: int, s: Clusters, key: int, to: Int32Array
+) -> None:
     """The cluster with room that each node of a batch talks to most; its own if there is none, ties by chance."""
     first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
     weight, label, filled = arcs.weight, s.label, s.filled
@@ -113,6 +116,16 @@ def _accept(first: int, begin: int, end: int, stride: int, s: Clusters, to: Int3
     return moves
 
 
+@plain
+def move_to(s: Clusters, nodes: IntArray, labels: Int32Array) -> None:
+    """Move ``nodes`` to the clusters ``labels``, one after the other, as :func:`cluster` did elsewhere."""
+    for k in range(len(nodes)):
+        u = nodes[k]
+        s.filled[s.label[u]] -= s.volume[u]
+        s.filled[labels[k]] += s.volume[u]
+        s.label[u] = labels[k]
+
+
 def cluster(
     level: Level, limit: float, key: int, crew: Crew, pos: Int32Array | None = None, rounds: int = 3
 ) -> tuple[Int32Array, int]:
@@ -127,23 +140,32 @@ def cluster(
     label = np.arange(level.n, dtype=np.int32)
     where = np.zeros(0, np.int32) if pos is None else pos
     s = Clusters(label, level.volume.copy(), level.volume, level.domain, level.apart_ptr, where, float(limit))
-    to = np.empty(0, np.int32)
-
-    def propose(arcs: Arcs, luck: int, to: Int32Array) -> Callable[[int, int], None]:
-        def part(begin: int, end: int) -> None:
-            _propose(arcs, begin, end, STRIDE * RUN, s, luck, to)
-
-        return part
-
+    stride = STRIDE * RUN
     for turn in range(rounds):
-        moves = 0
-        for arcs in level.source.blocks():
-            to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
-            for offset in range(0, min(STRIDE * RUN, arcs.nodes), RUN):
-                if crew.should_stop():
-                    return label, number_labels(label)
-                parts(crew, arcs.nodes, offset, STRIDE * RUN, propose(arcs, key + turn, to))
-                moves += _accept(arcs.first, offset, arcs.nodes, STRIDE * RUN, s, to)
+        moves, luck = 0, key + turn
+        away = level.away if level.machines else None
+        for batch in (
+            _proposals(level, s, luck, crew)
+            if away is None
+            else away.proposals(label, s.filled, where, s.limit, stride, luck)
+        ):
+            if crew.should_stop():
+                return label, number_labels(label)
+            moves += _accept(batch.first, batch.offset, batch.nodes, stride, s, batch.to)
         if moves < level.n // 50:
             break
     return label, number_labels(label)
+
+
+def _proposals(level: Level, s: Clusters, key: int, crew: Crew) -> Iterator[Batch]:
+    """Yield one batch of nodes after the other, as they would cluster when it is made."""
+    stride, to = STRIDE * RUN, np.empty(0, np.int32)
+
+    def propose(arcs: Arcs, to: Int32Array) -> Callable[[int, int], None]:
+        return lambda begin, end: propose_clusters(arcs, begin, end, stride, s, key, to)
+
+    for arcs in level.source.blocks():
+        to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
+        for offset in range(0, min(stride, arcs.nodes), RUN):
+            parts(crew, arcs.nodes, offset, stride, propose(arcs, to))
+            yield Batch(arcs.first, arcs.nodes, offset, to)

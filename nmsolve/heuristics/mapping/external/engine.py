@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.anneal import Run
+from nmsolve.heuristics.mapping.external.away import Away
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
+from nmsolve.heuristics.mapping.external.holder import Holder
 from nmsolve.heuristics.mapping.external.lawful import legal
-from nmsolve.heuristics.mapping.external.levels import Resident, Source
+from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.nets_engine import NETS, refine_nets
 from nmsolve.heuristics.mapping.external.propose import Cores
-from nmsolve.heuristics.mapping.external.residence import ARC_BYTES
+from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.search import EARLY, again, glance, search
 from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
@@ -42,6 +45,10 @@ SORTING, DECODING = 20.0, 70.0
 NODE_BYTES, LEAST = 80, 16 << 20
 #: Bytes per connection of a shard that is decoded when a mapping is scored: what is held must leave room for that.
 DECODED = 24
+#: Bytes per node of making a mapping lawful, checking and scoring it (measured with ten million nodes).
+SCORED = 36
+#: Connections of a block of which every machine of a cluster has a part: enough that its batches take longer than the messages.
+AWAY_ARCS = 1 << 22
 
 
 class External:
@@ -99,6 +106,8 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
         assert isinstance(graph, StoredGraph)
         source = stored_source(graph, disk, run.crew)
     level = finest(problem, source)
+    if disk is not None:
+        level = spread_out(level, run, disk, context)
     run.budget.spent += SORTING * source.arcs
     known = context.incumbent()[0]
     if known is None:
@@ -108,6 +117,20 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
         search(level, run, SEARCH, offer, disk)
     else:
         again(level, known, run, SEARCH, offer)
+
+
+def spread_out(level: Level, run: Run, disk: Disk, context: Context) -> Level:
+    """Return the level with its connections spread over the machines of the cluster, if this run has one."""
+    assert isinstance(level.source, Streamed)
+    blocks = level.source.apart(AWAY_ARCS).blocks
+    known = (run.cores, level.volume, level.domain, level.apart_ptr)
+    away = Away(lambda: context.remotes(Holder), blocks, known)
+    machines = away.spread()
+    if not machines:
+        return level
+    disk.memory = min(disk.memory, (context.memory or 0) - needed(level.n))  # messages lie in memory, too
+    disk.say(f"{level.source.arcs // 2:,} connections are spread over {machines} machines")
+    return replace(level, away=away)
 
 
 def _offer(context: Context) -> Callable[[AnyArray | None, str], bool]:
@@ -125,7 +148,7 @@ def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Dis
     graph, memory = problem.graph, context.memory
     if not isinstance(graph, StoredGraph) or memory is None:
         return None
-    nodes = NODE_BYTES * problem.n + LEAST
+    nodes = needed(problem.n)
     if nodes + 2 * (ARC_BYTES * 2 * graph.m) <= memory:  # all levels take about as much as the finest again
         return None
     if nodes > memory:
@@ -141,8 +164,14 @@ def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Dis
         stack.enter_context(scratch),
         memory - nodes,
         unit,
-        lambda: (context.memory or 0) - LEAST - 16 * problem.n - scoring,
+        lambda: (context.memory or 0) - LEAST - SCORED * problem.n - scoring,
+        context.note,
     )
+
+
+def needed(nodes: int) -> int:
+    """Return bytes for everything that is held per node."""
+    return NODE_BYTES * nodes + LEAST
 
 
 def cores_of(problem: MappingProblem) -> Cores:

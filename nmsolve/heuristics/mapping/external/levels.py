@@ -8,34 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.arcs import Arcs
+from nmsolve.heuristics.mapping.external.away import Away
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: Arcs of one block of a resident level: about 10 ms of work for one thread.
 BLOCK_ARCS = 1 << 22
-#: Batches consist of runs of this many nodes, whose connections are adjacent in memory.
-RUN = 16
-
-
-class Arcs(NamedTuple):
-    """Traffic of consecutive nodes: node ``first + i`` talks to ``neighbour[indptr[i]:indptr[i + 1]]``.
-
-    indptr (k + 1,) int64, starting anywhere; neighbour int32; weight float32, both directions added up. Every
-    connection is listed at both of its ends; a neighbour may be listed twice.
-    """
-
-    first: int
-    indptr: IntArray
-    neighbour: Int32Array
-    weight: AnyArray
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes of the block."""
-        return len(self.indptr) - 1
 
 
 class Source(Protocol):
@@ -92,7 +74,8 @@ class Level:
     """A graph at one level of coarsening.
 
     sizes (n, R) int64; volume (n,) float32: share of a core that the node takes (largest over the resources);
-    domain (n,) int32: row of the board's ``allowed``; apart_ptr, apart: CSR of nodes that may not share a core.
+    domain (n,) int32: row of the board's ``allowed``; apart_ptr, apart: CSR of nodes that may not share a core;
+    away: other machines that hold the connections, too, and work for passes.
     """
 
     source: Source
@@ -101,8 +84,14 @@ class Level:
     domain: Int32Array
     apart_ptr: IntArray
     apart: Int32Array
+    away: Away | None = None
 
     @property
     def n(self) -> int:
         """Number of nodes."""
         return len(self.volume)
+
+    @property
+    def machines(self) -> int:
+        """Number of other machines at work for passes; 0: this one is alone."""
+        return 0 if self.away is None else self.away.machines

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement
-from nmsolve.heuristics.mapping.external.levels import RUN, Arcs
+from nmsolve.heuristics.mapping.external.arcs import RUN, Arcs
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import compiled, inlined
 from nmsolve.model.splitmix import STEP, mix

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.levels import Arcs
+from nmsolve.heuristics.mapping.external.arcs import Arcs
 from nmsolve.heuristics.mapping.external.sweep import Crew
 from nmsolve.model.store.reader import Store
 from nmsolve.model.types import IntArray
@@ -22,19 +22,27 @@ class Streamed:
 
     The first blocks that fit in what :meth:`hold` grants stay in memory: where all are visited in turn, that saves as many
     reads as any choice. The shards of a block are decoded at the same time. What is read does not depend on what is held.
+
+    Parameters
+    ----------
+    block : connections of a block, about
     """
 
-    def __init__(self, store: Store, crew: Crew) -> None:
+    def __init__(self, store: Store, crew: Crew, block: int = BLOCK_ARCS) -> None:
         self._store, self._left, self._crew = store, 0, crew
         self._held: dict[int, Arcs] = {}
         self._shards: list[list[int]] = []
-        size = BLOCK_ARCS
+        size = block
         for number, shard in enumerate(store.shards):
-            if size >= BLOCK_ARCS:
+            if size >= block:
                 self._shards.append([])
                 size = 0
             self._shards[-1].append(number)
             size += shard.connections
+
+    def apart(self, block: int) -> Streamed:
+        """Return the same connections in blocks of another size; nothing is held."""
+        return Streamed(self._store, self._crew, block)
 
     @property
     def count(self) -> int:

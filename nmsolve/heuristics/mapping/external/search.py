@@ -72,6 +72,7 @@ def coarsened(level: Level, run: Run, disk: Disk | None) -> Levels:
         if kept is None:
             limit = min(1 / fewest, GROWTH * float(fine.volume.mean()))
             seen = shown(level, run) if fine is level else fine
+            tell(disk, f"coarsening {fine.n:,} nodes, {fine.source.arcs // 2:,} connections")
             label, k = cluster(seen, limit, run.key(), run.crew)
         else:
             label, k = kept[0], int(kept[0].max()) + 1
@@ -87,10 +88,16 @@ def coarsened(level: Level, run: Run, disk: Disk | None) -> Levels:
         out.labels.append(label)
         if disk is not None and kept is None:
             disk.save(name, label)
-    if disk is not None and isinstance(level.source, Streamed):
+    if disk is not None and isinstance(level.source, Streamed) and not level.machines:
         coarse = sum(x.source.arcs for x in out.levels if isinstance(x.source, Resident))
         level.source.hold(min(disk.memory - ARC_BYTES * coarse, disk.left()))
     return out
+
+
+def tell(disk: Disk | None, text: str) -> None:
+    """Say what the run is at, where it reads from disk."""
+    if disk is not None:
+        disk.say(text)
 
 
 def shown(level: Level, run: Run) -> Level:
@@ -148,6 +155,7 @@ def descend(
             s = placed(here, kept[0], run, kept[1])
         else:
             s = placed(here, pos, run, price)
+            tell(disk, f"placing {here.n:,} {'nodes' if number == 0 else 'clusters'}")
             anneal_level(here, s, number == last, begin + min(1.0, over) * (until - begin), run)
             if disk is not None and number and not run.budget.stopped:
                 disk.save(name, s.pos, s.price)

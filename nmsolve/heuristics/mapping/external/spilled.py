@@ -29,13 +29,14 @@ class Disk:
 
     scratch : the run's folder; memory : bytes for connections, shared by a coarse level and sorting, later by all coarse
     levels and the blocks that are held of the finest one; unit : of weights, None for floats; left : asks how many bytes
-    are left now
+    are left now; say : tells people what the run is at, as it reads for minutes before it has an answer
     """
 
     scratch: Scratch
     memory: int
     unit: float | None
     left: Callable[[], int]
+    say: Callable[[str], None] = lambda text: None
 
     @property
     def sorting(self) -> int:
@@ -72,6 +73,7 @@ def stored_source(graph: StoredGraph, disk: Disk, crew: Crew) -> Streamed:
             drop_loops=True,
             workers=crew.workers,
         )
+        disk.say(f"sorting {graph.m:,} connections by node")
         _write(rows, graph.n, path, disk.unit, crew)
         disk.scratch.finish("level-0")
     return Streamed(Store.open(path), crew)

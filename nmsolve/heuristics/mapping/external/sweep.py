@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,7 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement, accept, reprice
-from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
+from nmsolve.heuristics.mapping.external.arcs import RUN, Arcs, Batch
+from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores, Drawing, propose_cut, propose_lines
 from nmsolve.model.types import Int32Array
 
@@ -49,13 +50,12 @@ def parts(crew: Crew, nodes: int, offset: int, stride: int, work: Callable[[int,
 @dataclass(frozen=True)
 class Swept:
     """What a sweep did: ``cost`` of the placement as the nodes saw it, by how much their draws wanted to raise what they
-    pay (prices included), ``moves``; ``whole`` unless it was cut short.
+    pay (prices included), ``moves``.
     """
 
     cost: float
     rise: float
     moves: int
-    whole: bool
 
 
 def sweep(
@@ -73,22 +73,30 @@ def sweep(
     With ``evict`` only nodes of overfull cores move, and prices stay.
     """
     draw = Drawing(s, cores, level.volume, level.domain, max(temperature, COLDEST), key, STRIDE * RUN)
-    to = np.empty(0, np.int32)
     cost, rise, moves = 0.0, 0.0, 0
-    for arcs in level.source.blocks():
-        to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
-        for offset in range(0, min(STRIDE * RUN, arcs.nodes), RUN):
-            if crew.should_stop():
-                return Swept(cost / 2, rise, moves, False)
-            for paid, more in _propose(arcs, offset, draw, cut, crew, to):
-                cost, rise = cost + paid, rise + more
-            moves += accept(
-                s, level.sizes, level.volume, level.apart_ptr, level.apart, arcs.first, offset, arcs.nodes, STRIDE * RUN, to,
-                evict,
-            )  # fmt: skip
+    away = level.away if level.machines else None
+    for batch in _draws(level, draw, cut, crew) if away is None else away.draws(draw, cut):
+        if crew.should_stop():
+            return Swept(cost / 2, rise, moves)
+        cost, rise = cost + batch.paid, rise + batch.rise
+        moves += accept(
+            s, level.sizes, level.volume, level.apart_ptr, level.apart, batch.first, batch.offset, batch.nodes, draw.stride,
+            batch.to, evict,
+        )  # fmt: skip
     if not evict:
         reprice(s, temperature, float(level.volume.mean()))
-    return Swept(cost / 2, rise, moves, True)
+    return Swept(cost / 2, rise, moves)
+
+
+def _draws(level: Level, draw: Drawing, cut: bool, crew: Crew) -> Iterator[Batch]:
+    """Yield one batch of nodes after the other, as they draw from where all are when it is made."""
+    to = np.empty(0, np.int32)
+    for arcs in level.source.blocks():
+        to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
+        for offset in range(0, min(draw.stride, arcs.nodes), RUN):
+            sums = _propose(arcs, offset, draw, cut, crew, to)
+            paid, rise = (sum(x) for x in zip(*sums, strict=True))
+            yield Batch(arcs.first, arcs.nodes, offset, to, paid, rise)
 
 
 def survey(
