@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,21 +30,29 @@ from nmsolve.model.mapping.solution import check_mapping
 
 
 class Elsewhere:
-    """A holder that gets and gives copies only, read-only ones as from a cluster; it dies at its call number ``last``."""
+    """Holders that get and give copies only, read-only ones as from a cluster; they are lost at call number ``last`` of all."""
 
-    def __init__(self, last: float = np.inf) -> None:
-        self.holder, self.last, self.calls = Holder(1), last, 0
+    def __init__(self, count: int = 1, last: float = np.inf) -> None:
+        self.holders, self.last, self.calls = [Holder(1) for _ in range(count)], last, 0
 
-    def call(self, method: str, *args: object) -> Callable[[], Any]:
-        sent = pickle.loads(pickle.dumps(args))
-        for x in sent:
-            if isinstance(x, np.ndarray):
-                x.flags.writeable = False
+    def __len__(self) -> int:
+        return len(self.holders)
+
+    def ask(self, method: str, *args: object) -> Callable[[], list[Any]]:
+        return self.ask_each(method, [args] * len(self))
+
+    def ask_each(self, method: str, each: Sequence[Sequence[object]]) -> Callable[[], list[Any]]:
         self.calls += 1
         if self.calls > self.last:
             raise RemoteLost
-        answer = pickle.dumps(getattr(self.holder, method)(*sent))
-        return lambda: pickle.loads(answer)
+        answers = []
+        for holder, args in zip(self.holders, each, strict=True):
+            sent = pickle.loads(pickle.dumps(args))
+            for x in sent:
+                if isinstance(x, np.ndarray):
+                    x.flags.writeable = False
+            answers.append(pickle.dumps(getattr(holder, method)(*sent)))
+        return lambda: [pickle.loads(x) for x in answers]
 
 
 def network(nodes: int = 1600, seed: int = 1) -> MappingProblem:
@@ -61,11 +69,11 @@ def in_blocks(problem: MappingProblem, count: int) -> Level:
     return replace(level, source=replace(source, cuts=cuts))
 
 
-def spread(level: Level, problem: MappingProblem, machines: list[list[Elsewhere]]) -> Level:
+def spread(level: Level, problem: MappingProblem, machines: list[Elsewhere]) -> Level:
     """The level held elsewhere: each time that somebody is hired, the next of ``machines``, then nobody."""
     turns = iter(machines)
     known = (cores_of(problem), level.volume, level.domain, level.apart_ptr)
-    away = Away(lambda: next(turns, []), level.source.blocks, known)
+    away = Away(lambda: next(turns, None), level.source.blocks, known)
     assert away.spread() == len(machines[0])
     return replace(level, away=away)
 
@@ -91,7 +99,7 @@ def test_any_number_of_machines_answers_as_the_run_alone(
     """Sweeps, prices and clusters, bit by bit; costs up to the order in which they are added."""
     problem = network(seed=seed)
     level = in_blocks(problem, blocks)
-    away = spread(level, problem, [[Elsewhere() for _ in range(machines)]])
+    away = spread(level, problem, [Elsewhere(machines)])
     (pos, said), (here, alone) = swept(away, problem, cut), swept(level, problem, cut)
     assert np.array_equal(pos, here)
     assert said == pytest.approx(alone, rel=1e-9)
@@ -109,8 +117,8 @@ def test_a_machine_that_dies_changes_nothing(last: int) -> None:
     wanted, _ = swept(level, problem, False)
     clusters, _ = cluster(level, 0.05, 1, ALONE)
     for passed in (swept, cluster):
-        dying = Elsewhere()
-        away = spread(level, problem, [[Elsewhere(), dying], [Elsewhere()]])
+        dying = Elsewhere(2)
+        away = spread(level, problem, [dying, Elsewhere()])
         dying.last = dying.calls + last
         if passed is swept:
             assert np.array_equal(swept(away, problem, False)[0], wanted)
@@ -123,7 +131,7 @@ def test_the_run_goes_on_alone_where_all_machines_die() -> None:
     problem = network()
     level = in_blocks(problem, 4)
     dying = Elsewhere()
-    away = spread(level, problem, [[dying]])
+    away = spread(level, problem, [dying])
     dying.last = dying.calls + 60
     found: list[np.ndarray] = []
     search(away, run_on(problem), 1.0, lambda pos, _: found.append(pos.copy()) is None)
@@ -134,9 +142,9 @@ def test_the_run_goes_on_alone_where_all_machines_die() -> None:
 def test_one_that_dies_while_it_is_given_its_part_is_left_out() -> None:
     problem = network()
     level = in_blocks(problem, 4)
-    turns = iter([[Elsewhere(), Elsewhere(2)], [Elsewhere()]])
+    turns = iter([Elsewhere(2, 2), Elsewhere()])
     known = (cores_of(problem), level.volume, level.domain, level.apart_ptr)
-    away = Away(lambda: next(turns, []), level.source.blocks, known)
+    away = Away(lambda: next(turns, None), level.source.blocks, known)
     assert away.spread() == 1
     assert away.weight == pytest.approx(2 * problem.graph.weights.sum(), rel=1e-6)
 

@@ -22,14 +22,20 @@ class ScratchPlace(NamedTuple):
 
 
 class RemoteLost(Exception):
-    """The machine of a :class:`Remote` is gone."""
+    """A machine of :class:`Remotes` is gone."""
 
 
-class Remote(Protocol):
-    """An object of an engine's own on another machine."""
+class Remotes(Protocol):
+    """Objects of an engine's own, one on each of several machines, that keep what they are told."""
 
-    def call(self, method: str, *args: object) -> Callable[[], Any]:
-        """Begin a call of one of its methods; what is returned waits for the result. Either may raise :class:`RemoteLost`."""
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def ask(self, method: str, *args: object) -> Callable[[], list[Any]]:
+        """Begin the same call of all; what is returned waits for the results. Either may raise :class:`RemoteLost`."""
+
+    def ask_each(self, method: str, each: Sequence[Sequence[object]]) -> Callable[[], list[Any]]:
+        """Begin a call of each with arguments of its own; as :meth:`ask`."""
 
 
 class Context(Protocol):
@@ -79,8 +85,8 @@ class Context(Protocol):
     def note(self, text: str) -> None:
         """Add a line for people to the events. Changes nothing else."""
 
-    def remotes(self, kind: type) -> Sequence[Remote]:
-        """Make an object of a class on every machine of the cluster, from the threads that it may use; ``()`` without one."""
+    def remotes(self, kind: type) -> Remotes | None:
+        """Make an object of a class on every machine of the cluster, from the threads that it may use; None without one."""
 
 
 class Engine(Protocol):

@@ -29,6 +29,8 @@ from nmsolve.solvers.search.shared import SharedPickle
 CENSUS, LATE, HIRING = 1.0, 0.4, 20.0
 #: Seconds that an engine which spreads its data waits for machines that are about to join.
 JOINING = 5.0
+#: Bytes from which an array goes to all machines as one object.
+LARGE = 1 << 16
 #: Agents of one machine in a row that died before they said anything, after which it is left out.
 ATTEMPTS = 3
 
@@ -67,23 +69,36 @@ class RemoteWorker:
             self.ending = Ending("killed", "no longer needed")
 
 
-class RemoteObject:
-    """An actor, as engines know it: see :class:`nmsolve.model.engine.Remote`. It ends when it is no longer referred to."""
+class RemoteObjects:
+    """Actors, one on each machine, as engines know them: see :class:`nmsolve.model.engine.Remotes`.
 
-    def __init__(self, ray: Any, actor: Any) -> None:
-        self._ray, self._actor = ray, actor
+    They end when nobody refers to them any more.
+    """
 
-    def call(self, method: str, *args: object) -> Callable[[], Any]:
-        """Begin a call; what is returned waits for the result."""
-        called = getattr(self._actor, method).remote(*args)
+    def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
+        self._ray, self._actors = ray, actors
 
-        def result() -> Any:
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._actors)
+
+    def ask(self, method: str, *args: object) -> Callable[[], list[Any]]:
+        """Begin the same call of all, to which large arrays travel once; what is returned waits for the results."""
+        once = [self._ray.put(x) if getattr(x, "nbytes", 0) > LARGE else x for x in args]
+        return self.ask_each(method, [once] * len(self._actors))
+
+    def ask_each(self, method: str, each: Sequence[Sequence[object]]) -> Callable[[], list[Any]]:
+        """Begin a call of each with arguments of its own; what is returned waits for the results."""
+        calls = [getattr(actor, method).remote(*args) for actor, args in zip(self._actors, each, strict=True)]
+
+        def results() -> list[Any]:
             try:
-                return self._ray.get(called)
+                found: list[Any] = self._ray.get(calls)
+                return found
             except self._ray.exceptions.RayActorError as error:
                 raise RemoteLost(str(error)) from error
 
-        return result
+        return results
 
 
 @dataclass
@@ -345,18 +360,15 @@ class ClusterCrew:
         words, self._cluster.words = self._cluster.words, []
         return words
 
-    def remotes(self, kind: type) -> list[RemoteObject]:
+    def remotes(self, kind: type) -> RemoteObjects | None:
         """Make an object on every machine, which threads of it may use; machines that are about to join are waited for."""
         cluster, since = self._cluster, time.monotonic()
         cluster.census()
         while not all(seat.ready for seat in cluster.seats.values()) and time.monotonic() < since + JOINING:
             time.sleep(0.05)
             cluster.census()
-        return [
-            RemoteObject(cluster.ray, cluster.make(kind, seat))
-            for seat in cluster.seats.values()
-            if seat.ready
-        ]
+        actors = [cluster.make(kind, seat) for seat in cluster.seats.values() if seat.ready]
+        return RemoteObjects(cluster.ray, actors) if actors else None
 
     def close(self) -> None:
         """End what still works, and take what the ledger has."""

@@ -12,7 +12,6 @@ import signal
 import struct
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Engine, Remote, ScratchPlace
+from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.model.host.memory import limit_data, rarely_collect
 from nmsolve.model.host.processes import die_with
 from nmsolve.model.types import IntArray
@@ -139,9 +138,8 @@ class ChildContext:
         """Send an event in words."""
         self.send(("note", text))
 
-    def remotes(self, kind: type) -> Sequence[Remote]:
-        """Return nothing: a child works alone."""
-        return ()
+    def remotes(self, kind: type) -> None:
+        """Return None: a child works alone."""
 
     def say_ready(self) -> None:
         """Tell the parent until when this child will work."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Engine, Remote, ScratchPlace
+from nmsolve.model.engine import Context, Engine, Remotes, ScratchPlace
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -43,7 +43,7 @@ class LocalContext:
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
         look: Callable[[], None] = lambda: None,
-        remotes: Callable[[type], Sequence[Remote]] = lambda kind: (),
+        remotes: Callable[[type], Remotes | None] = lambda kind: None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from nmsolve.model.engine import Engine, Remote
+from nmsolve.model.engine import Engine, Remotes
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.child import Child
@@ -64,7 +64,7 @@ class Crew(Protocol):
     def news(self) -> Sequence[str]:
         """Return what people should know of the workers since the last call."""
 
-    def remotes(self, kind: type) -> Sequence[Remote]:
+    def remotes(self, kind: type) -> Remotes | None:
         """Make an object on every machine for an engine in this process; see :class:`~nmsolve.model.engine.Context`."""
 
     def close(self) -> None:
@@ -118,9 +118,8 @@ class LocalCrew:
         """Return nothing: there is nothing to say of this machine."""
         return ()
 
-    def remotes(self, kind: type) -> Sequence[Remote]:
-        """Return nothing: there is no other machine."""
-        return ()
+    def remotes(self, kind: type) -> None:
+        """Return None: there is no other machine."""
 
     def close(self) -> None:
         """Free the shared memory."""

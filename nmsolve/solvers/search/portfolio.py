@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Engine, Remote, ScratchPlace
+from nmsolve.model.engine import Engine, Remotes, ScratchPlace
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
@@ -295,9 +295,9 @@ class Portfolio:
             look=self._look, remotes=self._remotes,
         )  # fmt: skip
 
-    def _remotes(self, kind: type) -> Sequence[Remote]:
+    def _remotes(self, kind: type) -> Remotes | None:
         """Make an object on every machine of the cluster."""
-        return self._open().crew.remotes(kind) if self._away else ()
+        return self._open().crew.remotes(kind) if self._away else None
 
     def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
         """Give a bound its first or next turn, ``span`` of the seconds ``left``. Return None if it is paused."""

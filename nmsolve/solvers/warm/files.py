@@ -205,6 +205,5 @@ class _Tight:
     def note(self, text: str) -> None:
         """Drop the note: nobody reads it."""
 
-    def remotes(self, kind: type) -> tuple[()]:
-        """Return nothing: there is no other machine."""
-        return ()
+    def remotes(self, kind: type) -> None:
+        """Return None: there is no other machine."""

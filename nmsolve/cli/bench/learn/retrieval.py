@@ -243,9 +243,8 @@ class Timed(Context):
     def note(self, text: str) -> None:
         """Nobody listens."""
 
-    def remotes(self, kind: type) -> tuple[()]:
-        """Return nothing: there is no other machine."""
-        return ()
+    def remotes(self, kind: type) -> None:
+        """Return None: there is no other machine."""
 
     def at(self, seconds: float) -> float:
         """Return the best value after so many CPU seconds; inf if there was none."""

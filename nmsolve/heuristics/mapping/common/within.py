@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Remote
+from nmsolve.model.engine import Context, Remotes
 from nmsolve.model.types import IntArray
 
 
@@ -56,6 +55,6 @@ class Within:
         """Add a note to those of the whole."""
         self._context.note(text)
 
-    def remotes(self, kind: type) -> Sequence[Remote]:
+    def remotes(self, kind: type) -> Remotes | None:
         """Make objects on other machines, as for the whole."""
         return self._context.remotes(kind)

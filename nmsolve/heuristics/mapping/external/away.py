@@ -7,7 +7,7 @@ with the next question. A machine that is lost costs the time to spread the conn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.arcs import RUN, Arcs, Batch
 from nmsolve.heuristics.mapping.external.propose import Drawing
-from nmsolve.model.engine import Remote, RemoteLost
+from nmsolve.model.engine import RemoteLost, Remotes
 from nmsolve.model.types import AnyArray, Int32Array
 
 #: Parts of a block begin at multiples of this, which all strides divide.
@@ -31,37 +31,39 @@ class Away:
 
     Attributes
     ----------
-    hire : returns a new ``Holder`` on every machine that there is
+    hire : returns a new ``Holder`` on every machine that there is, or None
     blocks : reads the connections of the level, in blocks
     known : (cores, volume, domain, apart_ptr) of the nodes, which never change
     weight : of all connections, each at both ends; 0 before they have been spread
     """
 
-    hire: Callable[[], Sequence[Remote]]
+    hire: Callable[[], Remotes | None]
     blocks: Callable[[], Iterable[Arcs]]
     known: tuple[Any, ...]
     weight: float = 0.0
-    _remotes: list[Remote] = field(default_factory=list)
+    _remotes: Remotes | None = None
     _shape: list[tuple[int, int]] = field(default_factory=list)
     _attempts: int = 0
 
     @property
     def machines(self) -> int:
         """Number of machines at work; 0: the run is alone."""
-        return len(self._remotes)
+        return 0 if self._remotes is None else len(self._remotes)
 
     def spread(self) -> int:
         """Hire machines and give each its part of the connections; return how many there are, 0 if it cannot be done."""
         while self._attempts < ATTEMPTS:
             self._attempts += 1
-            self._remotes = []  # those that still live forget what they hold before others take it
-            self._remotes = list(self.hire())
+            self._remotes = None  # those that still live forget what they hold before others take it
+            self._remotes = self.hire()
+            if self._remotes is None:
+                return 0
             try:
-                self._give()
+                self._give(self._remotes)
             except RemoteLost:
                 continue
             return len(self._remotes)
-        self._remotes = []
+        self._remotes = None
         return 0
 
     def draws(self, draw: Drawing, cut: bool) -> Iterator[Batch]:
@@ -95,15 +97,16 @@ class Away:
             for offset in range(0, min(stride, nodes), RUN):
                 while True:
                     try:
+                        if self._remotes is None:
+                            return
                         if not fresh:
-                            self._ask(*begin)
+                            self._remotes.ask(*begin)()
                             moved, fresh = nobody, True
-                        answers = self._ask(*question, number, offset, *moved)
+                        answers = self._remotes.ask(*question, number, offset, *moved)()
                         break
                     except RemoteLost:
                         fresh = False
-                        if not self.spread():
-                            return
+                        self.spread()
                 for (who, where), _, _ in answers:
                     to[who - first] = where
                 yield Batch(first, nodes, offset, to, sum(a[1] for a in answers), sum(a[2] for a in answers))
@@ -111,32 +114,19 @@ class Away:
                 went = now[who] == where
                 moved = who[went], where[went]
 
-    def _ask(self, method: str, *args: Any) -> list[Any]:
-        """Ask all machines at the same time; return what they answer.
-
-        Raises
-        ------
-        RemoteLost : one of them is gone
-        """
-        return [answer() for answer in [remote.call(method, *args) for remote in self._remotes]]
-
-    def _give(self) -> None:
+    def _give(self, remotes: Remotes) -> None:
         """Send every machine what it has to know, and its part of every block: one block is read while the last is sent."""
-        if not self._remotes:
-            return
-        self._ask("know", *self.known)
-        shape, weight = [], 0.0
-        sent: list[Callable[[], Any]] = []
+        remotes.ask("know", *self.known)()
+        shape, weight, sent = [], 0.0, None
         for number, arcs in enumerate(self.blocks()):
             shape.append((arcs.first, arcs.nodes))
             weight += float(arcs.weight[arcs.indptr[0] : arcs.indptr[-1]].sum(dtype=np.float64))
-            parts = cut_up(arcs, len(self._remotes))
-            calls = [r.call("take", number, *part) for r, part in zip(self._remotes, parts, strict=True)]
-            for answer in sent:
-                answer()
-            sent = calls
-        for answer in sent:
-            answer()
+            begun = remotes.ask_each("take", [(number, *part) for part in cut_up(arcs, len(remotes))])
+            if sent is not None:
+                sent()
+            sent = begun
+        if sent is not None:
+            sent()
         self._shape, self.weight = shape, weight
 
 

@@ -93,7 +93,7 @@ def search_pairs(problem: MappingProblem, context: Context) -> None:
             if context.incumbent()[0] is None:
                 none = np.zeros(problem.n + 1, np.int64)
                 level = finest(problem, Resident.of(none, np.zeros(0, np.int32), np.zeros(0, np.float32)))
-                what = "the order of the file: stopped before the connections were sorted"
+                what = "the order of the file: stopped while connections were sorted"
                 _offer(context)(legal(level, run), what)
 
 
