@@ -29,8 +29,8 @@ class TogetherReduction:
     group: IntArray
 
     def lift(self, core: IntArray) -> IntArray:
-        """Return the mapping (n,) of the original problem from that of the reduced one."""
-        return core[self.group]
+        """Return the mapping (n,) of the original problem from that of the reduced one: the same array if nothing was merged."""
+        return core if self.reduced is self.original else core[self.group]
 
     def restrict(self, core: IntArray) -> IntArray:
         """Turn a mapping (n,) of the original problem into one (groups,) of the reduced: a group is where its first node is."""

@@ -160,6 +160,8 @@ class Incumbent:
     def offer(self, engine: str, solution: IntArray, move: str = "") -> bool:
         """Check and rescore a solution (size,) of an engine. Return True if it became the incumbent."""
         candidate = np.array(solution)
+        if candidate.dtype.kind in "iu":
+            candidate = candidate.astype(np.int64, copy=False)
         complaint, lifted, value = judge(self._referee, candidate)
         with self._lock:
             tally = self._tally(engine)
@@ -175,7 +177,7 @@ class Incumbent:
             tally.incumbents += 1
             if self._objective < math.inf:
                 tally.gain += self._objective - value
-            self._solution, self._lifted = frozen(candidate.astype(np.int64)), frozen(lifted)
+            self._solution, self._lifted = frozen(candidate), frozen(lifted)
             self._objective = value
             self._changes += 1
             self._drop_contradicted()
@@ -308,7 +310,7 @@ def judge(referee: Referee, candidate: IntArray) -> tuple[str | None, IntArray, 
     """Return ``(complaint, lifted solution, objective)`` of a solution in the engines' terms; inf where it is infeasible."""
     if candidate.shape != (referee.size,) or candidate.dtype.kind not in "iu":
         return f"an array of shape {candidate.shape} and type {candidate.dtype}", candidate, math.inf
-    lifted = np.array(referee.lift(candidate.astype(np.int64)))
+    lifted = referee.lift(candidate.astype(np.int64, copy=False))
     complaint = referee.complaint(lifted)
     if complaint is not None:
         return complaint, lifted, math.inf

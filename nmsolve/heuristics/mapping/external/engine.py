@@ -46,7 +46,7 @@ NODE_BYTES, LEAST = 80, 16 << 20
 #: Bytes per connection of a shard that is decoded when a mapping is scored: what is held must leave room for that.
 DECODED = 24
 #: Bytes per node of making a mapping lawful, checking and scoring it (measured with ten million nodes).
-SCORED = 36
+SCORED = 48
 #: Connections of a block of which every machine of a cluster has a part: enough that its batches take longer than the messages.
 AWAY_ARCS = 1 << 22
 
@@ -135,7 +135,7 @@ def spread_out(level: Level, run: Run, disk: Disk, context: Context) -> Level:
 
 def _offer(context: Context) -> Callable[[AnyArray | None, str], bool]:
     """Return what search calls with every mapping it finds."""
-    return lambda pos, move: pos is not None and context.offer(pos.astype(np.int64), move)
+    return lambda pos, move: pos is not None and context.offer(pos, move)
 
 
 def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Disk | None:

@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: While annealing, a core may hold this part of its capacity too much, and at least one node.
@@ -82,7 +82,7 @@ def fitted(level: Level, s: Placement, run: Run) -> AnyArray | None:
 
 def within(level: Level, s: Placement, run: Run) -> AnyArray | None:
     """Return (n,) the cores of all nodes if they keep every capacity and rule, else None."""
-    lawful = bool(run.cores.allowed[level.domain, s.pos].all()) and not _quarrels(level, s.pos)
+    lawful = _lawful(s.pos, level.domain, run.cores.allowed, level.apart_ptr, level.apart)
     return s.pos if lawful and (s.load <= s.goal).all() else None
 
 
@@ -101,10 +101,18 @@ def repaired(level: Level, pos: AnyArray, run: Run) -> Int32Array | None:
     return make_feasible(net, board, pos.astype(np.int32), run.random, run.budget.stop)
 
 
-def _quarrels(level: Level, pos: AnyArray) -> bool:
-    """True if two nodes that must be apart are not."""
-    who = np.repeat(np.arange(level.n), np.diff(level.apart_ptr))
-    return bool((pos[who] == pos[level.apart]).any())
+@plain
+def _lawful(
+    pos: AnyArray, domain: Int32Array, allowed: BoolArray, apart_ptr: IntArray, apart: Int32Array
+) -> bool:
+    """True if all nodes are on cores that they may be on, and apart where they must be."""
+    for u in range(len(pos)):
+        if not allowed[domain[u], pos[u]]:
+            return False
+        for e in range(apart_ptr[u], apart_ptr[u + 1]):
+            if pos[apart[e]] == pos[u]:
+                return False
+    return True
 
 
 @plain_callee
