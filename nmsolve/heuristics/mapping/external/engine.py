@@ -37,8 +37,8 @@ from nmsolve.model.types import AnyArray
 #: Work units per second of time limit. One unit is about one nanosecond of one thread; the work planned for a time limit
 #: does not depend on the number of threads, so that the answer does not either.
 WORK_PER_SECOND = 0.8e9
-#: Part of the time for the search; the rest is for checking and scoring its answer.
-SEARCH = 0.97
+#: Part of the time for the search, and the least on disk; the rest is for checking and scoring its answer.
+SEARCH, LEAST_SEARCH = 0.97, 0.6
 #: Work units of listing a connection at one of its ends, and of reading one from the graph's own file.
 SORTING, DECODING = 20.0, 70.0
 #: Bytes per node of everything that is held per node, and bytes without which nothing works.
@@ -93,7 +93,7 @@ def search_pairs(problem: MappingProblem, context: Context) -> None:
             if context.incumbent()[0] is None:
                 none = np.zeros(problem.n + 1, np.int64)
                 level = finest(problem, Resident.of(none, np.zeros(0, np.int32), np.zeros(0, np.float32)))
-                what = "the order of the file: stopped while connections were sorted"
+                what = "the order of the file: stopped before there was a placement"
                 _offer(context)(legal(level, run), what)
 
 
@@ -109,14 +109,17 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
     if disk is not None:
         level = spread_out(level, run, disk, context)
     run.budget.spent += SORTING * source.arcs
+    until = SEARCH
+    if disk is not None:  # its last answer is read from disk twice: to make it fit, and where it is scored
+        until = max(LEAST_SEARCH, min(SEARCH, 1.0 - glance(level, run) / run.budget.total))
     known = context.incumbent()[0]
     if known is None:
         if glance(level, run) <= EARLY / 2 * run.budget.total:
             run.budget.spent += glance(level, run)
             offer(legal(level, run), "the order of the file")
-        search(level, run, SEARCH, offer, disk)
+        search(level, run, until, offer, disk)
     else:
-        again(level, known, run, SEARCH, offer)
+        again(level, known, run, until, offer)
 
 
 def spread_out(level: Level, run: Run, disk: Disk, context: Context) -> Level:

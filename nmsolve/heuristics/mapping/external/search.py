@@ -15,7 +15,7 @@ from nmsolve.heuristics.mapping.external.lawful import fitted, placed, scattered
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored
-from nmsolve.heuristics.mapping.external.sweep import sweep
+from nmsolve.heuristics.mapping.external.sweep import Stopped, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned
 from nmsolve.model.types import AnyArray, Int32Array
 
@@ -117,8 +117,16 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
 
     With work for many sweeps, several starts from different orders of the coarsest level, and the best is annealed again:
     a start may freeze in a wrong fold that no cooling mends. A cut has no folds.
+
+    Raises
+    ------
+    Stopped : the run was told to stop while it coarsened a graph on disk
     """
     tower = coarsened(level, run, disk)
+    if (
+        disk is not None and run.budget.stopped
+    ):  # nothing is placed yet, and another look at the connections takes long
+        raise Stopped
     begin = run.budget.done()
     sweeps = (until - begin) * run.budget.total / run.work(level)
     starts = 1 if disk is not None or run.cut else max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))

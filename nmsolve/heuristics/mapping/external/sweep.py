@@ -22,7 +22,7 @@ Part = TypeVar("Part")
 
 
 class Stopped(Exception):
-    """The run was told to stop while connections were being sorted; there is nothing to offer yet."""
+    """The run was told to stop while a graph on disk was sorted or coarsened; there is nothing to offer yet."""
 
 
 #: Least temperature: kernels divide by it, and it is 0 where no draw costs anything (one core, or no traffic).
