@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -18,6 +19,32 @@ class ScratchPlace(NamedTuple):
 
     folder: Path | None = None
     resume: bool = False
+
+
+class Doer(Protocol):
+    """What does parts of an engine's work on another machine. It travels there once; each copy does one part at a time."""
+
+    def work(self, part: Any, should_stop: Callable[[], bool]) -> Any:
+        """Return what came of a part, soon after ``should_stop``."""
+
+
+class Errands(Protocol):
+    """Threads of other machines that do parts of one engine's work. A part may be lost with its machine, or come too late."""
+
+    def free(self) -> int:
+        """Return how many threads have nothing to do."""
+
+    def send(self, part: Any) -> int:
+        """Give a part to a machine with a free thread; return the number of the errand."""
+
+    def hurry(self, number: int) -> None:
+        """Ask for what has come of a part so far."""
+
+    def back(self, seconds: float) -> list[tuple[int, Any]]:
+        """Return what has come back, after at most so long: numbers, and what came of the part, None if it was lost."""
+
+    def close(self) -> None:
+        """Give up what is still out."""
 
 
 class Context(Protocol):
@@ -38,6 +65,9 @@ class Context(Protocol):
     @property
     def scratch(self) -> ScratchPlace:
         """Return where this engine may put files; it removes them before it ends."""
+
+    def errands(self, doer: Doer) -> Errands | None:
+        """Return threads of other machines that work by ``doer``, or None where there are none."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Return the best mapping (n,) so far and its objective; ``(None, inf)`` if there is none."""

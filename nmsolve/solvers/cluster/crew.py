@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Engine
+from nmsolve.model.engine import Doer, Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.cluster.agent import Agent, Job, versions
 from nmsolve.solvers.cluster.connect import join
+from nmsolve.solvers.cluster.errands import RemoteErrands
 from nmsolve.solvers.cluster.ledger import Ledger, Record, State
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending
@@ -70,7 +71,8 @@ class Seat:
     """One machine of the cluster with its agent.
 
     ``agent``: handle; ``known``: reference to what it says of itself; ``serving``: reference to a call that does not return
-    while it lives; ``ready``: it has the right versions; ``stands``: its clock stands still.
+    while it lives; ``ready``: it has the right versions; ``stands``: its clock stands still; ``errands``: numbers of
+    those that it is on.
     """
 
     node: str
@@ -86,11 +88,12 @@ class Seat:
     stands: bool = False
     process: int = 0
     workers: dict[int, RemoteWorker] = field(default_factory=dict)
+    errands: set[int] = field(default_factory=set)
 
     def free(self) -> int:
         """Return how many threads are free."""
         busy = sum(w.threads for w in self.workers.values() if w.ending is None)
-        return self.slots - busy if self.ready and not self.gone else 0
+        return self.slots - busy - len(self.errands) if self.ready and not self.gone else 0
 
 
 class Cluster:
@@ -170,7 +173,7 @@ class Cluster:
         name = f"agent-{self.next_number()}"
         agent = (
             self.ray.remote(Agent)
-            .options(num_cpus=slots, max_concurrency=3, scheduling_strategy=self._at(key, soft=False))
+            .options(num_cpus=slots, max_concurrency=slots + 4, scheduling_strategy=self._at(key, soft=False))
             .remote(name, self.ledger)
         )
         title = f"machine {host} ({key[:6]})"
@@ -260,6 +263,7 @@ class ClusterCrew:
         self._shown: State = State(cluster.next_version(), self._run)
         self._call: Any = None
         self._there = -1
+        self._took: list[float] = []
         self.stopped = False
 
     def room(self) -> int:
@@ -296,6 +300,16 @@ class ClusterCrew:
         seat.agent.start.remote(job)
         worker = self._workers[number] = seat.workers[number] = RemoteWorker(seat, workers, last)
         return worker
+
+    def errands(self, doer: Doer) -> RemoteErrands:
+        """Return the free threads of all machines, for parts of an engine's work."""
+        return RemoteErrands(self._cluster, doer, lambda: self.wait(0.0), self._took.append)
+
+    def errand_cpu(self) -> float:
+        """Return the CPU seconds of all parts that came back since the last call."""
+        cpu = sum(self._took)
+        self._took.clear()
+        return cpu
 
     def publish(self, solution: IntArray | None, objective: float, bound: float) -> None:
         """Show the best to all."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Engine, ScratchPlace
+from nmsolve.model.engine import Context, Doer, Engine, Errands, ScratchPlace
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -28,6 +28,7 @@ class LocalContext:
     memory : the run's memory budget, or None
     scratch : where files may be put
     look : called whenever the engine asks whether to stop: others may have found something
+    away : makes what :meth:`errands` returns
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class LocalContext:
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
         look: Callable[[], None] = lambda: None,
+        away: Callable[[Doer], Errands | None] = lambda doer: None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
-        self._since, self._look = clock.now(), look
+        self._since, self._look, self._away = clock.now(), look, away
 
     @property
     def seed(self) -> int:
@@ -67,6 +69,10 @@ class LocalContext:
     def scratch(self) -> ScratchPlace:
         """Where this engine may put files of its own."""
         return self._scratch
+
+    def errands(self, doer: Doer) -> Errands | None:
+        """Return threads of other machines that work by ``doer``; None where the run has this machine only."""
+        return self._away(doer)
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Return the best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""

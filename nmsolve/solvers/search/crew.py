@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from nmsolve.model.engine import Engine
+from nmsolve.model.engine import Doer, Engine, Errands
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.child import Child
@@ -47,6 +47,12 @@ class Crew(Protocol):
         self, engine: Engine, *, seed: int, workers: int, span: float, last: float, memory_limit: int | None
     ) -> Worker:
         """Start an engine: see :class:`nmsolve.solvers.search.child_main.Order`."""
+
+    def errands(self, doer: Doer) -> Errands | None:
+        """Return threads of other machines that do parts of an engine's work, or None: see :class:`Errands`."""
+
+    def errand_cpu(self) -> float:
+        """Return the CPU seconds of what came back from these since the last call."""
 
     def publish(self, solution: IntArray | None, objective: float, bound: float) -> None:
         """Show the best solution (size,), its objective and the bound to all."""
@@ -100,6 +106,13 @@ class LocalCrew:
         )  # fmt: skip
         self._children.append(child)
         return child
+
+    def errands(self, doer: Doer) -> None:
+        """Return None: an engine's own threads do its work on this machine."""
+
+    def errand_cpu(self) -> float:
+        """Return 0: there are no errands."""
+        return 0.0
 
     @property
     def stopped(self) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from math import gcd
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +11,12 @@ import numpy as np
 from nmsolve.hw.scores import objective_value
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context
+from nmsolve.model.engine import Context, Errands
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.branch_bound.elsewhere import Dealer, PartDoer
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
 from nmsolve.solvers.mapping.branch_bound.search import (
@@ -86,9 +85,11 @@ class BranchBound:
                 return
             begin(tree, np.full(data.n, -1, np.int64), first)
             places, hands = np.flatnonzero(first.any(axis=0)), max(1, context.workers)
-            frontier = Frontier(tree, places, hands, None if before is None else (before.low, before.core))
             self._earlier = 0 if before is None else before.nodes
-            if not self._best_first(data, frontier, context):
+            errands = context.errands(PartDoer(tree, places))
+            frontier = Frontier(tree, places, 1 if errands else hands)
+            frontier.begin(None if before is None else (before.low, before.core))
+            if not self._best_first(data, frontier, context, errands):
                 return
             nodes, limit = frontier.nodes, frontier.limit
             best = _mapping(data, frontier.best) if frontier.found else best
@@ -121,35 +122,36 @@ class BranchBound:
                 self._say(data, context, open_bound(tree), int(tree.state[NODES]))
         return False
 
-    def _best_first(self, data: ExactData, frontier: Frontier, context: Context) -> bool:
-        """Work at the frontier with all threads; True if nothing below the limit is left, else the last claim says what is."""
-        stop, found, said = Event(), 0, 0.0
-
-        def help_out(number: int) -> None:
-            while not stop.is_set() and not frontier.advance(number):
-                pass
-
-        with ThreadPoolExecutor(max(1, len(frontier.hands) - 1)) as pool:
-            helpers = [pool.submit(help_out, k) for k in range(1, len(frontier.hands))]
-            try:
-                while not context.should_stop():
-                    done = frontier.advance()
-                    if frontier.found > found:
-                        found = frontier.found
-                        context.offer(_mapping(data, frontier.best), "search")
-                    if done:
-                        return True
-                    if clock.now() - said >= PAUSE:
-                        said = clock.now()
-                        known = context.incumbent()[0]
-                        if known is not None:
-                            frontier.lower(2 * data.value(known))
-                        self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
-                        for helper in helpers:
-                            if helper.done():
-                                helper.result()
-            finally:
-                stop.set()
+    def _best_first(
+        self, data: ExactData, frontier: Frontier, context: Context, errands: Errands | None
+    ) -> bool:
+        """Work at the frontier with all threads, or those of other machines; True if nothing below the limit is left, else the
+        last claim says what is."""
+        dealer = None if errands is None else Dealer(frontier, errands)
+        advance = frontier.advance if dealer is None else dealer.advance
+        found, said = 0, 0.0
+        with frontier.helped() as look:
+            while not context.should_stop():
+                done = advance()
+                if frontier.found > found:
+                    found = frontier.found
+                    context.offer(_mapping(data, frontier.best), "search")
+                if done:
+                    break
+                if clock.now() - said >= PAUSE:
+                    said = clock.now()
+                    known = context.incumbent()[0]
+                    if known is not None:
+                        frontier.lower(2 * data.value(known))
+                    self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
+                    look()
+        if dealer is not None:
+            dealer.finish()
+            context.note(
+                f"{dealer.came} parts of the search came back from other machines, {dealer.lost} were lost and redone"
+            )
+        if frontier.found > found:
+            context.offer(_mapping(data, frontier.best), "search")
         low, core = frontier.open()
         if len(low) == 0:
             return True
