@@ -77,17 +77,20 @@ class BranchBound:
         tree = _tree(data, OBJECTIVE_LIMIT if start is None else data.value(start))
         first = tree.domain[0].copy()
         before = None if self._claimed is None else left_open(self._claimed.certificate, tree)
-        done = before is None and self._depth_first(data, tree, context, start is not None)
+        places, symmetric = np.flatnonzero(first.any(axis=0)), bool((data.dense == data.dense.T).all())
+        errands = context.errands(PartDoer(tree, places)) if symmetric else None
+        alone = ALONE_EASY if data.n <= EASY and errands is None else ALONE
+        done = before is None and self._depth_first(
+            data, tree, context, alone if symmetric else 0, start is not None
+        )
         nodes, limit = int(tree.state[NODES]), int(tree.state[LIMIT])
         best = _mapping(data, tree.best) if tree.state[FOUND] else start
         if not done:
             if context.should_stop():
                 return
             begin(tree, np.full(data.n, -1, np.int64), first)
-            places, hands = np.flatnonzero(first.any(axis=0)), max(1, context.workers)
             self._earlier = 0 if before is None else before.nodes
-            errands = context.errands(PartDoer(tree, places))
-            frontier = Frontier(tree, places, 1 if errands else hands)
+            frontier = Frontier(tree, places, 1 if errands else max(1, context.workers))
             frontier.begin(None if before is None else (before.low, before.core))
             if not self._best_first(data, frontier, context, errands):
                 return
@@ -101,15 +104,13 @@ class BranchBound:
                 value = min(objective_value(problem, best), context.incumbent()[1])
         self._claim(context, value, nodes, status)
 
-    def _depth_first(self, data: ExactData, tree: Tree, context: Context, known: bool) -> bool:
+    def _depth_first(self, data: ExactData, tree: Tree, context: Context, alone: int, known: bool) -> bool:
         """Search by Gilmore-Lawler bounds alone; True if nothing below the limit is left, False at the end of its time or where
-        the best-first search is to go on."""
+        the best-first search is to go on: after ``alone`` partial mappings, if not 0."""
         budget = max(1, _SLICE // (data.n**2 * data.cores))
-        symmetric = bool((data.dense == data.dense.T).all())
-        alone = ALONE_EASY if data.n <= EASY else ALONE
         found, said = 0, 0.0
         while not context.should_stop():
-            if symmetric and tree.state[NODES] >= alone and (known or found > 0):
+            if alone and tree.state[NODES] >= alone and (known or found > 0):
                 return False
             done = bool(search(tree, budget))
             if tree.state[FOUND] > found:
