@@ -18,8 +18,9 @@ from nmsolve.solvers.mapping.branch_bound.search import Tree
 
 #: Seconds of a stint: at least, and for each thread there is, so that whoever deals out the parts keeps up.
 STINT, EACH = 1.0, 0.01
-#: Seconds after which a part can be called back for others; that an answer is waited for; that those at the end are.
-EARLY, WAIT, LAST = 0.05, 0.02, 0.3
+#: Seconds after which a part can be called back for others; that an answer is waited for, where somebody has nothing to do and
+#: else; that those at the end are.
+EARLY, SOON, WAIT, LAST = 0.05, 0.02, 0.1, 0.3
 #: Partial mappings in a part: one in this many of those that every thread could have, but no more than so many.
 SHARE, MOST = 4, 16
 #: A part is called back after this many times its stint.
@@ -86,7 +87,7 @@ class Dealer:
         if not self._since:
             return f.advance()
         self._call_back(free, stint)
-        self._settle(WAIT)
+        self._settle(SOON if free > 0 else WAIT)
         return False
 
     def finish(self) -> None:
@@ -95,7 +96,7 @@ class Dealer:
             self._call(number)
         end = clock.now() + LAST
         while self._since and clock.now() < end:
-            self._settle(WAIT)
+            self._settle(SOON)
         self._errands.close()
 
     def _call_back(self, idle: int, stint: float) -> None:

@@ -18,6 +18,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.branch_bound.elsewhere import Dealer, PartDoer
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
+from nmsolve.solvers.mapping.branch_bound.kept import Kept
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
 from nmsolve.solvers.mapping.branch_bound.search import (
     FOUND,
@@ -50,7 +51,7 @@ class BranchBound:
     (:mod:`frontier`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and any
     distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
     certificate status ``infeasible``. A best-first search that is stopped leaves in its last claim what is open still, from
-    where :meth:`resume` goes on.
+    where :meth:`resume` goes on; one that is killed leaves it in its scratch folder. On a cluster other machines do parts of it.
     """
 
     name = "branch-bound"
@@ -71,12 +72,25 @@ class BranchBound:
         self._claimed = claim
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Search in slices; offer each better mapping, raise the bound after every slice and at the end."""
+        """Search in slices; offer each better mapping, raise the bound after every slice and at the end.
+
+        Raises
+        ------
+        InputError : the scratch folder cannot be written
+        """
+        with Kept(problem.hash, context.scratch) as kept:
+            self._run(problem, context, kept)
+
+    def _run(self, problem: MappingProblem, context: Context, kept: Kept) -> None:
         data = exact_data(problem)
+        claim = None if self._claimed is None else self._claimed.certificate
+        if claim is None and (found := kept.left()) is not None:
+            claim = found[1]
+            context.offer(found[0], "kept")
         start, _ = context.incumbent()
         tree = _tree(data, OBJECTIVE_LIMIT if start is None else data.value(start))
         first = tree.domain[0].copy()
-        before = None if self._claimed is None else left_open(self._claimed.certificate, tree)
+        before = None if claim is None else left_open(claim, tree)
         places, symmetric = np.flatnonzero(first.any(axis=0)), bool((data.dense == data.dense.T).all())
         errands = context.errands(PartDoer(tree, places)) if symmetric else None
         alone = ALONE_EASY if data.n <= EASY and errands is None else ALONE
@@ -92,7 +106,7 @@ class BranchBound:
             self._earlier = 0 if before is None else before.nodes
             frontier = Frontier(tree, places, 1 if errands else max(1, context.workers))
             frontier.begin(None if before is None else (before.low, before.core))
-            if not self._best_first(data, frontier, context, errands):
+            if not self._best_first(data, frontier, context, errands, kept):
                 return
             nodes, limit = frontier.nodes, frontier.limit
             best = _mapping(data, frontier.best) if frontier.found else best
@@ -124,7 +138,7 @@ class BranchBound:
         return False
 
     def _best_first(
-        self, data: ExactData, frontier: Frontier, context: Context, errands: Errands | None
+        self, data: ExactData, frontier: Frontier, context: Context, errands: Errands | None, kept: Kept
     ) -> bool:
         """Work at the frontier with all threads, or those of other machines; True if nothing below the limit is left, else the
         last claim says what is."""
@@ -144,6 +158,7 @@ class BranchBound:
                     known = context.incumbent()[0]
                     if known is not None:
                         frontier.lower(2 * data.value(known))
+                        kept.keep(frontier, known, self._earlier)
                     self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
                     look()
         if dealer is not None:
