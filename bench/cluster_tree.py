@@ -21,7 +21,6 @@ from typing import Any
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 import numpy as np
-from ray.cluster_utils import Cluster
 
 import nmsolve
 from nmsolve.solvers.cluster import crew
@@ -56,6 +55,8 @@ def search(path: Path, start: Any, seconds: float, cluster: str | None) -> dict[
 
 def main() -> None:
     """Measure and print."""
+    from ray.cluster_utils import Cluster
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=17)
     parser.add_argument("--machines", default="1,2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cluster_tree import first_of_nug20
 from processes import below
 from search_fakes import Script, value
 from test_search import make
@@ -304,6 +306,49 @@ def test_whatever_dies_the_best_answer_stays_and_ctrl_c_returns_it(
     assert "begins again elsewhere" in said, said
     assert "nmsolve 0.0.7 there" in said, "a machine of another version is named and left out"
     checked = subprocess.run([NMSOLVE, "verify", out, "--trust-solver"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@ray
+def test_an_agent_that_dies_with_parts_of_a_proof_costs_time_only(
+    address: tuple[int, str], tmp_path: Path
+) -> None:
+    """nug16a: the optimum is proved all the same, no bound on the way is above it, and what was lost is counted."""
+    keeper, where = address
+    path, start, out = tmp_path / "nug16a.dat", tmp_path / "start", tmp_path / "out"
+    path.write_text(first_of_nug20(16))
+    command = [NMSOLVE, "map", path, "--engines", "tabu", "-t", "1.5s", "-o", start]
+    subprocess.run(command, check=True, capture_output=True)
+    command = [
+        NMSOLVE,
+        "map",
+        path,
+        "--engines",
+        "branch-bound",
+        "-t",
+        "90",
+        "--cluster",
+        where,
+        "--out",
+        out,
+    ]
+    run = subprocess.Popen(
+        [*command, "--warm-start", start], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    text = until(run, "branch-bound")
+    time.sleep(1.5)
+    os.kill(below(keeper, "ray::Agent.work")[0], signal.SIGKILL)
+    text += run.communicate(timeout=120)[0]
+    assert run.returncode == 0, text
+    told = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
+    said = " ".join(e.get("text", "") for e in told)
+    parts = re.search(r"(\d+) parts of the search came back from other machines, (\d+) were lost", said)
+    assert parts is not None and int(parts[1]) > 1 and int(parts[2]) == 1, said
+    bounds = [e["bound"] for e in told if e.get("bound") is not None]
+    assert bounds == sorted(bounds) and bounds[-1] == 1610
+    report = json.loads((out / "report.json").read_text())
+    assert report["status"] == "optimal" and report["objective"] == 1610
+    checked = subprocess.run([NMSOLVE, "verify", out, "--bound"], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
