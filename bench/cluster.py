@@ -2,7 +2,7 @@
 
     python bench/cluster.py [--seconds 30] [--seeds 1,2]
 
-snn20k on an 8x8 mesh with one and two local workers, and on clusters with one and two machines: objective, bound, and seconds from
+snn20k on an 8x8 mesh with one and two local workers, and on clusters with one and two machines: objective, bound, seconds from
 the command to the first word of a run and of an agent. The last line is JSON. What many workers send: cluster_traffic.py.
 """
 

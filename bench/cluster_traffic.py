@@ -2,10 +2,10 @@
 
     python bench/cluster_traffic.py [--seconds 10] [--workers 64,256,1024,2048,4096,8192] [--net 20000] [--record 20]
 
-First a real search on a cluster of two machines with one core each (on this one) is recorded: how often a worker sends an offer,
-a bound or a note, and how often the run shows something new. Then agents are played, each of which stands for 16 workers: it looks
-ten times a second, as a real one, and hands in messages at 16 times the recorded rate of a worker, with arrays of the same
-size; one more plays the run, which collects twenty times a second and shows new states at the recorded rate. Processes play
+First a real search on a cluster of two machines with one core each (on this one) is recorded: how often a worker sends offers,
+bounds or notes, and how often the run shows something new. Then agents are played, each of which stands for 16 workers: it looks
+ten times a second, as a real one, and hands in messages at 16 times the recorded rate of a worker, with arrays of that
+size; one more plays the run, which collects twenty times a second and shows new states at its recorded rate. Processes play
 all agents; they, the ledger and Ray share the cores of this machine, so times are upper limits. Latency is what an agent waits
 for an answer: to a look, or until what it handed in is in the log. The last line is JSON.
 """

@@ -352,6 +352,65 @@ def test_an_agent_that_dies_with_parts_of_a_proof_costs_time_only(
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+#: Commands in one process, so that Ray is joined once; a line of what each ended with.
+TASKS = """
+import json, sys
+from nmsolve.cli import clock
+from nmsolve.cli.main import main
+for words in json.loads(sys.argv[1]):
+    sys.argv, clock.STARTED = ["nmsolve", *words], clock.now()
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    print("ended", words[0], code, flush=True)
+"""
+
+
+@ray
+def test_every_task_has_the_cluster(address: tuple[int, str], tmp_path: Path) -> None:
+    """Each of them runs an engine on a machine of the cluster, and ends with an answer that its own checks pass."""
+    layers = [
+        {"id": k, "supportedOnFpga": 1, "cpuLatency": 9 * w, "fpgaLatency": w, "isBackwardNode": 0, "size": 4.0}
+        for k, w in enumerate((4.0, 3.0, 2.0, 5.0))
+    ]  # fmt: skip
+    net = {"maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 0, "nodes": layers}
+    net["edges"] = [{"sourceId": k, "destId": k + 1, "cost": 0.5, "size": 8.0} for k in range(3)]
+    (tmp_path / "layers.json").write_text(json.dumps(net))
+    graph = tmp_path / "net.json"
+    made = [NMSOLVE, "generate", "reservoir", "--nodes", "200", "--out", graph]
+    subprocess.run(made, check=True, capture_output=True)
+    out = {name: str(tmp_path / name) for name in ("map", "route", "gap", "pipeline", "assign", "schedule")}
+    asked = [
+        ["map", str(graph), "-m", "mesh:4x4", "-o", out["map"]],
+        ["route", out["map"], "-o", out["route"]],
+        ["gap", out["map"], "-o", out["gap"]],
+        ["resume", out["map"]],
+        ["pipeline", str(tmp_path / "layers.json"), "-o", out["pipeline"]],
+        [
+            "assign",
+            str(ROOT / "tests/data/onnx/small_cnn.onnx"),
+            "--machine",
+            "laptop-npu",
+            "-o",
+            out["assign"],
+        ],
+        ["schedule", str(ROOT / "examples/tasks.json"), "-o", out["schedule"]],
+    ]
+    words = [[*task, "--cluster", address[1], "-t", "2s"] for task in asked]
+    run = subprocess.run(
+        [sys.executable, "-c", TASKS, json.dumps(words)], capture_output=True, text=True, timeout=120
+    )
+    ended = [line.split()[1:] for line in run.stdout.splitlines() if line.startswith("ended ")]
+    assert ended == [[task[0], "0"] for task in asked], run.stdout + run.stderr
+    assert "lost" not in run.stdout and "  fail " not in run.stdout
+    for name, folder in out.items():
+        events = [json.loads(line) for line in Path(folder, "events.jsonl").read_text().splitlines()]
+        elsewhere = [e for e in events if "in a child process" in e.get("text", "")]
+        assert elsewhere or name in ("pipeline", "schedule"), (name, events)
+
+
 @ray
 def test_an_object_store_that_is_too_small_is_named(address: tuple[int, str]) -> None:
     done = subprocess.run(
@@ -384,3 +443,30 @@ def test_a_benchmark_goes_on_over_the_cluster_into_one_store(
     assert [r["status"] for r in runs] == ["feasible"] * 2 and all(r["objective"] >= 578 for r in runs), first
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "2 of 2 runs are in" in again.stderr and '"type": "run"' not in again.stdout, again
+
+
+@ray
+def test_a_cluster_whose_head_dies_leaves_the_best_answer(
+    address: tuple[int, str], net: Path, tmp_path: Path
+) -> None:
+    """The last test: it ends the cluster. First the run's own machine loses its Ray, then nobody knows of any machine."""
+    keeper, where = address
+    command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", "7", "--cluster", where, "-o", tmp_path]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    text = until(run, "(multilevel)")
+    (raylet,) = {parent(ledger) for ledger in below(keeper, "ray::Ledger")}
+    begun = time.monotonic()
+    for victim in (raylet, *below(keeper, "gcs_server")):
+        os.kill(victim, signal.SIGKILL)
+    text += run.communicate(timeout=90)[0]
+    assert run.returncode == 0 and time.monotonic() - begun < 30, text
+    report = json.loads((tmp_path / "report.json").read_text())
+    told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    found = [e["objective"] for e in told if e["type"] == "incumbent"]
+    assert report["status"] == "feasible" and report["objective"] == pytest.approx(min(found))
+    assert report["wall_seconds"] < 8
+
+
+def parent(process: int) -> int:
+    """Return who started a process."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

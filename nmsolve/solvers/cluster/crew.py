@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import math
 import shutil
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -28,6 +30,8 @@ from nmsolve.solvers.search.shared import SharedPickle
 
 #: Seconds between two looks at which machines there are; that a message may take; until a machine without an agent is given up.
 CENSUS, LATE, HIRING = 1.0, 0.4, 20.0
+#: Seconds without a word of the cluster's head after which nothing more is hoped for.
+SILENCE = 10.0
 #: Agents of one machine in a row that died before they said anything, after which it is left out.
 ATTEMPTS = 3
 
@@ -126,6 +130,10 @@ class Cluster:
         self._version = 0
         self._counted = -math.inf
         self.seen = 0
+        self._alive: dict[str, Any] = {}
+        self._heard = time.monotonic()
+        self._ask()
+        threading.Thread(target=self._listen, daemon=True, name="census").start()
         self.census()
 
     def next_number(self) -> int:
@@ -141,9 +149,26 @@ class Cluster:
         """Return the cores of all machines that have not been left out."""
         return sum(seat.slots for seat in self.seats.values())
 
+    def gone(self) -> bool:
+        """Return True if the cluster's head has been silent for long."""
+        return time.monotonic() > self._heard + SILENCE
+
+    def _listen(self) -> None:
+        """Ask which machines there are, again and again: without the head a call waits for minutes."""
+        while self.ray.is_initialized():
+            time.sleep(CENSUS)
+            try:
+                self._ask()
+            except Exception:  # noqa: BLE001 -- whatever it is, nothing was heard
+                continue
+
+    def _ask(self) -> None:
+        self._alive = {n["NodeID"]: n for n in self.ray.nodes() if n["Alive"]}
+        self._heard = time.monotonic()
+
     def smallest_store(self) -> float:
         """Return the bytes of the smallest object store of a machine with a seat."""
-        nodes = [n for n in self.ray.nodes() if n["Alive"] and n["NodeID"] in self.seats]
+        nodes = [node for key, node in self._alive.items() if key in self.seats]
         return min((n["Resources"].get("object_store_memory", math.inf) for n in nodes), default=math.inf)
 
     def census(self) -> None:
@@ -155,11 +180,24 @@ class Cluster:
         if time.monotonic() < self._counted + CENSUS:
             return
         self._counted = time.monotonic()
-        alive = {n["NodeID"]: n for n in self.ray.nodes() if n["Alive"]}
-        for key, node in alive.items():
+        if self.gone():
+            self._leave()
+            return
+        for key, node in self._alive.items():
             slots = int(node["Resources"].get("CPU", 0))
             if slots and key not in self.seats and key not in self._left_out:
                 self.seats[key] = self._hire(key, node["NodeManagerHostname"], slots)
+
+    def _leave(self) -> None:
+        """Give up all machines: nobody knows any more which there are."""
+        if self.seats:
+            self.words.append(
+                f"cluster: its head has not answered for {SILENCE:.0f} s; the search goes on without it"
+            )
+        for seat in self.seats.values():
+            seat.gone = True
+            self.hold(seat, False)
+        self.seats.clear()
 
     def close(self) -> None:
         """Forget the log."""
@@ -285,7 +323,7 @@ class ClusterCrew:
             raise InputError(
                 f"no machine can work: {cluster.refusals()}", "--cluster", "the same versions on all machines"
             )
-        return time.monotonic() < self._seen_at + HIRING
+        return time.monotonic() < self._seen_at + HIRING and not cluster.gone()
 
     def start(
         self, engine: Engine, *, seed: int, workers: int, span: float, last: float, memory_limit: int | None
@@ -398,8 +436,6 @@ def joined(address: str) -> Cluster:
     InputError : see :func:`nmsolve.solvers.cluster.connect.join`
     """
     if address not in _joined:
-        import atexit
-
         _joined[address] = Cluster(address)
         atexit.register(_joined[address].close)
     return _joined[address]
