@@ -84,15 +84,20 @@ class RemoteErrands:
         self._doer = [cluster.ray.put(pickle.dumps(doer, protocol=5))]
         self._out: dict[int, _Out] = {}
         self._asked: dict[int, float] = {}
+        self._dead: set[str] = set()
 
     def free(self) -> int:
         """Return how many threads have nothing to do."""
         self._look()
-        return sum(max(0, seat.free()) for seat in self._cluster.seats.values())
+        return sum(max(0, seat.free()) for seat in self._seats())
+
+    def _seats(self) -> list[Seat]:
+        """Return the machines, but for those whose agent is known here to be dead before the census knows."""
+        return [seat for seat in self._cluster.seats.values() if seat.name not in self._dead]
 
     def send(self, part: Any) -> int:
         """Give a part to the machine with most free threads; return the number of the errand."""
-        seat = max(self._cluster.seats.values(), key=lambda seat: seat.free())
+        seat = max(self._seats(), key=lambda seat: seat.free())
         number = self._cluster.next_number()
         self._out[number] = _Out(seat, seat.agent.work.remote(self._of, self._doer, number, part))
         seat.errands.add(number)
@@ -128,6 +133,7 @@ class RemoteErrands:
                 raise error.cause from error
             except ray.exceptions.RayError:  # its machine is gone, or the agent there
                 reply = None
+                self._dead.add(self._out[number].seat.name)
             self._forget(number).errands.discard(number)
             found.append((number, reply))
         late = time.monotonic() - SILENT
