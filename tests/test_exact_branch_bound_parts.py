@@ -24,6 +24,7 @@ from nmsolve.model.formats import load_instance
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound, elsewhere, engine, frontier
+from nmsolve.solvers.mapping.certificates import check_bound
 
 BOARDS = {"mesh": Machine("m", (1, 1), (3, 4)), "full": Machine("m", (1, 1), (3, 3))}
 INSTANCES = Path(engine.__file__).parents[3] / "cli/bench/instances"
@@ -198,6 +199,8 @@ def test_known_optima_are_proved_with_machines_that_die(name: str, monkeypatch: 
     BranchBound().run(problem, context)
     assert context.away is not None and context.away.lost > 0
     assert context.value == context.bounds[-1].value == {"nug12": 578, "tai12a": 224416}[name]
+    checked = check_bound(problem, context.bounds[-1], context.best)
+    assert checked.ok and not checked.word, "a second search agrees"
 
 
 KILLED = """
