@@ -30,7 +30,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import nmsolve
-from nmsolve.solvers.cluster import crew
+from nmsolve.solvers.cluster import machines
 from nmsolve.solvers.cluster.agent import LOOK
 from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
 
@@ -50,11 +50,11 @@ def recorded(nodes: int, seconds: float) -> dict[str, float]:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE})
     try:
         cluster.add_node(num_cpus=1, object_store_memory=STORE)
-        there = crew.joined(cluster.address)
+        there = machines.joined(cluster.address)
         found = nmsolve.map(graph, "mesh:8x8", balance=0.03, time_limit=seconds, cluster=cluster.address)
         kinds = [message[0] for _, _, _, message in read_log(there.log)]
     finally:
-        crew.joined(cluster.address).ray.shutdown()
+        machines.joined(cluster.address).ray.shutdown()
         cluster.shutdown()
     shown = sum(event.kind in ("incumbent", "bound") for event in found.events)
     rate = {kind: round(kinds.count(kind) / seconds / 2, 3) for kind in ("offer", "bound", "note")}

@@ -23,7 +23,6 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import numpy as np
 
 import nmsolve
-from nmsolve.solvers.cluster import crew
 
 STORE = 100_000_000
 NUG20 = Path(nmsolve.__file__).parent / "cli/bench/instances/nug20.dat"
@@ -76,12 +75,12 @@ def main() -> None:
             try:
                 for _ in range(machines - 1):
                     cluster.add_node(num_cpus=1, object_store_memory=STORE)
-                crew.joined(cluster.address)
+                machines.joined(cluster.address)
                 told[f"{machines} machines"] = search(path, start, o.seconds, cluster.address)
                 print(json.dumps(told[f"{machines} machines"]), flush=True)
             finally:
-                crew.joined(cluster.address).ray.shutdown()
-                crew._joined.clear()
+                machines.joined(cluster.address).ray.shutdown()
+                machines._joined.clear()
                 cluster.shutdown()
     print(json.dumps(told))
 

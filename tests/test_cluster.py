@@ -233,7 +233,8 @@ STORE = """
 import sys
 from types import SimpleNamespace
 import numpy as np
-from nmsolve.solvers.cluster.crew import ClusterCrew, joined
+from nmsolve.solvers.cluster.crew import ClusterCrew
+from nmsolve.solvers.cluster.machines import joined
 class Large:
     size, block = 3, np.zeros(12_000_000)
     def __init__(self): self.data = self.block

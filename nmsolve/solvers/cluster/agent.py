@@ -15,7 +15,7 @@ from typing import Any
 from nmsolve.model import clock
 from nmsolve.model.engine import Engine
 from nmsolve.model.host.pipes import wait_until_any
-from nmsolve.solvers.cluster.errands import Desks
+from nmsolve.solvers.cluster.desks import Desks
 from nmsolve.solvers.cluster.ledger import State
 from nmsolve.solvers.search.child import THREADS, Child
 from nmsolve.solvers.search.context import Ending

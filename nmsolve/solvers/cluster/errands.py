@@ -1,61 +1,17 @@
-"""Parts of one engine's work on other machines: the run's side, and that of an agent. What does not come back was not done."""
+"""The run's side of errands: parts of one engine's work on other machines. What does not come back was not done."""
 
 from __future__ import annotations
 
 import pickle
 import time
 from collections.abc import Callable
-from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nmsolve.model.engine import Doer
-
-if TYPE_CHECKING:
-    from nmsolve.solvers.cluster.crew import Cluster, Seat
+from nmsolve.solvers.cluster.machines import Cluster, Seat
 
 #: Seconds without an answer after which a part that was asked for is given up, and with it the thread that has it.
 SILENT = 10.0
-
-
-class Desks:
-    """The agent's side: copies of a doer, one for each part at work. Parts come in threads of their own."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._of, self._free = -1, list[Doer]()
-        self._stops: dict[int, Event] = {}
-
-    def work(self, of: int, doer: list[Any], number: int, part: Any) -> tuple[Any, float]:
-        """Do part ``number`` by the doer with the number ``of``, pickled, whose reference comes in a list.
-
-        Returns what came of it, and the CPU seconds that it took.
-        """
-        stop, cpu = Event(), time.thread_time()
-        with self._lock:
-            if of != self._of:
-                self._of, self._free = of, []
-            self._stops[number] = stop
-            mine = self._free.pop() if self._free else None
-        try:
-            if mine is None:
-                import ray
-
-                mine = pickle.loads(ray.get(doer[0]))
-            done = mine.work(part, stop.is_set)
-        finally:
-            with self._lock:
-                del self._stops[number]
-        with self._lock:
-            if of == self._of:
-                self._free.append(mine)
-        return done, time.thread_time() - cpu
-
-    def hurry(self, number: int) -> None:
-        """Ask for what has come of a part so far."""
-        with self._lock:
-            stop = self._stops.get(number)
-        if stop is not None:
-            stop.set()
 
 
 class _Out(NamedTuple):
