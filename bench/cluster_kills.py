@@ -30,13 +30,13 @@ from processes import below
 from ray.cluster_utils import Cluster
 
 import nmsolve
-from nmsolve.solvers.cluster import crew
+from nmsolve.solvers.cluster import crew, machines
 from nmsolve.solvers.cluster.ledger import read_log
 from nmsolve.solvers.search.incumbent import judge
 
 STORE, LATE, HANG, QUIET = 100_000_000, 2.0, 60.0, 2.0
 COMMANDS = {"engine": "search.child_main", "agent": "ray::Agent", "ledger": "ray::Ledger"}
-KINDS = ("engine", "engine", "engine", "agent", "agent", "ledger", "machine")
+KINDS = ("engine", "engine", "agent", "agent", "ledger", "machine", "machine", "machine")
 
 
 class Killer:
@@ -107,7 +107,7 @@ def main() -> int:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE})
     try:
         node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
-        crew.joined(cluster.address)
+        machines.joined(cluster.address)
         killer = Killer(cluster, node, o.kills, (o.seconds - 2 * QUIET) / (o.kills + 1), o.seed)
         begun = time.monotonic()
         with ThreadPoolExecutor(1) as pool:
@@ -118,10 +118,10 @@ def main() -> int:
             killer.run()
             answer = search.result(o.seconds + HANG)
         wall = time.monotonic() - begun
-        offers = [m for _, _, _, m in read_log(crew.joined(cluster.address).log) if m[0] == "offer"]
+        offers = [m for _, _, _, m in read_log(machines.joined(cluster.address).log) if m[0] == "offer"]
         judged = [judge(referees[0], m[1]) for m in offers]
     finally:
-        crew.joined(cluster.address).ray.shutdown()
+        machines.joined(cluster.address).ray.shutdown()
         cluster.shutdown()
     values = [value for complaint, _, value in judged if complaint is None]
     lost = sum(value < answer.objective * (1 - 1e-9) for value in values)

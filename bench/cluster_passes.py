@@ -38,7 +38,7 @@ from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import open_graph
-from nmsolve.solvers.cluster.crew import RemoteObjects
+from nmsolve.solvers.cluster.objects import RemoteObjects
 
 STORE = 600_000_000
 
@@ -71,7 +71,7 @@ def away(problem: MappingProblem, level: Level, machines: int, sweeps: int) -> t
         def hire() -> RemoteObjects:
             at = [NodeAffinitySchedulingStrategy(n["NodeID"], soft=False) for n in ray.nodes() if n["Alive"]]
             holders = [ray.remote(Holder).options(num_cpus=0, scheduling_strategy=x).remote(1) for x in at]
-            return RemoteObjects(ray, holders)
+            return RemoteObjects(ray, holders, lambda: False)
 
         known = (cores_of(problem), level.volume, level.domain, level.apart_ptr)
         there = Away(hire, level.source.blocks, known)

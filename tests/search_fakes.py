@@ -28,6 +28,9 @@ class QuietContext:
     def __init__(self):
         self.bounds, self.notes = [], []
 
+    def errands(self, doer):
+        return None
+
     def incumbent(self):
         return self.best, self.value
 

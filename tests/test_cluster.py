@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cluster_tree import first_of_nug20
 from processes import below
 from search_fakes import Script, value
 from test_search import make
@@ -231,7 +233,8 @@ STORE = """
 import sys
 from types import SimpleNamespace
 import numpy as np
-from nmsolve.solvers.cluster.crew import ClusterCrew, joined
+from nmsolve.solvers.cluster.crew import ClusterCrew
+from nmsolve.solvers.cluster.machines import joined
 class Large:
     size, block = 3, np.zeros(12_000_000)
     def __init__(self): self.data = self.block
@@ -289,7 +292,7 @@ def test_whatever_dies_the_best_answer_stays_and_ctrl_c_returns_it(
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     text = until(run, "(multilevel)")
     for victim, words in (("ray::Ledger", ""), ("search.child_main", ": lost"), ("ray::Agent", "has joined")):
-        os.kill(below(keeper, victim)[0], signal.SIGKILL)
+        os.kill(there(keeper, victim)[0], signal.SIGKILL)
         text += until(run, words) if words else ""
     asked = time.monotonic()
     run.send_signal(signal.SIGINT)
@@ -305,6 +308,101 @@ def test_whatever_dies_the_best_answer_stays_and_ctrl_c_returns_it(
     assert "nmsolve 0.0.7 there" in said, "a machine of another version is named and left out"
     checked = subprocess.run([NMSOLVE, "verify", out, "--trust-solver"], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@ray
+def test_an_agent_that_dies_with_parts_of_a_proof_costs_time_only(
+    address: tuple[int, str], tmp_path: Path
+) -> None:
+    """nug16a: the optimum is proved all the same, no bound on the way is above it, and what was lost is counted."""
+    keeper, where = address
+    path, start, out = tmp_path / "nug16a.dat", tmp_path / "start", tmp_path / "out"
+    path.write_text(first_of_nug20(16))
+    command = [NMSOLVE, "map", path, "--engines", "tabu", "-t", "1.5s", "-o", start]
+    subprocess.run(command, check=True, capture_output=True)
+    command = [
+        NMSOLVE,
+        "map",
+        path,
+        "--engines",
+        "branch-bound",
+        "-t",
+        "90",
+        "--cluster",
+        where,
+        "--out",
+        out,
+    ]
+    run = subprocess.Popen(
+        [*command, "--warm-start", start], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    text = until(run, "branch-bound")
+    time.sleep(1.5)
+    os.kill(there(keeper, "ray::Agent.work")[0], signal.SIGKILL)
+    text += run.communicate(timeout=120)[0]
+    assert run.returncode == 0, text
+    told = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
+    said = " ".join(e.get("text", "") for e in told)
+    parts = re.search(r"(\d+) parts of the search came back from other machines, (\d+) were lost", said)
+    assert parts is not None and int(parts[1]) > 1 and int(parts[2]) == 1, said
+    bounds = [e["bound"] for e in told if e.get("bound") is not None]
+    assert bounds == sorted(bounds) and bounds[-1] == 1610
+    report = json.loads((out / "report.json").read_text())
+    assert report["status"] == "optimal" and report["objective"] == 1610
+
+
+#: Commands in one process, so that Ray is joined once; a line of what each ended with.
+TASKS = """
+import json, sys
+from nmsolve.cli import clock
+from nmsolve.cli.main import main
+for words in json.loads(sys.argv[1]):
+    sys.argv, clock.STARTED = ["nmsolve", *words], clock.now()
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    print("ended", words[0], code, flush=True)
+"""
+
+
+@ray
+def test_every_task_has_the_cluster(address: tuple[int, str], tmp_path: Path) -> None:
+    """Each of them ends with an answer that its own checks pass."""
+    layers = [
+        {"id": k, "supportedOnFpga": 1, "cpuLatency": 9 * w, "fpgaLatency": w, "isBackwardNode": 0, "size": 4.0}
+        for k, w in enumerate((4.0, 3.0, 2.0, 5.0))
+    ]  # fmt: skip
+    net = {"maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 0, "nodes": layers}
+    net["edges"] = [{"sourceId": k, "destId": k + 1, "cost": 0.5, "size": 8.0} for k in range(3)]
+    (tmp_path / "layers.json").write_text(json.dumps(net))
+    graph = tmp_path / "net.json"
+    made = [NMSOLVE, "generate", "reservoir", "--nodes", "200", "--out", graph]
+    subprocess.run(made, check=True, capture_output=True)
+    out = {name: str(tmp_path / name) for name in ("map", "route", "gap", "pipeline", "assign", "schedule")}
+    cnn = str(ROOT / "tests/data/onnx/small_cnn.onnx")
+    asked = [
+        ["map", str(graph), "-m", "mesh:4x4", "-o", out["map"]],
+        ["route", out["map"], "-o", out["route"]],
+        ["gap", out["map"], "-o", out["gap"]],
+        ["resume", out["map"]],
+        ["pipeline", str(tmp_path / "layers.json"), "-o", out["pipeline"]],
+        ["assign", cnn, "--bind", "batch=1", "--machine", "laptop-npu", "-o", out["assign"]],
+        ["schedule", str(ROOT / "examples/tasks.json"), "-o", out["schedule"]],
+    ]
+    proved = ("pipeline", "assign", "schedule")  # they end by themselves
+    words = [[*t, "--cluster", address[1], "-t", "30s" if t[0] in proved else "2s"] for t in asked]
+    run = subprocess.run(
+        [sys.executable, "-c", TASKS, json.dumps(words)], capture_output=True, text=True, timeout=120
+    )
+    ended = [line.split()[1:] for line in run.stdout.splitlines() if line.startswith("ended ")]
+    assert ended == [[task[0], "0"] for task in asked], run.stdout + run.stderr
+    assert "lost" not in run.stdout and "  fail " not in run.stdout
+    for name, folder in out.items():
+        events = [json.loads(line) for line in Path(folder, "events.jsonl").read_text().splitlines()]
+        elsewhere = [e for e in events if "in a child process" in e.get("text", "")]
+        assert elsewhere or name not in ("map", "gap"), (name, events)
 
 
 @ray
@@ -339,3 +437,42 @@ def test_a_benchmark_goes_on_over_the_cluster_into_one_store(
     assert [r["status"] for r in runs] == ["feasible"] * 2 and all(r["objective"] >= 578 for r in runs), first
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "2 of 2 runs are in" in again.stderr and '"type": "run"' not in again.stdout, again
+
+
+@ray
+def test_a_cluster_whose_head_dies_leaves_the_best_answer(
+    address: tuple[int, str], net: Path, tmp_path: Path
+) -> None:
+    """The last test: it ends the cluster. First the run's own machine loses its Ray, then nobody knows of any machine."""
+    keeper, where = address
+    command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", "7", "--cluster", where, "-o", tmp_path]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    text = until(run, "(multilevel)")
+    own = {
+        parent(ledger) for ledger in below(keeper, "ray::Ledger")
+    }  # one of a run before may still be there
+    begun = time.monotonic()
+    assert own
+    for victim in (*own, *below(keeper, "gcs_server")):
+        os.kill(victim, signal.SIGKILL)
+    text += run.communicate(timeout=90)[0]
+    assert run.returncode == 0 and time.monotonic() - begun < 30, text
+    report = json.loads((tmp_path / "report.json").read_text())
+    told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    found = [e["objective"] for e in told if e["type"] == "incumbent"]
+    assert report["status"] == "feasible" and report["objective"] == pytest.approx(min(found))
+    assert report["wall_seconds"] < 8
+
+
+def there(top: int, text: str) -> list[int]:
+    """Return :func:`below` once it is not empty: Ray renames its processes with every call."""
+    end = time.monotonic() + 20
+    while not (found := below(top, text)):
+        assert time.monotonic() < end, f"there is no {text}"
+        time.sleep(0.01)
+    return found
+
+
+def parent(process: int) -> int:
+    """Return who started a process."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

@@ -156,7 +156,7 @@ def join_cluster(address: str, workers: int) -> None:
     if workers != 1:
         wanted = "one of them: on a cluster as many engines run as it has cores"
         raise InputError("--cluster and --workers", "", wanted)
-    from nmsolve.solvers.cluster.crew import joined
+    from nmsolve.solvers.cluster.machines import joined
 
     joined(address)
 

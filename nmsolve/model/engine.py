@@ -21,6 +21,32 @@ class ScratchPlace(NamedTuple):
     resume: bool = False
 
 
+class Doer(Protocol):
+    """What does parts of an engine's work on another machine. It travels there once; each copy does one part at a time."""
+
+    def work(self, part: Any, should_stop: Callable[[], bool]) -> Any:
+        """Return what came of a part, soon after ``should_stop``."""
+
+
+class Errands(Protocol):
+    """Threads of other machines that do parts of one engine's work. A part may be lost with its machine, or come too late."""
+
+    def free(self) -> int:
+        """Return how many threads have nothing to do."""
+
+    def send(self, part: Any) -> int:
+        """Give a part to a machine with a free thread; return the number of the errand."""
+
+    def hurry(self, number: int) -> None:
+        """Ask for what has come of a part so far."""
+
+    def back(self, seconds: float) -> list[tuple[int, Any]]:
+        """Return what has come back, after at most so long: numbers, and what came of the part, None if it was lost."""
+
+    def close(self) -> None:
+        """Give up what is still out."""
+
+
 class RemoteLost(Exception):
     """A machine of :class:`Remotes` is gone."""
 
@@ -57,6 +83,12 @@ class Context(Protocol):
     def scratch(self) -> ScratchPlace:
         """Return where this engine may put files; it removes them before it ends."""
 
+    def errands(self, doer: Doer) -> Errands | None:
+        """Return threads of other machines that work by ``doer``, or None where there are none."""
+
+    def remotes(self, kind: type) -> Remotes | None:
+        """Make an object of a class on every machine of the cluster, from the threads that it may use; None without one."""
+
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Return the best mapping (n,) so far and its objective; ``(None, inf)`` if there is none."""
 
@@ -84,9 +116,6 @@ class Context(Protocol):
 
     def note(self, text: str) -> None:
         """Add a line for people to the events. Changes nothing else."""
-
-    def remotes(self, kind: type) -> Remotes | None:
-        """Make an object of a class on every machine of the cluster, from the threads that it may use; None without one."""
 
 
 class Engine(Protocol):

@@ -253,7 +253,8 @@ def _with_crew(options: Options) -> tuple[Options, Callable[[Referee], Crew] | N
     """
     if options.cluster is None:
         return options, None
-    from nmsolve.solvers.cluster.crew import ClusterCrew, joined
+    from nmsolve.solvers.cluster.crew import ClusterCrew
+    from nmsolve.solvers.cluster.machines import joined
 
     cluster = joined(options.cluster)
     return replace(options, cluster=None, workers=max(1, cluster.slots())), partial(ClusterCrew, cluster)

@@ -327,7 +327,7 @@ MUTATIONS = [
     Mutation("branch-bound", "10 % weaker", _BOUND + "branch_bound_open", _S + "branch_bound/engine.py",
              "max(0.0, data.claim.bound(low))", "max(0.0, data.claim.bound(int(0.9 * low)))"),
     Mutation("branch-bound", "no best-first search", _BOUND + "branch_bound_best_first", _S + "branch_bound/engine.py",
-             "if symmetric and tree.state[NODES] >= alone and (known or found > 0):", "if False:"),
+             "if alone and tree.state[NODES] >= alone and (known or found > 0):", "if False:"),
     Mutation("reroute", "no growing price", _ROUTE + "reroute", _R + "negotiate.py",
              "CHEAP * (DEAR / CHEAP) ** min(1.0, i / GROWING) * last**late", "CHEAP"),
     Mutation("reroute", "loads do not count", _ROUTE + "reroute", _R + "negotiate.py",

@@ -15,6 +15,7 @@ from typing import Any
 from nmsolve.model import clock
 from nmsolve.model.engine import Engine
 from nmsolve.model.host.pipes import wait_until_any
+from nmsolve.solvers.cluster.desks import Desks
 from nmsolve.solvers.cluster.ledger import State
 from nmsolve.solvers.search.child import THREADS, Child
 from nmsolve.solvers.search.context import Ending
@@ -93,6 +94,7 @@ class Agent:
         self._state = State()
         self._stands = False
         self._looked = 0.0
+        self._desks = Desks()
 
     def describe(self) -> tuple[dict[str, str], int]:
         """Return the versions here, and the process id."""
@@ -105,6 +107,14 @@ class Agent:
     def start(self, job: Job) -> None:
         """Start an engine soon."""
         self._jobs.put((time.monotonic(), job))
+
+    def work(self, of: int, doer: list[Any], number: int, part: Any) -> tuple[Any, float]:
+        """Do a part of an engine's work: see :meth:`Desks.work`."""
+        return self._desks.work(of, doer, number, part)
+
+    def hurry(self, number: int) -> None:
+        """Ask for what has come of a part so far."""
+        self._desks.hurry(number)
 
     def serve(self) -> None:
         """Work; returns never."""

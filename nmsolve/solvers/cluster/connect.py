@@ -29,6 +29,7 @@ _QUIET = {
     "RAY_LOG_TO_DRIVER": "0",
     "RAY_gcs_rpc_server_connect_timeout_s": "5",
     "RAY_raylet_start_wait_time_s": "10",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",
 }
 
 

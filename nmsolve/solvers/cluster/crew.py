@@ -1,271 +1,26 @@
-"""The run's side of a cluster: which machines there are, what their agents are asked, what they sent."""
+"""The run's side of a cluster: what agents are asked, what they sent, and what they are shown."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import shutil
-import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Engine, RemoteLost
+from nmsolve.model.engine import Doer, Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.cluster.agent import Agent, Job, versions
-from nmsolve.solvers.cluster.connect import join
-from nmsolve.solvers.cluster.ledger import Ledger, Record, State
-from nmsolve.solvers.search.child import GRACE
-from nmsolve.solvers.search.context import Ending
+from nmsolve.solvers.cluster.agent import Job
+from nmsolve.solvers.cluster.errands import RemoteErrands
+from nmsolve.solvers.cluster.ledger import Record, State
+from nmsolve.solvers.cluster.machines import HIRING, Cluster, RemoteWorker, Seat
+from nmsolve.solvers.cluster.objects import RemoteObjects
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import SharedPickle
 
-#: Seconds between two looks at which machines there are; that a message may take; until a machine without an agent is given up.
-CENSUS, LATE, HIRING = 1.0, 0.4, 20.0
 #: Seconds that an engine which spreads its data waits for machines that are about to join.
 JOINING = 5.0
-#: Bytes from which an array goes to all machines as one object.
-LARGE = 1 << 16
-#: Agents of one machine in a row that died before they said anything, after which it is left out.
-ATTEMPTS = 3
-
-
-class RemoteWorker:
-    """One engine on another machine."""
-
-    def __init__(self, seat: Seat, threads: int, last: float) -> None:
-        self.cpu = 0.0
-        self.seat, self.threads = seat, threads
-        self.ending: Ending | None = None
-        self.inbox: deque[Any] = deque()
-        self._stop_at = last
-
-    def messages(self) -> list[Any]:
-        """Return what it sent since the last call."""
-        out = list(self.inbox)
-        self.inbox.clear()
-        return out
-
-    def ended(self) -> Ending | None:
-        """Return how it ended, or None while it works. One that is silent long after the end is given up."""
-        if self.ending is None and self.seat.gone:
-            self.ending = Ending("lost", f"{self.seat.name} is gone")
-        if self.ending is None and clock.now() > self._stop_at + GRACE + LATE:
-            self.ending = Ending("killed", "overran its time")
-        return self.ending
-
-    def stop_now(self, hurry: float) -> None:
-        """Wait no longer than this for its end, which the state asks for."""
-        self._stop_at = min(self._stop_at, clock.now() - hurry)
-
-    def kill(self) -> None:
-        """Give it up: its agent ends it with the run."""
-        if self.ending is None:
-            self.ending = Ending("killed", "no longer needed")
-
-
-class RemoteObjects:
-    """Actors, one on each machine, as engines know them: see :class:`nmsolve.model.engine.Remotes`.
-
-    They end when nobody refers to them any more.
-    """
-
-    def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
-        self._ray, self._actors = ray, actors
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._actors)
-
-    def ask(self, method: str, *args: object) -> Callable[[], list[Any]]:
-        """Begin the same call of all, to which large arrays travel once; what is returned waits for the results."""
-        once = [self._ray.put(x) if getattr(x, "nbytes", 0) > LARGE else x for x in args]
-        return self.ask_each(method, [once] * len(self._actors))
-
-    def ask_each(self, method: str, each: Sequence[Sequence[object]]) -> Callable[[], list[Any]]:
-        """Begin a call of each with arguments of its own; what is returned waits for the results."""
-        calls = [getattr(actor, method).remote(*args) for actor, args in zip(self._actors, each, strict=True)]
-
-        def results() -> list[Any]:
-            try:
-                found: list[Any] = self._ray.get(calls)
-                return found
-            except self._ray.exceptions.RayActorError as error:
-                raise RemoteLost(str(error)) from error
-
-        return results
-
-
-@dataclass
-class Seat:
-    """One machine of the cluster with its agent.
-
-    ``agent``: handle; ``known``: reference to what it says of itself; ``serving``: reference to a call that does not return
-    while it lives; ``ready``: it has the right versions; ``stands``: its clock stands still.
-    """
-
-    node: str
-    name: str
-    slots: int
-    agent: Any
-    title: str
-    known: Any
-    serving: Any
-    since: float
-    ready: bool = False
-    gone: bool = False
-    stands: bool = False
-    process: int = 0
-    workers: dict[int, RemoteWorker] = field(default_factory=dict)
-
-    def free(self) -> int:
-        """Return how many threads are free."""
-        busy = sum(w.threads for w in self.workers.values() if w.ending is None)
-        return self.slots - busy if self.ready and not self.gone else 0
-
-
-class Cluster:
-    """A cluster that this process has joined, with one agent on every machine and the ledger on this one; made once.
-
-    Parameters
-    ----------
-    address : see :func:`nmsolve.solvers.cluster.connect.join`
-    """
-
-    def __init__(self, address: str) -> None:
-        self.ray = ray = join(address)
-        self._folder = Path(tempfile.mkdtemp(prefix="nmsolve-cluster-"))
-        self.log = self._folder / "ledger.log"
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        self._at = NodeAffinitySchedulingStrategy
-        here = ray.get_runtime_context().get_node_id()
-        at_home = NodeAffinitySchedulingStrategy(here, soft=False)
-        self.ledger = (
-            ray.remote(Ledger)
-            .options(num_cpus=0, max_restarts=-1, scheduling_strategy=at_home)
-            .remote(str(self.log))
-        )
-        self.seats: dict[str, Seat] = {}
-        self.words: list[str] = []
-        self._failures: dict[str, int] = {}
-        self._left_out: dict[str, str] = {}
-        self._numbers, self.runs = itertools.count(), itertools.count(1)
-        self._version = 0
-        self._counted = -math.inf
-        self.seen = 0
-        self.census()
-
-    def next_number(self) -> int:
-        """Return a number that no child or agent had."""
-        return next(self._numbers)
-
-    def next_version(self) -> int:
-        """Return the version of the next state."""
-        self._version += 1
-        return self._version
-
-    def slots(self) -> int:
-        """Return the cores of all machines that have not been left out."""
-        return sum(seat.slots for seat in self.seats.values())
-
-    def smallest_store(self) -> float:
-        """Return the bytes of the smallest object store of a machine with a seat."""
-        nodes = [n for n in self.ray.nodes() if n["Alive"] and n["NodeID"] in self.seats]
-        return min((n["Resources"].get("object_store_memory", math.inf) for n in nodes), default=math.inf)
-
-    def census(self) -> None:
-        """See who has come, who has gone, and who is ready; now and then."""
-        if time.monotonic() < self._counted + CENSUS and all(seat.ready for seat in self.seats.values()):
-            return
-        for seat in list(self.seats.values()):
-            self._check(seat)
-        if time.monotonic() < self._counted + CENSUS:
-            return
-        self._counted = time.monotonic()
-        alive = {n["NodeID"]: n for n in self.ray.nodes() if n["Alive"]}
-        for key, node in alive.items():
-            slots = int(node["Resources"].get("CPU", 0))
-            if slots and key not in self.seats and key not in self._left_out:
-                self.seats[key] = self._hire(key, node["NodeManagerHostname"], slots)
-
-    def close(self) -> None:
-        """Forget the log."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def refusals(self) -> str:
-        """Return which machines were left out, and why."""
-        return "; ".join(self._left_out.values())
-
-    def make(self, kind: type, seat: Seat) -> Any:
-        """Make an object of an engine's own on a seat's machine, beside the agent; return its handle."""
-        options = {"num_cpus": 0, "scheduling_strategy": self._at(seat.node, soft=False)}
-        return self.ray.remote(kind).options(**options).remote(seat.slots)
-
-    def _hire(self, key: str, host: str, slots: int) -> Seat:
-        name = f"agent-{self.next_number()}"
-        agent = (
-            self.ray.remote(Agent)
-            .options(num_cpus=slots, max_concurrency=3, scheduling_strategy=self._at(key, soft=False))
-            .remote(name, self.ledger)
-        )
-        title = f"machine {host} ({key[:6]})"
-        return Seat(
-            key, name, slots, agent, title, agent.describe.remote(), agent.serve.remote(), time.monotonic()
-        )
-
-    def _check(self, seat: Seat) -> None:
-        """Notice that an agent has come or gone."""
-        pending = [seat.serving] if seat.ready else [seat.serving, seat.known]
-        done, _ = self.ray.wait(pending, num_returns=len(pending), timeout=0)
-        if seat.serving in done:
-            self._lose(seat)
-        elif seat.known in done:
-            told, seat.process = self.ray.get(seat.known)
-            differ = [f"{k} {told.get(k)} there, {v} here" for k, v in versions().items() if told.get(k) != v]
-            if differ:
-                self._leave_out(seat, ", ".join(differ))
-                return
-            seat.ready, self._failures[seat.node] = True, 0
-            self.words.append(f"cluster: {seat.title} has joined with {seat.slots} engines at a time")
-
-    def _lose(self, seat: Seat) -> None:
-        """Book that an agent has died; its machine gets another one if it is there."""
-        seat.gone = True
-        self.hold(seat, False)
-        del self.seats[seat.node]
-        if seat.ready:
-            self.words.append(f"cluster: {seat.title} is gone; what it ran begins again elsewhere")
-            return
-        self._failures[seat.node] = self._failures.get(seat.node, 0) + 1
-        if self._failures[seat.node] >= ATTEMPTS:
-            self._leave_out(seat, self._why(seat))
-
-    def _why(self, seat: Seat) -> str:
-        try:
-            self.ray.get(seat.known, timeout=0.1)
-        except Exception as error:  # noqa: BLE001 -- whatever went wrong there is what is to be said
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            return next((x for x in lines if "Error" in x), lines[-1] if lines else repr(error))[:160]
-        return "its agent ends again and again"
-
-    def _leave_out(self, seat: Seat, why: str) -> None:
-        seat.gone = True
-        self.seats.pop(seat.node, None)
-        self._left_out[seat.node] = f"{seat.title}: {why}"
-        self.words.append(f"cluster: left out {seat.title}: {why}")
-        self.ray.kill(seat.agent)
-
-    def hold(self, seat: Seat, stands: bool) -> None:
-        """Let the clock stand still here too while an agent's machine compiles kernels."""
-        if stands != seat.stands:
-            seat.stands = stands
-            (clock.hold if stands else clock.go_on)()
 
 
 class ClusterCrew:
@@ -301,6 +56,7 @@ class ClusterCrew:
         self._shown: State = State(cluster.next_version(), self._run)
         self._call: Any = None
         self._there = -1
+        self._took: list[float] = []
         self.stopped = False
 
     def room(self) -> int:
@@ -322,7 +78,7 @@ class ClusterCrew:
             raise InputError(
                 f"no machine can work: {cluster.refusals()}", "--cluster", "the same versions on all machines"
             )
-        return time.monotonic() < self._seen_at + HIRING
+        return time.monotonic() < self._seen_at + HIRING and not cluster.gone()
 
     def start(
         self, engine: Engine, *, seed: int, workers: int, span: float, last: float, memory_limit: int | None
@@ -337,6 +93,16 @@ class ClusterCrew:
         seat.agent.start.remote(job)
         worker = self._workers[number] = seat.workers[number] = RemoteWorker(seat, workers, last)
         return worker
+
+    def errands(self, doer: Doer) -> RemoteErrands:
+        """Return the free threads of all machines, for parts of an engine's work."""
+        return RemoteErrands(self._cluster, doer, lambda: self.wait(0.0), self._took.append)
+
+    def errand_cpu(self) -> float:
+        """Return the CPU seconds of all parts that came back since the last call."""
+        cpu = sum(self._took)
+        self._took.clear()
+        return cpu
 
     def publish(self, solution: IntArray | None, objective: float, bound: float) -> None:
         """Show the best to all."""
@@ -360,7 +126,7 @@ class ClusterCrew:
         words, self._cluster.words = self._cluster.words, []
         return words
 
-    def remotes(self, kind: type) -> RemoteObjects | None:
+    def remotes(self, kind: type, should_stop: Callable[[], bool]) -> RemoteObjects | None:
         """Make an object on every machine, which threads of it may use; machines that are about to join are waited for."""
         cluster, since = self._cluster, time.monotonic()
         cluster.census()
@@ -368,7 +134,7 @@ class ClusterCrew:
             time.sleep(0.05)
             cluster.census()
         actors = [cluster.make(kind, seat) for seat in cluster.seats.values() if seat.ready]
-        return RemoteObjects(cluster.ray, actors) if actors else None
+        return RemoteObjects(cluster.ray, actors, should_stop) if actors else None
 
     def close(self) -> None:
         """End what still works, and take what the ledger has."""
@@ -381,8 +147,6 @@ class ClusterCrew:
             self._cluster.hold(seat, False)
 
     def _show(self, state: State) -> None:
-        from dataclasses import replace
-
         self._shown = replace(state, version=self._cluster.next_version())
         self._there = -1
 
@@ -422,21 +186,3 @@ class ClusterCrew:
             worker.seat.workers.pop(number, None)
         else:
             worker.inbox.append(message)
-
-
-_joined: dict[str, Cluster] = {}
-
-
-def joined(address: str) -> Cluster:
-    """Return the cluster at an address, joined when it is first asked for.
-
-    Raises
-    ------
-    InputError : see :func:`nmsolve.solvers.cluster.connect.join`
-    """
-    if address not in _joined:
-        import atexit
-
-        _joined[address] = Cluster(address)
-        atexit.register(_joined[address].close)
-    return _joined[address]

@@ -10,7 +10,7 @@ from typing import Any
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Engine, Remotes, ScratchPlace
+from nmsolve.model.engine import Context, Doer, Engine, Errands, Remotes, ScratchPlace
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -28,6 +28,7 @@ class LocalContext:
     memory : the run's memory budget, or None
     scratch : where files may be put
     look : called whenever the engine asks whether to stop: others may have found something
+    away : makes what :meth:`errands` returns
     remotes : makes objects on other machines
     """
 
@@ -43,13 +44,14 @@ class LocalContext:
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
         look: Callable[[], None] = lambda: None,
-        remotes: Callable[[type], Remotes | None] = lambda kind: None,
+        away: Callable[[Doer], Errands | None] = lambda doer: None,
+        remotes: Callable[[type, Callable[[], bool]], Remotes | None] = lambda kind, should_stop: None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
-        self._since, self._look = clock.now(), look
-        self.remotes = remotes
+        self._since, self._look, self._away = clock.now(), look, away
+        self._remotes = remotes
 
     @property
     def seed(self) -> int:
@@ -70,6 +72,14 @@ class LocalContext:
     def scratch(self) -> ScratchPlace:
         """Where this engine may put files of its own."""
         return self._scratch
+
+    def errands(self, doer: Doer) -> Errands | None:
+        """Return threads of other machines that work by ``doer``; None where the run has this machine only."""
+        return self._away(doer)
+
+    def remotes(self, kind: type) -> Remotes | None:
+        """Make an object of a class on every machine of the cluster; None without one."""
+        return None if self.should_stop() else self._remotes(kind, self.should_stop)
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Return the best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""

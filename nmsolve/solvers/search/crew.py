@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from nmsolve.model.engine import Engine, Remotes
+from nmsolve.model.engine import Doer, Engine, Errands, Remotes
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.child import Child
@@ -48,6 +48,15 @@ class Crew(Protocol):
     ) -> Worker:
         """Start an engine: see :class:`nmsolve.solvers.search.child_main.Order`."""
 
+    def errands(self, doer: Doer) -> Errands | None:
+        """Return threads of other machines that do parts of an engine's work, or None: see :class:`Errands`."""
+
+    def errand_cpu(self) -> float:
+        """Return the CPU seconds of what came back from these since the last call."""
+
+    def remotes(self, kind: type, should_stop: Callable[[], bool]) -> Remotes | None:
+        """Make an object on every machine for an engine in this process; see :class:`~nmsolve.model.engine.Context`."""
+
     def publish(self, solution: IntArray | None, objective: float, bound: float) -> None:
         """Show the best solution (size,), its objective and the bound to all."""
 
@@ -63,9 +72,6 @@ class Crew(Protocol):
 
     def news(self) -> Sequence[str]:
         """Return what people should know of the workers since the last call."""
-
-    def remotes(self, kind: type) -> Remotes | None:
-        """Make an object on every machine for an engine in this process; see :class:`~nmsolve.model.engine.Context`."""
 
     def close(self) -> None:
         """Give everything back; nobody is at work."""
@@ -104,6 +110,16 @@ class LocalCrew:
         self._children.append(child)
         return child
 
+    def errands(self, doer: Doer) -> None:
+        """Return None: an engine's own threads do its work on this machine."""
+
+    def errand_cpu(self) -> float:
+        """Return 0: there are no errands."""
+        return 0.0
+
+    def remotes(self, kind: type, should_stop: Callable[[], bool]) -> None:
+        """Return None: there is no other machine."""
+
     @property
     def stopped(self) -> bool:
         """True once all were asked to end."""
@@ -117,9 +133,6 @@ class LocalCrew:
     def news(self) -> Sequence[str]:
         """Return nothing: there is nothing to say of this machine."""
         return ()
-
-    def remotes(self, kind: type) -> None:
-        """Return None: there is no other machine."""
 
     def close(self) -> None:
         """Free the shared memory."""

@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Engine, Remotes, ScratchPlace
+from nmsolve.model.engine import Doer, Engine, Errands, Remotes, ScratchPlace
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
@@ -282,22 +282,29 @@ class Portfolio:
             context = self._context(LocalContext, step, number, clock.now() + span)
             ending = run_guarded(step.engine, self._referee.problem, context)
         past.end(clock.now() - begun, self._level(step), paused=ending is None)
+        elsewhere = self._pool.crew.errand_cpu() if self._pool and step.threads else 0.0
+        self.child_cpu += elsewhere
+        cpu = time.process_time() - cpu + elsewhere
         if ending is None:
-            self._incumbent.finish(name, "stopped", time.process_time() - cpu)
+            self._incumbent.finish(name, "stopped", cpu)
         else:
-            self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
+            self._ended(name, ending, cpu, self._incumbent.changes != before, number)
 
     def _context(self, kind: type[Local], step: Step, number: int, deadline: float) -> Local:
         """Return the context of a step's run ``number`` in this process."""
         return kind(
             step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
             workers=self._here if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
-            look=self._look, remotes=self._remotes,
+            look=self._look, away=self._errands if step.threads else _nobody, remotes=self._remotes,
         )  # fmt: skip
 
-    def _remotes(self, kind: type) -> Remotes | None:
+    def _errands(self, doer: Doer) -> Errands | None:
+        """Return the threads of other machines that do parts of what a step does here."""
+        return self._pool.crew.errands(doer) if self._pool else None
+
+    def _remotes(self, kind: type, should_stop: Callable[[], bool]) -> Remotes | None:
         """Make an object on every machine of the cluster."""
-        return self._open().crew.remotes(kind) if self._away else None
+        return self._open().crew.remotes(kind, should_stop) if self._away else None
 
     def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
         """Give a bound its first or next turn, ``span`` of the seconds ``left``. Return None if it is paused."""
@@ -424,3 +431,7 @@ class Portfolio:
             self.child_cpu += one.child.cpu
         self._pool.crew.close()
         self._pool = None
+
+
+def _nobody(doer: Doer) -> None:
+    """Return None: an engine with one thread does all of its work itself."""

@@ -25,7 +25,7 @@ from nmsolve.hw.scores import score
 from nmsolve.hw.verify import verify
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.engine import Doer, ScratchPlace
 from nmsolve.model.errors import CertificateError, InputError
 from nmsolve.model.formats import FORMATS, convert, load_graph, save_graph
 from nmsolve.model.generators import generate, generate_file
@@ -168,6 +168,9 @@ class _Tight:
     seed: int = 1
     workers: int = 1
     end: float = field(default_factory=lambda: clock.now() + SECONDS)
+
+    def errands(self, doer: Doer) -> None:
+        """Return None: there is no other machine."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Nothing is known."""

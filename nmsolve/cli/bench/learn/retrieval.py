@@ -15,7 +15,7 @@ from nmsolve.cli.bench.learn.suite import Row, Suite
 from nmsolve.hw.scores import objective_value
 from nmsolve.learn.memory.engine import Recall
 from nmsolve.learn.memory.store import Memory
-from nmsolve.model.engine import Context, ScratchPlace
+from nmsolve.model.engine import Context, Doer, ScratchPlace
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -206,6 +206,9 @@ class Timed(Context):
     def seed(self) -> int:
         """The seed."""
         return self._seed
+
+    def errands(self, doer: Doer) -> None:
+        """Nobody else works."""
 
     def worked(self) -> float:
         """CPU seconds so far."""

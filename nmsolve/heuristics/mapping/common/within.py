@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Remotes
+from nmsolve.model.engine import Context, Doer, Remotes
 from nmsolve.model.types import IntArray
 
 
@@ -21,6 +21,9 @@ class Within:
         self._context, self._end = context, 0.0 if seconds is None else context.time_left() - seconds
         self.seed, self.workers, self.scratch = context.seed, context.workers, context.scratch
         self.memory = context.memory
+
+    def errands(self, doer: Doer) -> None:
+        """Return None: parts of a part stay here."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Return no mapping: mappings of the whole problem do not fit the engine's part."""

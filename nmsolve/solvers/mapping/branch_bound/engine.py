@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from math import gcd
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +11,14 @@ import numpy as np
 from nmsolve.hw.scores import objective_value
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context
+from nmsolve.model.engine import Context, Errands
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.branch_bound.elsewhere import Dealer, PartDoer
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
+from nmsolve.solvers.mapping.branch_bound.kept import Kept
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
 from nmsolve.solvers.mapping.branch_bound.search import (
     FOUND,
@@ -51,7 +51,7 @@ class BranchBound:
     (:mod:`frontier`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and any
     distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
     certificate status ``infeasible``. A best-first search that is stopped leaves in its last claim what is open still, from
-    where :meth:`resume` goes on.
+    where :meth:`resume` goes on; one that is killed leaves it in its scratch folder. On a cluster other machines do parts of it.
     """
 
     name = "branch-bound"
@@ -72,23 +72,41 @@ class BranchBound:
         self._claimed = claim
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Search in slices; offer each better mapping, raise the bound after every slice and at the end."""
+        """Search in slices; offer each better mapping, raise the bound after every slice and at the end.
+
+        Raises
+        ------
+        InputError : the scratch folder cannot be written
+        """
+        with Kept(problem.hash, context.scratch) as kept:
+            self._run(problem, context, kept)
+
+    def _run(self, problem: MappingProblem, context: Context, kept: Kept) -> None:
         data = exact_data(problem)
+        claim = None if self._claimed is None else self._claimed.certificate
+        if claim is None and (found := kept.left()) is not None:
+            claim = found[1]
+            context.offer(found[0], "kept")
         start, _ = context.incumbent()
         tree = _tree(data, OBJECTIVE_LIMIT if start is None else data.value(start))
         first = tree.domain[0].copy()
-        before = None if self._claimed is None else left_open(self._claimed.certificate, tree)
-        done = before is None and self._depth_first(data, tree, context, start is not None)
+        before = None if claim is None else left_open(claim, tree)
+        places, symmetric = np.flatnonzero(first.any(axis=0)), bool((data.dense == data.dense.T).all())
+        errands = context.errands(PartDoer(tree, places)) if symmetric else None
+        alone = ALONE_EASY if data.n <= EASY and errands is None else ALONE
+        done = before is None and self._depth_first(
+            data, tree, context, alone if symmetric else 0, start is not None
+        )
         nodes, limit = int(tree.state[NODES]), int(tree.state[LIMIT])
         best = _mapping(data, tree.best) if tree.state[FOUND] else start
         if not done:
             if context.should_stop():
                 return
             begin(tree, np.full(data.n, -1, np.int64), first)
-            places, hands = np.flatnonzero(first.any(axis=0)), max(1, context.workers)
-            frontier = Frontier(tree, places, hands, None if before is None else (before.low, before.core))
             self._earlier = 0 if before is None else before.nodes
-            if not self._best_first(data, frontier, context):
+            frontier = Frontier(tree, places, 1 if errands else max(1, context.workers))
+            frontier.begin(None if before is None else (before.low, before.core))
+            if not self._best_first(data, frontier, context, errands, kept):
                 return
             nodes, limit = frontier.nodes, frontier.limit
             best = _mapping(data, frontier.best) if frontier.found else best
@@ -100,15 +118,13 @@ class BranchBound:
                 value = min(objective_value(problem, best), context.incumbent()[1])
         self._claim(context, value, nodes, status)
 
-    def _depth_first(self, data: ExactData, tree: Tree, context: Context, known: bool) -> bool:
+    def _depth_first(self, data: ExactData, tree: Tree, context: Context, alone: int, known: bool) -> bool:
         """Search by Gilmore-Lawler bounds alone; True if nothing below the limit is left, False at the end of its time or where
-        the best-first search is to go on."""
+        the best-first search is to go on: after ``alone`` partial mappings, if not 0."""
         budget = max(1, _SLICE // (data.n**2 * data.cores))
-        symmetric = bool((data.dense == data.dense.T).all())
-        alone = ALONE_EASY if data.n <= EASY else ALONE
         found, said = 0, 0.0
         while not context.should_stop():
-            if symmetric and tree.state[NODES] >= alone and (known or found > 0):
+            if alone and tree.state[NODES] >= alone and (known or found > 0):
                 return False
             done = bool(search(tree, budget))
             if tree.state[FOUND] > found:
@@ -121,35 +137,37 @@ class BranchBound:
                 self._say(data, context, open_bound(tree), int(tree.state[NODES]))
         return False
 
-    def _best_first(self, data: ExactData, frontier: Frontier, context: Context) -> bool:
-        """Work at the frontier with all threads; True if nothing below the limit is left, else the last claim says what is."""
-        stop, found, said = Event(), 0, 0.0
-
-        def help_out(number: int) -> None:
-            while not stop.is_set() and not frontier.advance(number):
-                pass
-
-        with ThreadPoolExecutor(max(1, len(frontier.hands) - 1)) as pool:
-            helpers = [pool.submit(help_out, k) for k in range(1, len(frontier.hands))]
-            try:
-                while not context.should_stop():
-                    done = frontier.advance()
-                    if frontier.found > found:
-                        found = frontier.found
-                        context.offer(_mapping(data, frontier.best), "search")
-                    if done:
-                        return True
-                    if clock.now() - said >= PAUSE:
-                        said = clock.now()
-                        known = context.incumbent()[0]
-                        if known is not None:
-                            frontier.lower(2 * data.value(known))
-                        self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
-                        for helper in helpers:
-                            if helper.done():
-                                helper.result()
-            finally:
-                stop.set()
+    def _best_first(
+        self, data: ExactData, frontier: Frontier, context: Context, errands: Errands | None, kept: Kept
+    ) -> bool:
+        """Work at the frontier with all threads, or those of other machines; True if nothing below the limit is left, else the
+        last claim says what is."""
+        dealer = None if errands is None else Dealer(frontier, errands)
+        advance = frontier.advance if dealer is None else dealer.advance
+        found, said = 0, 0.0
+        with frontier.helped() as look:
+            while not context.should_stop():
+                done = advance()
+                if frontier.found > found:
+                    found = frontier.found
+                    context.offer(_mapping(data, frontier.best), "search")
+                if done:
+                    break
+                if clock.now() - said >= PAUSE:
+                    said = clock.now()
+                    known = context.incumbent()[0]
+                    if known is not None:
+                        frontier.lower(2 * data.value(known))
+                        kept.keep(frontier, known, self._earlier)
+                    self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
+                    look()
+        if dealer is not None:
+            dealer.finish()
+            context.note(
+                f"{dealer.came} parts of the search came back from other machines, {dealer.lost} were lost and redone"
+            )
+        if frontier.found > found:
+            context.offer(_mapping(data, frontier.best), "search")
         low, core = frontier.open()
         if len(low) == 0:
             return True

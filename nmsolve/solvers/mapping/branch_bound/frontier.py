@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import heapq
 import time
-from threading import Lock
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event, Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -96,31 +99,51 @@ class Hand:
         self.taken: Open | None = None
 
 
+class Came(NamedTuple):
+    """What came of lent partial mappings: what is open below them still, for mappings below ``limit`` (doubled).
+
+    ``best`` : (n,) a mapping that has ``limit``, None if that is the limit that was given; ``nodes`` : how many were bounded
+    """
+
+    left: list[Open]
+    limit: int
+    best: IntArray | None
+    nodes: int
+
+
 class Frontier:
     """The open partial mappings of a problem. :meth:`advance` works on one of them; several threads may call it.
 
     Kernels release Python's lock, so that as many threads as there are hands run side by side. Each takes an open
     partial mapping and gives back its children; what it has in hand counts as open until then. A better mapping lowers the limit
     of all. Rounding multipliers to single precision is harmless: the bound holds for any, and is computed from the rounded ones.
+    What is lent to other machines is open, with the bound that it was lent with, until :meth:`settle` says what came of it.
 
     Parameters
     ----------
-    left : what :meth:`open` returned when an earlier search for mappings below this limit or a higher one stopped
+    most : beyond this many open partial mappings the youngest are taken first
     """
 
-    def __init__(
-        self, tree: Tree, places: IntArray, hands: int = 1, left: tuple[IntArray, IntArray] | None = None
-    ) -> None:
+    def __init__(self, tree: Tree, places: IntArray, hands: int = 1, most: int | None = None) -> None:
         self.hands = [
             Hand(twin(tree) if k else tree, new_relaxation(tree.weight, tree.dense, places))
             for k in range(hands)
         ]
         self.limit, self.best, self.found = int(tree.state[LIMIT]), tree.best.copy(), 0
         self.heap: list[Open] = []
-        self._lock, self._count = Lock(), 0
+        self.lent: dict[int, list[Open]] = {}
+        self._lock, self._count, self._elsewhere = Lock(), 0, 0
+        self._most = MOST_OPEN if most is None else most
         n = len(tree.core)
         self._tried, self._ended = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-        first = Open(0, 0, np.full(n, -1, np.int64), Multipliers.take(self.hands[0].relaxation, tree, -1))
+
+    def begin(self, left: tuple[IntArray, IntArray] | None = None) -> None:
+        """Open the first partial mapping, on the first domain of the tree, or what is ``left``: what :meth:`open` returned when
+        an earlier search for mappings below this limit or a higher one stopped."""
+        tree = self.hands[0].tree
+        none = np.full(len(tree.core), -1, np.int64)
+        begin(tree, none, tree.domain[0].copy())
+        first = Open(0, 0, none, Multipliers.take(self.hands[0].relaxation, tree, -1))
         children = self._widened(self.hands[0], first, FIRST_STEPS)
         if left is not None and children:
             given = children[0].given
@@ -128,12 +151,18 @@ class Frontier:
         self._give_back(self.hands[0], children)
 
     def open(self) -> tuple[IntArray, IntArray]:
-        """Return doubled bounds (m,) and cores of nodes (m, n) of all open partial mappings; no thread may be at work."""
-        items = [*self.heap, *(item for hand in self.hands for item in hand.stack)]
-        items += [hand.taken for hand in self.hands if hand.taken is not None]
-        items = [item for item in items if item.low < self.limit]
+        """Return doubled bounds (m,) and cores of nodes (m, n) of all open partial mappings."""
+        items = self.items()
         low = np.array([item.low for item in items], np.int64)
         return low, np.array([item.core for item in items], np.int64).reshape(len(items), len(self.best))
+
+    def items(self) -> list[Open]:
+        """Return all open partial mappings below the limit."""
+        with self._lock:
+            every = [*self.heap, *(item for hand in self.hands for item in hand.stack)]
+            every += [hand.taken for hand in self.hands if hand.taken is not None]
+            every += [item for items in self.lent.values() for item in items]
+            return [item for item in every if item.low < self.limit]
 
     def low(self) -> int:
         """Return the doubled bound on every mapping below the limit."""
@@ -141,24 +170,48 @@ class Frontier:
             lows = [self.limit, *(item.low for item in self.heap[:1])]
             for hand in self.hands:
                 lows += [item.low for item in hand.stack] + ([] if hand.taken is None else [hand.taken.low])
+            lows += [item.low for items in self.lent.values() for item in items]
             return min(lows)
 
     @property
     def nodes(self) -> int:
         """Return how many partial mappings were bounded."""
-        return sum(int(hand.tree.state[NODES]) for hand in self.hands)
+        return self._elsewhere + sum(int(hand.tree.state[NODES]) for hand in self.hands)
 
     def lower(self, limit: int) -> None:
         """Every mapping must stay below this doubled value from now on: somebody else found one that has it."""
         with self._lock:
             self.limit = min(self.limit, limit)
 
+    @contextmanager
+    def helped(self) -> Iterator[Callable[[], None]]:
+        """All hands but the first work meanwhile, each in a thread; what is yielded raises what one of them raised."""
+        stop = Event()
+
+        def help_out(number: int) -> None:
+            while not stop.is_set() and not self.advance(number):
+                pass
+
+        def look() -> None:
+            for helper in helpers:
+                if helper.done():
+                    helper.result()
+
+        with ThreadPoolExecutor(max(1, len(self.hands) - 1)) as pool:
+            helpers = [pool.submit(help_out, k) for k in range(1, len(self.hands))]
+            try:
+                yield look
+            finally:
+                stop.set()
+
     def advance(self, number: int = 0) -> bool:
         """Spend some milliseconds as hand ``number``; True once no mapping below the limit is left."""
         hand = self.hands[number]
         with self._lock:
             if hand.taken is None and not self._take(hand):
-                return all(other.taken is None and not other.stack for other in self.hands) and not self.heap
+                return all(other.taken is None and not other.stack for other in self.hands) and not (
+                    self.heap or self.lent
+                )
         if hand.taken is None:
             time.sleep(WAIT)
             return False
@@ -166,6 +219,65 @@ class Frontier:
         with self._lock:
             self._give_back(hand, children)
         return False
+
+    def take(self, most: int) -> list[Open]:
+        """Return up to so many open partial mappings of the lowest bounds, to be lent; none if none is left here."""
+        with self._lock:
+            out: list[Open] = []
+            while self.heap and len(out) < most:
+                item = heapq.heappop(self.heap)
+                if item.low < self.limit:
+                    out.append(item)
+            return out
+
+    def lend(self, number: int, items: list[Open]) -> None:
+        """Note that these were lent under this number."""
+        with self._lock:
+            self.lent[number] = items
+
+    def settle(self, number: int, came: Came | None) -> None:
+        """Take what came of lent partial mappings in their place; None: nobody knows, so they are open as they were.
+
+        Raises
+        ------
+        ValueError : what came is about others, or its mapping does not have the limit that it is said to have
+        """
+        with self._lock:
+            lent = self.lent[number]
+            if came is not None:
+                self._check(lent, came)
+                if came.best is not None and came.limit < self.limit:
+                    self.limit, self.best = came.limit, came.best.copy()
+                    self.found += 1
+                self._elsewhere += came.nodes
+            del self.lent[number]
+            self._put(lent if came is None else came.left)
+
+    def _check(self, lent: list[Open], came: Came) -> None:
+        """Refuse what cannot have come of ``lent``."""
+        roots = np.array([item.core for item in lent])
+        for item in came.left:
+            below = ((roots == item.core) | (roots < 0)).all(axis=1)
+            if not below.any() or item.low < min(one.low for one in lent):
+                raise ValueError("a part came back with partial mappings of another")
+        t = self.hands[0].tree
+        if came.best is not None:
+            value = int((t.traffic * t.dense[np.ix_(came.best, came.best)]).sum())
+            if 2 * value != came.limit or len(np.unique(came.best)) < len(came.best):
+                raise ValueError(f"a part came back with a mapping of {value}, said to have {came.limit / 2}")
+
+    def work_on(self, items: list[Open], limit: int, should_stop: Callable[[], bool]) -> Came:
+        """Return what comes of partial mappings that another frontier lent, for mappings below ``limit``, with one hand."""
+        hand = self.hands[0]
+        hand.taken, hand.stack, self.heap = None, [], []
+        hand.tree.state[NODES] = 0
+        self.limit, self.found = limit, 0
+        self._put(items)
+        # what is half through is ended first: else two who take it from each other would never get on
+        while not self.advance() and not (hand.taken is None and should_stop()):
+            pass
+        best = self.best.copy() if self.found else None
+        return Came(self.items(), self.limit, best, int(hand.tree.state[NODES]))
 
     def _take(self, hand: Hand) -> bool:
         """Put the next open partial mapping below the limit into ``hand``; False if there is none."""
@@ -215,14 +327,16 @@ class Frontier:
         if children is None:
             return
         hand.taken = None
-        deep = len(self.heap) > MOST_OPEN
-        for child in children:
+        if len(self.heap) > self._most:
+            hand.stack += children
+        else:
+            self._put(children)
+
+    def _put(self, items: list[Open]) -> None:
+        """Open these."""
+        for item in items:
             self._count += 1
-            item = child._replace(order=self._count)
-            if deep:
-                hand.stack.append(item)
-            else:
-                heapq.heappush(self.heap, item)
+            heapq.heappush(self.heap, item._replace(order=self._count))
 
 
 def compile_kernels() -> None:
@@ -231,7 +345,7 @@ def compile_kernels() -> None:
     far = np.abs(line[:, None] - line)
     tree = new_tree(ring, far, np.ones((4, 4), bool), line[None, :], 10, 1)
     search(tree, 1)
-    begin(tree, np.full(4, -1, np.int64), np.ones((4, 4), bool))
     frontier = Frontier(tree, line)
+    frontier.begin()
     while not frontier.advance():
         pass
