@@ -23,3 +23,9 @@ function timeline(place, data, said) {
   const key = el("p", {class: "chips soft"}, ...names.map((name, k) => el("span", {}, el("i", {class: "swatch", style: `background:${groupColour(k)}`}), name)), el("span", {}, el("i", {class: "swatch bar"}), "bound"));
   place.append(key);
 }
+
+// Draws the timelines of a page: of its run, and of the other one where two are compared.
+function timelines(place, all) {
+  const by = (name) => place.querySelector(`[data-is="${name}"]`);
+  new ResizeObserver(() => all.forEach((one, k) => { if (one.events.length) timeline(by(k ? "time-right" : "time"), one, by("time-said")); })).observe(by("time"));
+}
