@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
-from nmsolve.cli.page import fill
+from nmsolve.cli.drawing import PALETTE
+from nmsolve.cli.explore import searched
+from nmsolve.cli.explore_network import MOST_NODES, network_data
+from nmsolve.cli.page import fill, inline
 from nmsolve.cli.pipeline_report import exchanged
 from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
 from nmsolve.model.pipeline.objectives import ENERGY
@@ -26,16 +29,30 @@ _MIB = 2**20
 
 
 def render_pipeline_html(
-    given: Given, result: Result[PipelinePlan], report: PipelineReport, verify_command: str
+    given: Given, result: Result[PipelinePlan], report: PipelineReport, verify_command: str, plain: bool = False
 ) -> str:
-    """Return the page of ``nmsolve pipeline``. Equal arguments give equal bytes."""
+    """Return the page of ``nmsolve pipeline``, with the network to explore unless it is ``plain`` or there are too many layers.
+
+    Equal arguments give equal bytes.
+    """
     drawn = {} if result.solution is None else plan_pictures(given, result.solution, report)
+    explorer = None
+    if not plain and result.solution is not None and given.problem.count <= MOST_NODES:
+        from nmsolve.cli.explore_pipeline import pipeline_network
+
+        search = searched(result.events, result.wall_seconds, result.bound)
+        explorer = inline(network_data(pipeline_network(given, result.solution, report), search))
+        del drawn["layers"]  # the network shows it
     return fill(
         "pipeline.html.j2",
         r=report,
         words=pipeline_words(report),
         drawn=drawn,
-        convergence=pictures.convergence(
+        explorer=explorer,
+        palette=list(PALETTE),
+        convergence=""
+        if explorer
+        else pictures.convergence(
             result.events, result.wall_seconds, target(report.minimised, report.rounds)
         ),
         target=target(report.minimised, report.rounds),
