@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 
 from nmsolve.cli.explore import column
 from nmsolve.cli.layered import data_order, layers_of_nodes, places_in_layers
@@ -20,8 +22,10 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Nodes up to which a network can be explored; a larger one has still pictures.
 MOST_NODES = 20_000
-#: The shape of the drawing, wide to high, that rows of layers aim at.
-SHAPE = 1.6
+#: Layers across to nodes down that the drawing aims at; a cell is half as wide again as high.
+SHAPE = 0.9
+#: Pieces without a line to the others that stand in one layer.
+STACKED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +146,7 @@ def positions(count: int, sent: Sent) -> tuple[IntArray, FloatArray, FloatArray]
     ends = sorted(set(zip(a[inner].tolist(), b[inner].tolist(), strict=True)))
     rank = data_order(count, ends)
     forward = [(p, q) for p, q in ends if rank[p] < rank[q]]
-    layer = layers_of_nodes(count, forward, rank)
+    layer = _beside(layers_of_nodes(count, forward, rank), ends)
     height = places_in_layers(count, forward, layer)
     across = _columns(layer, height)
     row = layer // across
@@ -152,6 +156,27 @@ def positions(count: int, sent: Sent) -> tuple[IntArray, FloatArray, FloatArray]
     np.maximum.at(low, row, height)
     base = np.concatenate([[0.0], np.cumsum(low - top + 2.0)])
     return row, (layer % across).astype(float), base[row] - top[row] + height
+
+
+def _beside(layer: IntArray, ends: Sequence[tuple[int, int]]) -> IntArray:
+    """Return the layers (N,) with all that has no line to the largest piece of the network moved to the node before it there."""
+    count = len(layer)
+    a, b = np.array(ends, np.int64).reshape(-1, 2).T
+    _, piece = connected_components(
+        csr_matrix((np.ones(len(a), bool), (a, b)), (count, count)), directed=False
+    )
+    main = np.bincount(piece).argmax()
+    known = np.where(piece == main, np.arange(count), -1)
+    before = np.maximum.accumulate(known)
+    shift, together = np.zeros(int(piece.max()) + 1, np.int64), dict[int, int]()
+    for k in np.sort(np.unique(piece, return_index=True)[1]).tolist():
+        if piece[k] == main:
+            continue
+        at = int(before[k])
+        many = together[at] = together.get(at, 0) + 1
+        shift[piece[k]] = (layer[at] - layer[k] if at >= 0 else 0) + many // STACKED
+    out: IntArray = layer + shift[piece]
+    return out - out.min()
 
 
 def _columns(layer: IntArray, height: FloatArray) -> int:

@@ -34,9 +34,7 @@ def pipeline_network(given: Given, plan: PipelinePlan, report: PipelineReport) -
     if problem.buffers is not None:
         figures.append(Amount("makes", "bytes", _made(problem)))
     kinds = [""] * problem.count if layers is None else layers.kinds
-    parts = [
-        Part(f"stage {k}", k, _rows(report, s), binds(report, s)) for k, s in enumerate(report.stages)
-    ]
+    parts = [Part(f"stage {k}", k, _rows(report, s), binds(report, s)) for k, s in enumerate(report.stages)]
     return Network(
         problem.name, "layer", "stage", problem.labels, kinds, plan.stage, figures, None, _sent(given, plan), parts,
         [p.name for p in parts],
@@ -94,7 +92,11 @@ def _rows(report: PipelineReport, s: StagePart) -> list[tuple[str, float | str, 
     if report.offchip:
         rows += [("off chip", s.offchip, unit), ("moved off chip", s.streamed, "bytes")]
     if report.training is not None:
-        rows += [("run again", s.again, unit), ("kept of a micro-batch", s.kept, "bytes"), ("in flight", s.flights, "")]
+        rows += [
+            ("run again", s.again, unit),
+            ("kept of a micro-batch", s.kept, "bytes"),
+            ("in flight", s.flights, ""),
+        ]
     size = "" if not report.live else "bytes"
     if report.live:
         rows += [("weights", s.weights, size), ("most live", s.live, size)]
@@ -117,7 +119,10 @@ def binds(report: PipelineReport, s: StagePart) -> str:
     if s.use == 1.0:
         words.append("The slowest stage: it sets the period.")
     if s.load > 0:
-        words.append(f"Most of its load is {most}, {number(parts[most])} of {number(s.load)} {report.unit}".rstrip() + ".")
+        words.append(
+            f"Most of its load is {most}, {number(parts[most])} of {number(s.load)} {report.unit}".rstrip()
+            + "."
+        )
     if report.memory and s.cores:
         words.append(f"Its memory is {percent(s.storage / report.memory)} full.")
     return " ".join(words)

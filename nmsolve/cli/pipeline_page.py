@@ -29,7 +29,11 @@ _MIB = 2**20
 
 
 def render_pipeline_html(
-    given: Given, result: Result[PipelinePlan], report: PipelineReport, verify_command: str, plain: bool = False
+    given: Given,
+    result: Result[PipelinePlan],
+    report: PipelineReport,
+    verify_command: str,
+    plain: bool = False,
 ) -> str:
     """Return the page of ``nmsolve pipeline``, with the network to explore unless it is ``plain`` or there are too many layers.
 

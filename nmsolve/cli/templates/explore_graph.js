@@ -69,7 +69,7 @@ class Graph extends Surface {
   }
 
   paint(c) {
-    const g = this.g, one = Math.min(3, Math.max(1, 1.4 / this.at.k)), chosen = this.state.chosen;
+    const g = this.g, one = Math.min(6, Math.max(0.35, 1.2 / this.at.k)), chosen = this.state.chosen;
     const pair = chosen && chosen.kind === "pair" ? chosen.pair : null, part = chosen && chosen.kind === "part" ? chosen.part : -1;
     this.strokes(c, g.lines.filter((line) => !line.crosses), css("--soft"), 0.6 * one, false);
     this.strokes(c, g.lines.filter((line) => line.crosses), css("--ink"), 1.2 * one, false);

@@ -1,0 +1,214 @@
+"""Pages of pipelines, assignments, routes and schedules to explore: their figures, and pointer, keys, search, narrow screens."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser_support import Opened, chromium
+from command_support import run_here
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_cli_pipeline import cost_graph
+
+from nmsolve.cli.explore_network import Sent, positions
+
+MODELS = Path(__file__).parent / "data" / "onnx"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    yield from chromium()
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    """Return what the page's script is given."""
+    text = page.read_text().split('id="explorer-data">')[1].split("</script>")[0]
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def opened(packed: dict[str, str]) -> list[Any]:
+    """Return the values of a column, by other code than the page's."""
+    data = zlib.decompress(base64.b64decode(packed["data"]))
+    if packed["kind"] == "text":
+        return data.decode().split("\n")
+    kinds = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "f4": "<f4", "f8": "<f8"}
+    return np.frombuffer(data, kinds[packed["kind"]]).tolist()
+
+
+def sent_along(ends: list[tuple[int, int]]) -> Sent:
+    """Return one tensor for every pair of nodes."""
+    a, b = np.array(ends, np.int64).reshape(-1, 2).T
+    none = np.zeros(0, np.int64)
+    return Sent(None, a, np.arange(len(a) + 1), b, np.ones(len(a)), none, none, none, [])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 30).flatmap(lambda n: st.tuples(
+    st.just(n), st.lists(st.tuples(st.integers(0, n), st.integers(0, n)), max_size=60))))  # fmt: skip
+def test_nodes_stand_apart_and_data_flow_to_the_right(made: tuple[int, list[tuple[int, int]]]) -> None:
+    """Also where nodes are joined in circles, or to nothing; without a circle no line goes back."""
+    count, ends = made
+    row, x, y = positions(count, sent_along(ends))
+    assert len(set(zip(x.tolist(), y.tolist(), strict=True))) == count
+    assert x.min() == 0 and row.min() == 0 and np.isfinite(y).all()
+    rows = [y[row == k] for k in range(int(row.max()) + 1)]
+    assert all(
+        one.max() < other.min() for one, other in zip(rows, rows[1:], strict=False) if len(one) and len(other)
+    )
+    for a, b in ends:
+        if a < b < count and all(p < q for p, q in ends if p < count and q < count):
+            assert (row[a], x[a]) < (row[b], x[b])
+
+
+def test_a_thousand_layers_take_little_time_and_room() -> None:
+    """A chain of 2,000 with a bypass over every third: about as wide as it is high."""
+    ends = [(k, k + 1) for k in range(1999)] + [(k, k + 3) for k in range(0, 1990, 3)]
+    _, x, y = positions(2000, sent_along(ends))
+    assert 0.3 < x.max() / y.max() < 3
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ResNet-50 in four stages."""
+    out = tmp_path_factory.mktemp("pipeline") / "run"
+    run_here(
+        "pipeline",
+        MODELS / "resnet50.onnx",
+        "-n",
+        16,
+        "-k",
+        4,
+        "--exact-stages",
+        "-t",
+        "60",
+        "-o",
+        out,
+        "--gap",
+        "0.1",
+    )
+    return out
+
+
+def test_stages_have_the_figures_of_the_report(pipeline: Path, browser: Any) -> None:
+    """What the page adds up from its layers and tensors is what the report says of every stage."""
+    report = json.loads((pipeline / "pipeline-report.json").read_text())
+    page = Opened(browser, pipeline / "pipeline.html")
+    told = page.page.evaluate(
+        "explorer.layered.parts.map((p, k) => { const g = explorer.layered, pairs = Array.from(g.pairs.values());"
+        "const sum = (own, of) => d3sum(pairs.filter((q) => q.pair[own] === k).map(of));"
+        "function d3sum(values) { return values.reduce((a, b) => a + b, 0); }"
+        "return {layers: g.slice(g.members, k).length, into: sum(1, (q) => q.bytes), time: sum(1, (q) => g.cost(q.moves, 0)),"
+        "compute: d3sum(g.slice(g.members, k).map((node) => g.figures[0].of[node]))}; })"
+    )
+    assert len(told) == 4 == len(report["stages"])
+    for one, stage in zip(told, report["stages"], strict=True):
+        assert one["layers"] == stage["layers"] and one["into"] == pytest.approx(stage["volume_in"])
+        assert one["time"] == pytest.approx(stage["transfer_in"], rel=1e-5)
+        assert one["compute"] == pytest.approx(stage["compute"], rel=1e-5)
+    page.close()
+
+
+def test_pointer_keys_and_search_on_layers(pipeline: Path, browser: Any) -> None:
+    """Each leads to the layer, its stage, its tensors; Escape leads back."""
+    page = Opened(browser, pipeline / "pipeline.html")
+    data, panel, board = data_of(pipeline / "pipeline.html"), page.part("panel"), page.part("board")
+    labels, part = opened(data["labels"]), opened(data["of"])
+    assert "The whole network" in panel.inner_text()
+    x, y = page.page.evaluate("explorer.graph.at.apply(explorer.graph.middle(7))")
+    board.hover(position={"x": x, "y": y})
+    assert (
+        page.part("tip").inner_text().startswith(f"{labels[7]} (")
+        and f"stage {part[7]}" in page.part("tip").inner_text()
+    )
+    board.click(position={"x": x, "y": y})
+    assert panel.locator("h3").inner_text() == labels[7] and "Tensors in" in panel.inner_text()
+    board.focus()
+    page.page.keyboard.press("ArrowLeft")
+    before = page.page.evaluate("explorer.layered.tensors.source[explorer.layered.used_by(7)[0]]")
+    assert panel.locator("h3").inner_text() == labels[before]
+    page.page.keyboard.press("ArrowRight")
+    assert panel.locator("h3").inner_text() == labels[7]
+    page.page.keyboard.press("/")
+    page.page.keyboard.type(labels[100])
+    page.page.keyboard.press("Enter")
+    assert panel.locator("h3").inner_text() == labels[100]
+    panel.locator("button", has_text=f"stage {part[100]}").click()
+    assert (
+        panel.locator("h3").inner_text() == f"stage {part[100]}"
+        and "Most of its load is" in panel.inner_text()
+    )
+    panel.locator("button", has_text="→").first.click()
+    assert "→" in panel.locator("h3").inner_text() and "time through one core" in panel.inner_text()
+    panel.locator("button", has_text="from").first.click()
+    assert "Used by" in panel.inner_text() and "Moved" in panel.inner_text()
+    page.page.keyboard.press("Escape")
+    assert "The whole network" in panel.inner_text()
+    page.close()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_a_network_on_narrow_and_wide_screens(width: int, pipeline: Path, browser: Any) -> None:
+    """Nothing sticks out to the right; every choice of colours says what it means; the theme can be changed."""
+    fits(Opened(browser, pipeline / "pipeline.html", width, "dark"), width)
+
+
+def fits(page: Opened, width: int) -> None:
+    """Check a page that follows a dark system."""
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = page.page.evaluate(paper)
+    page.part("theme").click()
+    assert (dark, page.page.evaluate(paper)) == ("rgb(22, 22, 22)", "rgb(255, 255, 255)")
+    for kind in page.part("colours").locator("option").all():
+        page.part("colours").select_option(kind.get_attribute("value"))
+        assert page.part("legend").inner_text()
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "said"),
+    [
+        (
+            "small_cnn_training.onnx",
+            ("-n", 4, "-k", 2, "--exact-stages", "--training", "1f1b", "--bind", "batch=2"),
+            "in flight",
+        ),
+        (
+            "small_cnn.onnx",
+            (
+                "-n",
+                6,
+                "-k",
+                2,
+                "--exact-stages",
+                "--replicas",
+                3,
+                "--objective",
+                "period",
+                "--bind",
+                "batch=2",
+            ),
+            "cores",
+        ),
+        ("diamond.json", (), "load"),
+    ],
+)
+def test_plans_of_every_sort_can_be_explored(
+    model: str, more: tuple[object, ...], said: str, browser: Any, tmp_path: Path
+) -> None:
+    """Training, replicas, and a cost graph: every stage says what it takes."""
+    source = cost_graph(tmp_path / model) if model.endswith(".json") else MODELS / model
+    run_here("pipeline", source, *more, "-t", "60", "-o", tmp_path / "out")
+    page = Opened(browser, tmp_path / "out" / "pipeline.html")
+    for k in range(page.page.evaluate("explorer.layered.parts.length")):
+        page.page.evaluate("(k) => explorer.choose({kind: 'part', part: k}, true)", k)
+        assert said in page.part("panel").inner_text() and "NaN" not in page.part("panel").inner_text()
+    page.close()
