@@ -212,3 +212,51 @@ def test_plans_of_every_sort_can_be_explored(
         page.page.evaluate("(k) => explorer.choose({kind: 'part', part: k}, true)", k)
         assert said in page.part("panel").inner_text() and "NaN" not in page.part("panel").inner_text()
     page.close()
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MobileNet on three processors."""
+    out = tmp_path_factory.mktemp("assignment") / "run"
+    processors = Path(__file__).parent.parent / "examples" / "processors.toml"
+    words = ("--objective", "makespan", "--gap", "0.9", "-t", "60", "-o", out)
+    run_here("assign", MODELS / "mobilenet_v2.onnx", "-m", processors, *words)
+    return out
+
+
+def test_processors_have_the_figures_of_the_report(assignment: Path, browser: Any) -> None:
+    """Times and energies of the operators add up to those of the processors, moves to all that is brought to them."""
+    report = json.loads((assignment / "report.json").read_text())
+    page = Opened(browser, assignment / "report.html")
+    told = page.page.evaluate(
+        "explorer.layered.parts.map((p, k) => { const g = explorer.layered, own = g.slice(g.members, k);"
+        "const sum = (values) => values.reduce((a, b) => a + b, 0);"
+        "return [own.length, ...[0, 1].map((f) => sum(own.map((node) => g.figures[f].of[node])))]; })"
+    )
+    for one, unit in zip(told, report["units"], strict=True):
+        assert one == pytest.approx([unit["operators"], unit["run"], unit["energy"]], rel=1e-5)
+    brought = page.page.evaluate("explorer.layered.moves.costs[0].of.reduce((a, b) => a + b, 0)")
+    assert brought == pytest.approx(sum(u["transfer"] + u["interrupts"] for u in report["units"]), rel=1e-5)
+    page.close()
+
+
+def test_an_operator_says_where_it_could_run_instead(assignment: Path, browser: Any) -> None:
+    """Search, the operator, a tensor that is brought, and the way between two processors; on a telephone as well."""
+    report = json.loads((assignment / "report.json").read_text())
+    page, other = (
+        Opened(browser, assignment / "report.html"),
+        Opened(browser, assignment / "report.html", 400, "dark"),
+    )
+    panel = page.part("panel")
+    op = next(op for op in report["operators"] if op["alternatives"] and not op["name"].startswith("@"))
+    page.page.keyboard.press("/")
+    page.page.keyboard.type(op["name"])
+    page.page.keyboard.press("Enter")
+    said = panel.inner_text()
+    assert panel.locator("h3").inner_text() == op["name"] and op["unit"] in said
+    assert f"instead on {op['alternatives'][0]['unit']}" in said and op["origin"] in said
+    page.page.keyboard.press("Escape")
+    panel.locator("button", has_text="→").first.click()
+    assert "energy" in panel.inner_text() and "tensors" in panel.inner_text()
+    page.close()
+    fits(other, 400)

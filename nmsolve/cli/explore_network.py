@@ -28,6 +28,10 @@ SHAPE = 0.9
 STACKED = 6
 
 
+#: What is said of a node or part: name, value, unit.
+Row = tuple[str, float | str, str]
+
+
 @dataclass(frozen=True, eq=False)
 class Amount:
     """A figure of every node or move: its name, its unit (``ps``, ``pJ`` and ``bytes`` are scaled) and (N,) values, nan: none."""
@@ -39,11 +43,11 @@ class Amount:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A stage or processor: its name, its place, rows (name, value, unit) of what is said of it, and what binds it, in words."""
+    """A stage or processor: its name, its place, what is said of it, and what binds it, in words."""
 
     name: str
     place: int
-    rows: Sequence[tuple[str, float | str, str]]
+    rows: Sequence[Row]
     note: str = ""
 
 
@@ -83,7 +87,7 @@ class Network:
     labels, kinds : (N,) of the nodes
     part : (N,) the part of every node
     figures : of every node
-    notes : by node, further rows (name, value, unit) that few or text have; or None
+    notes : by node, further rows that few or text have; or None
     parts : all of them
     places : names of the places
     """
@@ -95,7 +99,7 @@ class Network:
     kinds: Sequence[str]
     part: IntArray
     figures: Sequence[Amount]
-    notes: Sequence[Sequence[tuple[str, float | str, str]]] | None
+    notes: Sequence[Sequence[Row]] | None
     sent: Sent
     parts: Sequence[Part]
     places: Sequence[str]

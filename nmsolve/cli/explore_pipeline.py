@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.explore_network import Amount, Network, Part, Sent
+from nmsolve.cli.explore_network import Amount, Network, Part, Row, Sent
 from nmsolve.cli.pipeline_words import cores_words
 from nmsolve.cli.progress import number, percent
 
@@ -79,10 +79,10 @@ def _sent(given: Given, plan: PipelinePlan) -> Sent:
     )  # fmt: skip
 
 
-def _rows(report: PipelineReport, s: StagePart) -> list[tuple[str, float | str, str]]:
+def _rows(report: PipelineReport, s: StagePart) -> list[Row]:
     """Return what is said of a stage."""
     unit = report.unit
-    rows: list[tuple[str, float | str, str]] = [
+    rows: list[Row] = [
         ("cores", cores_words(s), ""), ("layers", s.layers, ""), ("load", s.load, unit), ("of the slowest stage", percent(s.use), ""),
         ("compute", s.compute - s.exchange, unit),
     ]  # fmt: skip

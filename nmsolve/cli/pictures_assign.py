@@ -28,20 +28,13 @@ BENT = 0.16
 PS = 1e-12
 
 
-def assign_pictures(problem: AssignProblem, answer: Assignment, report: AssignReport) -> dict[str, str]:
-    """Return ``graph`` with ``graph_caption``, ``costs``, ``memory`` and, for a makespan, ``schedule``."""
+def assign_pictures(
+    problem: AssignProblem, answer: Assignment, report: AssignReport, graph: bool = True
+) -> dict[str, str]:
+    """Return ``costs``, ``memory``, for a makespan ``schedule``, and where it is wanted ``graph`` with ``graph_caption``."""
     from nmsolve.hw.assignment.reasons import memory_over_time
 
-    nodes = drawing(problem, answer.unit)
-    folded = (
-        "Operators of one module (or in a row) on one unit are one square, larger the more there are. "
-        if nodes.folded
-        else ""
-    )
-    caption = f"{folded}Data flow from left to right, and on in the next row."
     drawn = {
-        "graph": graph_picture(nodes, problem.units.names, _kinds(problem, nodes)),
-        "graph_caption": caption,
         "costs": cost_bars(
             problem.units.names,
             np.array(
@@ -55,6 +48,15 @@ def assign_pictures(problem: AssignProblem, answer: Assignment, report: AssignRe
     }
     if problem.objective == "makespan":
         drawn["schedule"] = schedule_picture(problem, answer)
+    if graph:
+        nodes = drawing(problem, answer.unit)
+        folded = (
+            "Operators of one module (or in a row) on one unit are one square, larger the more there are. "
+            if nodes.folded
+            else ""
+        )
+        drawn["graph"] = graph_picture(nodes, problem.units.names, _kinds(problem, nodes))
+        drawn["graph_caption"] = f"{folded}Data flow from left to right, and on in the next row."
     return drawn
 
 

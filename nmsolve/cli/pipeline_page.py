@@ -44,7 +44,7 @@ def render_pipeline_html(
     if not plain and result.solution is not None and given.problem.count <= MOST_NODES:
         from nmsolve.cli.explore_pipeline import pipeline_network
 
-        search = searched(result.events, result.wall_seconds, result.bound)
+        search = searched(result.events, result.wall_seconds, result.bound, report.goal_unit)
         explorer = inline(network_data(pipeline_network(given, result.solution, report), search))
         del drawn["layers"]  # the network shows it
     return fill(

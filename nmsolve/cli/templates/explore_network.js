@@ -20,7 +20,7 @@ class NetworkPanel extends Panel {
       this.table([[`${g.what}s`, figure(g.nodes)], [`${g.part}s`, figure(g.parts.length)], ["tensors", figure(g.tensors.count)]]),
       ...this.listed(`${g.what[0].toUpperCase()}${g.what.slice(1)}s by ${g.part}`, g.parts.map((_, k) => [this.part_(k), figure(g.members.first[k + 1] - g.members.first[k])]), SHOWN),
       ...this.listed("Moved, the most first", this.pairRows(Array.from(g.pairs.values())), 12),
-      el("p", {class: "soft"}, `Choose a ${g.what}, a line or a ${g.part}, or search.`),
+      el("p", {class: "soft"}, `Choose a box, a line or a ${g.part}, or search.`),
     ];
   }
 
@@ -87,11 +87,12 @@ async function explore(place, data) {
     },
     kinds: [["part", layered.part], ...layered.figures.map((f, k) => [`figure:${k}`, f.name])],
     legend() {
-      const lines = el("span", {}, `dark lines: tensors that are moved between ${layered.part}s`);
+      const lines = el("span", {}, `strong lines: tensors that are moved between ${layered.part}s`);
       if (state.colour !== "part") return [heatKey(layered.values(state.colour)), lines];
       return [...layered.parts.slice(0, 40).map((_, k) => panel.part_(k)), ...(layered.parts.length > 40 ? [`and ${layered.parts.length - 40} more`] : []), lines];
     },
   };
+  by("search").placeholder = `${layered.what} or ${layered.part}`;
   timelines(place, [layered]);
   const choose = wire(place, graph, state, panel, about);
   return {layered, graph, state, choose};
