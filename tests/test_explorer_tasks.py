@@ -6,6 +6,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from hypothesis import strategies as st
 from test_cli_pipeline import cost_graph
 
 from nmsolve.cli.explore_network import Sent, positions
+from nmsolve.model.formats import save_graph
+from nmsolve.model.graph import LogicGraph
 
 MODELS = Path(__file__).parent / "data" / "onnx"
 
@@ -258,5 +261,70 @@ def test_an_operator_says_where_it_could_run_instead(assignment: Path, browser: 
     page.page.keyboard.press("Escape")
     panel.locator("button", has_text="→").first.click()
     assert "energy" in panel.inner_text() and "tensors" in panel.inner_text()
+    page.close()
+    fits(other, 400)
+
+
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Routes for the messages of 40 nodes, some of them multicast, on 16 cores."""
+    folder, rng = tmp_path_factory.mktemp("routes"), np.random.default_rng(3)
+    source, target = rng.integers(0, 40, (2, 120))
+    graph = LogicGraph.from_edges(40, source, target, rng.integers(1, 9, 120).astype(float))
+    save_graph(replace(graph, multicast=np.arange(40) % 2 == 0, rate=np.full(40, 3.0)), folder / "net.json")
+    (folder / "cores.txt").write_text("".join(f"{k}\n" for k in rng.integers(0, 16, 40)))
+    words = (
+        folder / "cores.txt",
+        "--graph",
+        folder / "net.json",
+        "-m",
+        "mesh:4x4",
+        "--gap",
+        "0.9",
+        "-t",
+        "60",
+    )
+    run_here("route", *words, "-o", folder / "run")
+    return folder / "run"
+
+
+def test_routes_are_those_that_were_decided(routes: Path, browser: Any) -> None:
+    """Flows and their links are those of the file, and their rates add up to the loads of the links."""
+    decided = json.loads((routes / "flow-routes.json").read_text())["flows"]
+    page = Opened(browser, routes / "route.html")
+    shown = page.page.evaluate(
+        "Array.from({length: explorer.routed.count}, (_, f) => [explorer.routed.flows.source[f], explorer.routed.targets(f),"
+        " explorer.routed.links(f).map((link) => [link >> 2, explorer.routed.board.ends[link]])])"
+    )
+    told = [[f["source"], f["targets"], sorted(link[:2] for link in f["links"])] for f in decided]
+    assert [[a, b, sorted(links)] for a, b, links in shown] == told and any(len(b) > 1 for _, b, _ in shown)
+    again, loads = page.page.evaluate(
+        "[Array.from(explorer.routed.recomputed()), Array.from(explorer.routed.loads)]"
+    )
+    assert again == pytest.approx(loads) and max(loads) > 0
+    page.close()
+
+
+def test_pointer_keys_and_search_on_routes(routes: Path, browser: Any) -> None:
+    """A core leads to its flows, a flow to its links, a link to its flows; on a telephone nothing sticks out."""
+    page, other = Opened(browser, routes / "route.html"), Opened(browser, routes / "route.html", 400, "dark")
+    panel, board = page.part("panel"), page.part("board")
+    x, y = page.of_core(5)
+    board.hover(position={"x": x, "y": y})
+    assert page.part("tip").inner_text().startswith("core (1, 1): sends")
+    board.click(position={"x": x, "y": y})
+    assert "Flows that leave it" in panel.inner_text() and panel.locator("h3").inner_text() == "Core (1, 1)"
+    board.focus()
+    page.page.keyboard.press("ArrowDown")
+    assert panel.locator("h3").inner_text() == "Core (2, 1)"
+    page.page.keyboard.press("/")
+    name = page.page.evaluate("explorer.routed.flowName(0)")
+    page.page.keyboard.type(name)
+    page.page.keyboard.press("Enter")
+    assert panel.locator("h3").inner_text() == f"Flow {name}" and "Its route" in panel.inner_text()
+    panel.locator("tr", has_text="in all").locator("button").first.click()
+    assert panel.locator("h3").inner_text().startswith("Link") and name in panel.inner_text()
+    page.page.keyboard.press("Escape")
+    assert "The whole board" in panel.inner_text()
     page.close()
     fits(other, 400)
