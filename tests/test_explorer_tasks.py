@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_nodes_stand_apart_and_data_flow_to_the_right(made: tuple[int, list[tupl
     assert x.min() == 0 and row.min() == 0 and np.isfinite(y).all()
     rows = [y[row == k] for k in range(int(row.max()) + 1)]
     assert all(
-        one.max() < other.min() for one, other in zip(rows, rows[1:], strict=False) if len(one) and len(other)
+        one.max() < other.min() for one, other in pairwise(rows) if len(one) and len(other)
     )
     for a, b in ends:
         if a < b < count and all(p < q for p, q in ends if p < count and q < count):

@@ -1,4 +1,4 @@
-"""The explorable network of an assignment: operators by processor, what each takes there and elsewhere, tensors that are moved."""
+"""The explorable network of an assignment: operators by processor, what each takes there and elsewhere, tensors moved."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def _parts(problem: AssignProblem, report: AssignReport) -> list[Part]:
         site = int(units.site[j])
         memory = report.memories[int(units.memory[site])]
         rows: list[Row] = [
-            ("operators", u.operators, ""), ("run", u.run, "ps"), ("of it launches", u.launches, "ps"), ("interrupts", u.interrupts, "ps"),
+            ("operators", u.operators, ""), ("run", u.run, "ps"), ("of it launches", u.launches, "ps"),
+            ("interrupts", u.interrupts, "ps"),
             ("transfer to it", u.transfer, "ps"), ("load", u.work, "ps"), ("energy", u.energy, "pJ"),
             (f"most in memory {memory.name}", memory.peak, "bytes"), ("at", memory.at, ""),
         ]  # fmt: skip

@@ -143,7 +143,7 @@ def text_column(lines: Sequence[str]) -> dict[str, str]:
 
 
 def positions(count: int, sent: Sent) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return (N,) the row, and the place in cells, of every node: layers from left to right, rows of layers from top to bottom."""
+    """Return (N,) the row, and the place in cells, of every node: layers from left to right, rows of them below each other."""
     tensor = np.repeat(np.arange(len(sent.source)), np.diff(sent.indptr))
     a, b = sent.source[tensor], sent.targets
     inner = (a < count) & (b < count) & (a != b)
@@ -180,7 +180,8 @@ def _beside(layer: IntArray, ends: Sequence[tuple[int, int]]) -> IntArray:
         many = together[at] = together.get(at, 0) + 1
         shift[piece[k]] = (layer[at] - layer[k] if at >= 0 else 0) + many // STACKED
     out: IntArray = layer + shift[piece]
-    return out - out.min()
+    out -= out.min()
+    return out
 
 
 def _columns(layer: IntArray, height: FloatArray) -> int:

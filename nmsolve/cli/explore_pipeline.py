@@ -44,9 +44,10 @@ def pipeline_network(given: Given, plan: PipelinePlan, report: PipelineReport) -
 def _times(problem: PipelineProblem, plan: PipelinePlan, loads: StageLoads) -> FloatArray:
     """Return (L,) the time of every layer on the group of its stage, or on its host."""
     own = problem.time[np.arange(problem.count), np.maximum(loads.group, 1)[plan.stage] - 1]
-    if problem.host_time is None:
-        return own
-    return np.where(plan.cores[plan.stage] == 0, problem.host_time, own)
+    if problem.host_time is not None:
+        own = np.where(plan.cores[plan.stage] == 0, problem.host_time, own)
+    out: FloatArray = own
+    return out
 
 
 def _made(problem: PipelineProblem) -> FloatArray:
@@ -83,7 +84,8 @@ def _rows(report: PipelineReport, s: StagePart) -> list[Row]:
     """Return what is said of a stage."""
     unit = report.unit
     rows: list[Row] = [
-        ("cores", cores_words(s), ""), ("layers", s.layers, ""), ("load", s.load, unit), ("of the slowest stage", percent(s.use), ""),
+        ("cores", cores_words(s), ""), ("layers", s.layers, ""), ("load", s.load, unit),
+        ("of the slowest stage", percent(s.use), ""),
         ("compute", s.compute - s.exchange, unit),
     ]  # fmt: skip
     if report.sync is not None:

@@ -26,7 +26,8 @@ def routes_data(problem: RoutingProblem, routes: Routes, search: dict[str, Any])
     listed = len(routes.channel) + len(flows.targets) <= MOST_STEPS
     return {
         "name": machine.name, "form": problem.form, "channels": routes.channels, "count": flows.count,
-        "board": board_of(machine, False) | {"ends": column(link_ends(machine)), "works": column(link_works(machine).astype(np.uint8))},
+        "board": board_of(machine, False) | {"ends": column(link_ends(machine)),
+            "works": column(link_works(machine).astype(np.uint8))},
         "loads": column(route_loads(machine, flows, routes)),
         "sent": column(np.bincount(flows.source, flows.rate, size)),
         "received": column(np.bincount(flows.targets, flows.rate[row], size)),

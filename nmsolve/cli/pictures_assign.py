@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.cli.assign_layout import Drawing, drawing
-from nmsolve.cli.drawing import FAINT, INK, PALETTE, amounts, new_panels, svg_text
+from nmsolve.cli.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def colours(count: int) -> list[str]:
     return [PALETTE[j % len(PALETTE)] for j in range(count)]
 
 
-def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) -> str:
+@Picture
+def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) -> Drawn:
     """Return the network in layers, every node in the colour of its unit; tensors between units are drawn dark."""
     base = np.concatenate([[0], np.cumsum(nodes.heights + 1.0)])
     x = nodes.place[:, 0]
@@ -106,7 +107,7 @@ def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) ->
     ax.legend(
         loc="upper left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=8, ncols=min(8, len(units)), borderaxespad=-1.4,
     )  # fmt: skip
-    return svg_text(figure, "network by processor")
+    return figure, "network by processor"
 
 
 def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) -> None:
@@ -128,7 +129,8 @@ def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) 
     ax.add_collection(LineCollection(lines["cross"], colors=INK, linewidths=0.8, zorder=2))
 
 
-def cost_bars(units: Sequence[str], parts: FloatArray) -> str:
+@Picture
+def cost_bars(units: Sequence[str], parts: FloatArray) -> Drawn:
     """Return one bar per unit; ``parts`` (4, J) seconds of computing, launches, interrupts, transfer."""
     from matplotlib.ticker import EngFormatter
 
@@ -143,10 +145,11 @@ def cost_bars(units: Sequence[str], parts: FloatArray) -> str:
     ax.set(ylim=(len(units) - 0.4, -0.6), xlabel="time")
     ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "cost of every unit")
+    return figure, "cost of every unit"
 
 
-def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray) -> str:
+@Picture
+def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray) -> Drawn:
     """Return bytes over the order of operators, one panel per memory that holds anything.
 
     Parameters
@@ -168,10 +171,11 @@ def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray
         ax.set_ylabel(f"{memories[m]}\n(bytes)", fontsize=8)
         ax.yaxis.set_major_formatter(amounts(top))
     panels[-1].set_xlabel("operator, in the order in which they run")
-    return svg_text(figure, "memory over time")
+    return figure, "memory over time"
 
 
-def schedule_picture(problem: AssignProblem, answer: Assignment) -> str:
+@Picture
+def schedule_picture(problem: AssignProblem, answer: Assignment) -> Drawn:
     """Return when every unit and channel works."""
     from matplotlib.ticker import EngFormatter
 
@@ -197,4 +201,4 @@ def schedule_picture(problem: AssignProblem, answer: Assignment) -> str:
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(ylim=(len(names) - 0.4, -0.6), xlabel="time", xlim=(0, max(plan.end, 1) * PS))
     ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
-    return svg_text(figure, "schedule")
+    return figure, "schedule"

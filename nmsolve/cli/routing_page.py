@@ -164,7 +164,10 @@ def render_route_html(
     verify_command: str,
     plain: bool = False,
 ) -> str:
-    """Return the page of ``nmsolve route``, with the board to explore unless it is ``plain``. Equal arguments give equal bytes."""
+    """Return the page of ``nmsolve route``, with the board to explore unless it is ``plain``.
+
+    Equal arguments give equal bytes.
+    """
     from nmsolve.hw.routing.compute import compute_energy
     from nmsolve.hw.routing.lengths import route_lengths
     from nmsolve.model.routing.check import table_entries
