@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
 from nmsolve.cli.assign_report import assign_words
-from nmsolve.cli.drawing import PALETTE
+from nmsolve.cli.drawing import PALETTE, svg_of
 from nmsolve.cli.explore import searched
 from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import amount
@@ -30,15 +30,18 @@ def render_assign_html(
     drawn, explorer = {}, None
     if given.own is not None and result.solution is not None:
         from nmsolve.cli.explore_network import MOST_NODES, network_data
-        from nmsolve.cli.pictures_assign import assign_pictures
+        from nmsolve.cli.pictures_assign import assign_drawings
 
-        lively = not plain and given.own.count <= MOST_NODES
-        drawn = assign_pictures(given.own, result.solution, report, graph=not lively)
-        if lively:
+        drawings = assign_drawings(given.own, result.solution, report)
+        if given.own.objective != "makespan":
+            del drawings["schedule"]  # nobody asked when what runs
+        if not plain and given.own.count <= MOST_NODES:
             from nmsolve.cli.explore_assign import assign_network
 
             search = searched(result.events, result.wall_seconds, result.bound, report.unit)
             explorer = inline(network_data(assign_network(given.own, result.solution, report), search))
+            del drawings["network"]
+        drawn = {name: svg_of(drawing) for name, drawing in drawings.items()}
     reasons = sorted(
         (op for op in report.operators if not op.name.startswith("@")),
         key=lambda op: -max((abs(a.change) for a in op.alternatives), default=0),

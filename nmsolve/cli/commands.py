@@ -367,8 +367,10 @@ class CompareOptions:
 class DrawOptions(AnswerOptions):
     """Draw one picture of a run, as SVG, PNG or PDF."""
 
-    what: A[str | None, Option(help="Which picture: cores, links, resources or search of a mapping; stages, layers, use, "
-                               "timetable or search of a pipeline. [default: cores, stages or search]")] = None
+    what: A[str | None, Option(help="Which picture: cores, links, resources of a mapping; stages, layers, use, timetable of a "
+                               "pipeline; network, costs, memory, schedule of an assignment; links, directions, turns of routes; "
+                               "schedule, use, peaks, resources, energy of a schedule; search of all. "
+                               "[default: the first]")] = None
     out: A[Path, Option("--out", "-o", help="File of the picture: .svg, .png or .pdf.")] = Path("nmsolve.svg")
 
 

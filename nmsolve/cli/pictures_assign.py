@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from nmsolve.cli.assign_report import AssignReport
+    from nmsolve.cli.drawing import Drawable
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
 
@@ -28,36 +29,18 @@ BENT = 0.16
 PS = 1e-12
 
 
-def assign_pictures(
-    problem: AssignProblem, answer: Assignment, report: AssignReport, graph: bool = True
-) -> dict[str, str]:
-    """Return ``costs``, ``memory``, for a makespan ``schedule``, and where it is wanted ``graph`` with ``graph_caption``."""
+def assign_drawings(problem: AssignProblem, answer: Assignment, report: AssignReport) -> dict[str, Drawable]:
+    """Return ``network``, ``costs`` of the units, ``memory`` over time and ``schedule``."""
     from nmsolve.hw.assignment.reasons import memory_over_time
 
-    drawn = {
-        "costs": cost_bars(
-            problem.units.names,
-            np.array(
-                [[u.run - u.launches, u.launches, u.interrupts, u.transfer] for u in report.units], float
-            ).T
-            * PS,
-        ),
-        "memory": memory_picture(
-            problem.units.memories, memory_over_time(problem, answer), problem.units.capacity
-        ),
+    units = problem.units
+    parts = [[u.run - u.launches, u.launches, u.interrupts, u.transfer] for u in report.units]
+    return {
+        "network": (graph_picture, (problem, answer.unit)),
+        "costs": (cost_bars, (units.names, np.array(parts, float).T * PS)),
+        "memory": (memory_picture, (units.memories, memory_over_time(problem, answer), units.capacity)),
+        "schedule": (schedule_picture, (problem, answer)),
     }
-    if problem.objective == "makespan":
-        drawn["schedule"] = schedule_picture(problem, answer)
-    if graph:
-        nodes = drawing(problem, answer.unit)
-        folded = (
-            "Operators of one module (or in a row) on one unit are one square, larger the more there are. "
-            if nodes.folded
-            else ""
-        )
-        drawn["graph"] = graph_picture(nodes, problem.units.names, _kinds(problem, nodes))
-        drawn["graph_caption"] = f"{folded}Data flow from left to right, and on in the next row."
-    return drawn
 
 
 def _kinds(problem: AssignProblem, nodes: Drawing) -> Sequence[str]:
@@ -72,8 +55,13 @@ def colours(count: int) -> list[str]:
 
 
 @Picture
-def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) -> Drawn:
-    """Return the network in layers, every node in the colour of its unit; tensors between units are drawn dark."""
+def graph_picture(problem: AssignProblem, unit: IntArray) -> Drawn:
+    """Return the network in layers, every node in the colour of its ``unit`` (L,); tensors between units are drawn dark.
+
+    Of many operators, those of one module (or in a row) on one unit are one square, larger the more there are.
+    """
+    nodes = drawing(problem, unit)
+    units, kinds = problem.units.names, _kinds(problem, nodes)
     base = np.concatenate([[0], np.cumsum(nodes.heights + 1.0)])
     x = nodes.place[:, 0]
     y = base[nodes.row] + nodes.heights[nodes.row] / 2 + nodes.place[:, 1]

@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.cli.drawing import EMPTY, INK, PALETTE, Drawn, Picture, amounts, new_panels
 
 if TYPE_CHECKING:
+    from nmsolve.cli.drawing import Drawable
     from nmsolve.cli.schedule_report import ScheduleReport, UnitPart
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
@@ -20,17 +21,19 @@ ROWS, RESOURCES, BARS, NAMED = 40, 8, 4_000, 10
 STATES = (PALETTE[0], PALETTE[5], "#f0c05a", EMPTY)
 
 
-def schedule_pictures(problem: ScheduleProblem, answer: Schedule, report: ScheduleReport) -> dict[str, str]:
-    """Return ``use`` and ``peaks`` where there are units, ``resources`` and ``energy`` where there are any."""
-    drawn = {}
+def schedule_drawings(
+    problem: ScheduleProblem, answer: Schedule, report: ScheduleReport
+) -> dict[str, Drawable]:
+    """Return ``schedule``, ``use`` and ``peaks`` where there are units, ``resources`` and ``energy`` where there are any."""
+    drawn: dict[str, Drawable] = {"schedule": (gantt, (problem, answer))}
     if report.units:
-        drawn["use"] = use_bars(report.units)
+        drawn["use"] = use_bars, (report.units,)
         if any(u.peak for u in report.units):
-            drawn["peaks"] = peak_picture(report.units)
+            drawn["peaks"] = peak_picture, (report.units,)
     if problem.resources:
-        drawn["resources"] = resource_profiles(problem, answer)
+        drawn["resources"] = resource_profiles, (problem, answer)
     if any(report.energy.values()):
-        drawn["energy"] = energy_bars(report.energy)
+        drawn["energy"] = energy_bars, (report.energy,)
     return drawn
 
 

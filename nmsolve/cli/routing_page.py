@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import rests_on
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Event, Result
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -183,7 +184,7 @@ def render_route_html(
         if not plain:
             from nmsolve.cli.explore_routes import routes_data
 
-            search = searched(_first_stage(result), result.wall_seconds, None)
+            search = searched(first_stage(result.events), result.wall_seconds, None)
             explorer = inline(routes_data(problem, routes, search))
         entries = table_entries(machine, flows, routes, problem.form)
         lengths = route_lengths(machine, flows, routes)
@@ -200,7 +201,7 @@ def render_route_html(
         palette=list(PALETTE),
         convergence=""
         if explorer
-        else pictures.convergence(_first_stage(result), result.wall_seconds, first),
+        else pictures.convergence(first_stage(result.events), result.wall_seconds, first),
         first=first,
         **sections,
         facts=facts,
@@ -208,11 +209,10 @@ def render_route_html(
     )
 
 
-def _first_stage(result: Result[ChosenRoutes]) -> list[Any]:
+def first_stage(events: Sequence[Event]) -> list[Event]:
     """Return events up to the second objective: those of different objectives cannot share an axis."""
-    starts = [i for i, e in enumerate(result.events) if e.kind == "start"]
-    end = starts[1] if len(starts) > 1 else len(result.events)
-    return list(result.events[:end])
+    starts = [i for i, e in enumerate(events) if e.kind == "start"]
+    return list(events[: starts[1] if len(starts) > 1 else len(events)])
 
 
 def route_words(report: RouteReport) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
+from nmsolve.cli.drawing import svg_of
 from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import percent
 from nmsolve.cli.schedule_report import figure, schedule_words
@@ -57,17 +58,17 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) 
     """Return what is drawn and said of a schedule: data of the script, critical path, still pictures."""
     from matplotlib.ticker import EngFormatter
 
-    from nmsolve.cli.pictures_schedule import gantt, schedule_pictures
+    from nmsolve.cli.pictures_schedule import schedule_drawings
     from nmsolve.cli.schedule_data import page_data
     from nmsolve.hw.schedule.critical import chain_parts, critical_chain
     from nmsolve.hw.schedule.walk import walked
 
     problem = given.problem
     seen, chain = walked(problem, answer), critical_chain(problem, answer)
+    drawings = schedule_drawings(problem, answer, report)
     page, end = page_data(given, answer, seen, chain), seen.objectives["makespan"]
     return {
         "data": "" if plain else inline(page.data),
-        "gantt": gantt(problem, answer) if plain else "",
         "left_out": page.left_out,
         "on_units": bool(page.data["on"]),
         "memory": bool(page.data.get("memory")),
@@ -79,7 +80,7 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) 
         "path": _path_rows(problem, answer, chain),
         "path_left": len(chain) - LINKS,
         "tick": EngFormatter("s")(given.stated.tick) if given.stated.tick else "",
-        **schedule_pictures(problem, answer, report),
+        **{name: svg_of(drawing) for name, drawing in drawings.items() if plain or name != "schedule"},
     }
 
 
