@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import zlib
 from collections.abc import Iterator
@@ -17,13 +18,16 @@ from browser_support import Opened, chromium
 from command_support import run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cli_pipeline import cost_graph
+from PIL import Image
+from test_cli_pipeline import cost_graph, network
 
 from nmsolve.cli.explore_network import Sent, positions
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 MODELS = Path(__file__).parent / "data" / "onnx"
+EVIL = "</script><script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +68,7 @@ def test_nodes_stand_apart_and_data_flow_to_the_right(made: tuple[int, list[tupl
     assert len(set(zip(x.tolist(), y.tolist(), strict=True))) == count
     assert x.min() == 0 and row.min() == 0 and np.isfinite(y).all()
     rows = [y[row == k] for k in range(int(row.max()) + 1)]
-    assert all(
-        one.max() < other.min() for one, other in pairwise(rows) if len(one) and len(other)
-    )
+    assert all(one.max() < other.min() for one, other in pairwise(rows) if len(one) and len(other))
     for a, b in ends:
         if a < b < count and all(p < q for p, q in ends if p < count and q < count):
             assert (row[a], x[a]) < (row[b], x[b])
@@ -222,7 +224,7 @@ def test_plans_of_every_sort_can_be_explored(
 def assignment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """MobileNet on three processors."""
     out = tmp_path_factory.mktemp("assignment") / "run"
-    processors = Path(__file__).parent.parent / "examples" / "processors.toml"
+    processors = EXAMPLES / "processors.toml"
     words = ("--objective", "makespan", "--gap", "0.9", "-t", "60", "-o", out)
     run_here("assign", MODELS / "mobilenet_v2.onnx", "-m", processors, *words)
     return out
@@ -329,3 +331,87 @@ def test_pointer_keys_and_search_on_routes(routes: Path, browser: Any) -> None:
     assert "The whole board" in panel.inner_text()
     page.close()
     fits(other, 400)
+
+
+@pytest.fixture(scope="module")
+def schedule(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two networks on four units."""
+    out = tmp_path_factory.mktemp("schedule") / "run"
+    run_here("schedule", EXAMPLES / "tasks.json", "-t", "60", "-o", out)
+    return out
+
+
+def test_pointer_keys_and_search_on_a_schedule(schedule: Path, browser: Any) -> None:
+    """Each shows a process or a stretch of time; Escape leaves."""
+    page = Opened(browser, schedule / "report.html", part="schedule-gantt")
+    chart, found = page.page.locator("#schedule-gantt"), page.page.locator("#schedule-found")
+    x, y = page.page.evaluate("schedule.at(schedule.bars[0].who[0])")
+    chart.hover(position={"x": x, "y": y})
+    assert " ticks)" in page.page.locator("#schedule-tip").inner_text()
+    page.page.keyboard.press("/")
+    page.page.keyboard.type("decode@1")
+    assert page.page.locator("#schedule-matches button").all_inner_texts() == ["speech/decode@1"]
+    before = page.page.evaluate("schedule.view.to - schedule.view.from")
+    page.page.keyboard.press("Enter")
+    content = json.loads((schedule / "schedule.json").read_text())["processes"]
+    start, end = next((p["start"], p["end"]) for p in content if p["process"] == "speech/decode@1")
+    assert f"{start} to {end} ({end - start} ticks)" in found.inner_text()
+    seen = page.page.evaluate("[schedule.view.from, schedule.view.to]")
+    assert seen[0] < end and seen[1] > start
+    page.page.keyboard.press("Escape")
+    assert found.inner_text() == "" and page.page.evaluate("schedule.shown.found") == -1
+    chart.focus()
+    page.page.keyboard.press("0")
+    assert page.page.evaluate("schedule.view.to - schedule.view.from") == before
+    page.page.keyboard.press("+")
+    assert page.page.evaluate("schedule.view.to - schedule.view.from") == pytest.approx(0.6 * before)
+    page.close()
+
+
+def test_a_schedule_on_a_telephone_in_the_dark(schedule: Path, browser: Any) -> None:
+    """Nothing sticks out to the right; the chart is dark until the button is pressed."""
+    page = Opened(browser, schedule / "report.html", 400, "dark", "schedule-gantt")
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 400
+    chart = page.page.locator("#schedule-gantt")
+
+    def corner() -> Any:
+        return Image.open(io.BytesIO(chart.screenshot())).convert("RGB").getpixel((4, 4))
+
+    dark = corner()
+    page.page.locator("#schedule-theme").click()
+    page.page.evaluate("new Promise(requestAnimationFrame)")
+    assert (dark, corner()) == ((22, 22, 22), (255, 255, 255))
+    page.close()
+
+
+def test_names_are_text_and_plain_pages_have_no_script(browser: Any, tmp_path: Path) -> None:
+    """Whatever a model calls its layers; ``--plain`` writes still pictures for every task."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(network(tmp_path / "m.onnx"))
+    model.graph.node[0].name = EVIL
+    onnx.save(model, tmp_path / "m.onnx")
+    words = {
+        "pipeline.html": ("pipeline", tmp_path / "m.onnx", "--bind", "batch=8", "-n", 4),
+        "report.html": (
+            "assign",
+            tmp_path / "m.onnx",
+            "--bind",
+            "batch=8",
+            "-m",
+            EXAMPLES / "processors.toml",
+        ),
+    }
+    for name, run in words.items():
+        run_here(*run, "-t", "60", "--gap", "0.9", "-o", tmp_path / "run")
+        page = Opened(browser, tmp_path / "run" / name)
+        assert page.page.locator("script").count() == 3
+        page.page.evaluate("explorer.choose({kind: 'node', node: 0}, true)")
+        assert page.part("panel").locator("h3").inner_text() == EVIL
+        page.close()
+        run_here(*run, "-t", "60", "--gap", "0.9", "-o", tmp_path / "run", "--plain")
+        assert "<script" not in (text := (tmp_path / "run" / name).read_text()) and text.count("<svg") >= 4
+    run_here("schedule", EXAMPLES / "tasks.json", "-t", "60", "-o", tmp_path / "packed", "--plain")
+    run_here("map", EXAMPLES / "first.json", "-t", "5", "-o", tmp_path / "mapped", "--plain")
+    run_here("route", tmp_path / "mapped", "-t", "60", "--gap", "0.9", "-o", tmp_path / "routed", "--plain")
+    for page_file in (tmp_path / "packed" / "report.html", tmp_path / "routed" / "route.html"):
+        assert "<script" not in (text := page_file.read_text()) and text.count("<svg") >= 4

@@ -508,6 +508,7 @@
   if (memory.length) panel("schedule-memory", occupancy);
   panels.forEach(measure);
   settle();
+  document.getElementById("schedule-gantt").dataset.ready = "yes";
   window.schedule = {view: view, shown: shown, bars: bars, at: function (p) { const at = barsOf(p)[0], row = bars[at[0]]; return [x(panels[0], (row.start[at[1]] + row.end[at[1]]) / 2), y(at[0]) + view.high / 3]; }};
   window.addEventListener("resize", function () { panels.forEach(measure); settle(); });
 })();
