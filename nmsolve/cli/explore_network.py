@@ -34,7 +34,7 @@ Row = tuple[str, float | str, str]
 
 @dataclass(frozen=True, eq=False)
 class Amount:
-    """A figure of every node or move: its name, its unit (``ps``, ``pJ`` and ``bytes`` are scaled) and (N,) values, nan: none."""
+    """A figure of every node or move: its name, its unit (``ps``, ``pJ``, ``MACs`` and ``bytes`` are scaled) and (N,) values, nan: none."""
 
     name: str
     unit: str

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.drawing import EMPTY, INK, PALETTE, Drawn, Picture, amounts, new_panels
+from nmsolve.cli.drawing import EMPTY, FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 
 if TYPE_CHECKING:
     from nmsolve.cli.drawing import Drawable
@@ -41,6 +41,8 @@ def schedule_drawings(
 def gantt(problem: ScheduleProblem, answer: Schedule) -> Drawn:
     """Return what every unit runs over time, in the colours of the networks; without units what every process does.
 
+    Loading is hatched; grey: a unit is on without work.
+
     Where there are very many runs, neighbours are one bar, as in the page that moves.
     """
     from nmsolve.cli.schedule_data import PageData, bars_by_row
@@ -53,6 +55,8 @@ def gantt(problem: ScheduleProblem, answer: Schedule) -> Drawn:
     for r, row in enumerate(rows):
         nets = [p if merged else int(problem.task[p]) for _, _, _, p in row]
         colours = [PALETTE[t % len(PALETTE)] if t >= 0 else INK for t in nets]
+        spells = seen.on[r] if any(seen.work) else []
+        ax.broken_barh([(a, b - a) for a, b in spells], (r - 0.4, 0.8), facecolor=FAINT, lw=0)
         loads = [(b, s - b) for b, s, _, _ in row if s > b]
         ax.broken_barh(loads, (r - 0.4, 0.8), facecolor=EMPTY, edgecolor=INK, hatch="////", lw=0)
         ax.broken_barh(

@@ -12,8 +12,8 @@ function figure(value) {
   return large ? value.toExponential(3) : value.toLocaleString("en", {maximumFractionDigits: 2});
 }
 
-// A figure with its unit: times and energies in steps of a thousand, bytes in steps of 1024.
-const SCALES = {ps: ["ps", "ns", "µs", "ms", "s"], pJ: ["pJ", "nJ", "µJ", "mJ", "J"], bytes: ["bytes", "KiB", "MiB", "GiB", "TiB"]};
+// A figure with its unit: times, energies and MACs in steps of a thousand, bytes in steps of 1024.
+const SCALES = {ps: ["ps", "ns", "µs", "ms", "s"], pJ: ["pJ", "nJ", "µJ", "mJ", "J"], MACs: ["", "k", "M", "G", "T"], bytes: ["bytes", "KiB", "MiB", "GiB", "TiB"]};
 
 function measured(value, unit) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -21,7 +21,7 @@ function measured(value, unit) {
   const step = unit === "bytes" ? 1024 : 1000;
   let k = 0;
   for (; Math.abs(value) >= step && k < SCALES[unit].length - 1; k++) value /= step;
-  return `${value.toLocaleString("en", {maximumSignificantDigits: 4})} ${SCALES[unit][k]}`;
+  return `${value.toLocaleString("en", {maximumSignificantDigits: 4})} ${SCALES[unit][k]}`.trim();
 }
 
 // Numbers below count whose names hold the text: those that begin with it first.
