@@ -34,7 +34,10 @@ Row = tuple[str, float | str, str]
 
 @dataclass(frozen=True, eq=False)
 class Amount:
-    """A figure of every node or move: its name, its unit (``ps``, ``pJ``, ``MACs`` and ``bytes`` are scaled) and (N,) values, nan: none."""
+    """A figure of every node or move: its name, its unit and (N,) values.
+
+    The page scales ``ps``, ``pJ``, ``MACs`` and ``bytes``.
+    """
 
     name: str
     unit: str
