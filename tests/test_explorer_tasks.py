@@ -98,7 +98,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-o",
         out,
         "--gap",
-        "0.1",
+        "0.9",
     )
     return out
 
@@ -212,7 +212,7 @@ def test_plans_of_every_sort_can_be_explored(
 ) -> None:
     """Training, replicas, and a cost graph: every stage says what it takes."""
     source = cost_graph(tmp_path / model) if model.endswith(".json") else MODELS / model
-    run_here("pipeline", source, *more, "-t", "60", "-o", tmp_path / "out")
+    run_here("pipeline", source, *more, "-t", "60", "--gap", "0.9", "-o", tmp_path / "out")
     page = Opened(browser, tmp_path / "out" / "pipeline.html")
     for k in range(page.page.evaluate("explorer.layered.parts.length")):
         page.page.evaluate("(k) => explorer.choose({kind: 'part', part: k}, true)", k)

@@ -27,7 +27,11 @@ def pipeline_network(given: Given, plan: PipelinePlan, report: PipelineReport) -
     loads = stage_loads(problem, plan)
     figures = [Amount("time on its cores", given.unit, _times(problem, plan, loads))]
     if layers is not None:
-        figures += [Amount("MACs", "MACs", layers.macs), Amount("weights", "bytes", layers.weight_bytes)]
+        runs = 1.0 if layers.nesting is None else layers.nesting.runs
+        figures += [
+            Amount("MACs", "MACs", layers.macs * runs),
+            Amount("weights", "bytes", layers.weight_bytes),
+        ]
     if layers is None or given.weight_copies != 1:
         what = "memory" if layers is None else f"weights, {given.weight_copies:g} copies"
         figures.append(Amount(what, "" if layers is None else "bytes", problem.storage))
