@@ -36,7 +36,9 @@ def chromium() -> Iterator[Any]:
 class Opened:
     """A page in the browser. What it asks for beside itself and what it says on the console fail :meth:`close`."""
 
-    def __init__(self, browser: Any, path: Path, width: int = 1400, scheme: str = "light") -> None:
+    def __init__(
+        self, browser: Any, path: Path, width: int = 1400, scheme: str = "light", part: str = "explorer"
+    ) -> None:
         self.said: list[str] = []
         self.asked: list[str] = []
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -46,7 +48,7 @@ class Opened:
         self.page.on("request", lambda r: self.asked.append(r.url))
         self.url = path.as_uri()
         self.page.goto(self.url)
-        self.page.wait_for_selector("#explorer[data-ready=yes]", timeout=10_000)
+        self.page.wait_for_selector(f"#{part}[data-ready=yes]", timeout=10_000)
 
     def close(self) -> None:
         """Check that nothing was said and nothing was asked for."""

@@ -97,7 +97,12 @@ def test_route_writes_routes_report_events_and_page(folder: Path, routed: Path) 
     assert set(report["rules"]) >= {"xy", "odd-even"} and value["max-link"] <= min(report["rules"].values())
     assert all(c["ok"] for c in report["checks"]) and len(report["checks"]) == 5
     page = (routed / "route.html").read_text()
-    assert page.count("<svg") == 6 and "prohibited turns" in page and 'src="' not in page
+    assert (
+        page.count("<svg") == 4
+        and 'id="explorer-data"' in page
+        and "prohibited turns" in page
+        and 'src="' not in page
+    )
 
 
 def test_events_of_one_objective_follow_its_start(routed: Path) -> None:

@@ -58,3 +58,39 @@ def test_other_forms_and_folders_are_refused(run: Path, tmp_path: Path) -> None:
     assert "ends with .svg, .png, .pdf" in run_here("draw", run, "-o", tmp_path / "x.gif", code=2).stderr
     assert "no such folder" in run_here("draw", run, "-o", tmp_path / "no" / "x.svg", code=2).stderr
     assert "no graph given" in run_here("draw", tmp_path / "no", "-o", tmp_path / "x.svg", code=2).stderr
+
+
+def test_assignments_routes_and_schedules_have_pictures_of_their_own(run: Path, tmp_path: Path) -> None:
+    """The first of them where none is named; a picture that there is not is refused with those that there are."""
+    examples = EXAMPLE.parent
+    model = examples.parent / "tests" / "data" / "onnx" / "mobilenet_v2.onnx"
+    run_here("route", run, "--gap", "0.9", "-t", "60", "-o", tmp_path / "routes")
+    words = (
+        model,
+        "-m",
+        examples / "processors.toml",
+        "--gap",
+        "0.9",
+        "-t",
+        "60",
+        "-o",
+        tmp_path / "assigned",
+    )
+    run_here("assign", *words)
+    run_here("schedule", examples / "tasks.json", "-t", "60", "-o", tmp_path / "packed")
+    kinds = {
+        "routes": ("links", "directions", "search"),
+        "assigned": ("network", "costs", "memory", "schedule", "search"),
+        "packed": ("schedule", "use", "peaks", "energy", "search"),
+    }
+    for name, wanted in kinds.items():
+        said = run_here("draw", tmp_path / name, "--what", "cores", "-o", tmp_path / "x.svg", code=2).stderr
+        assert "expected one of " + ", ".join(wanted) in said.replace("turns, ", "")
+        run_here("draw", tmp_path / name, "-o", tmp_path / "first.svg")
+        assert (tmp_path / "first.svg").read_bytes() == _again(
+            tmp_path / name, wanted[0], tmp_path / "again.svg"
+        )
+        for kind in wanted[1:]:
+            assert len(_again(tmp_path / name, kind, tmp_path / f"{kind}.svg")) > 2000
+    (tmp_path / "routes" / "route-report.json").write_text('{"inputs": {"detour": "far"}}')
+    assert "invalid inputs" in run_here("draw", tmp_path / "routes", "-o", tmp_path / "x.svg", code=2).stderr

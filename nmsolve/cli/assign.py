@@ -249,7 +249,9 @@ def write_assign(
                 report = msgspec.structs.replace(report, checks=checks, not_checked=left)
         files[REPORT] = as_json(report)
         with patience.drawing():
-            files[PAGE] = render_assign_html(given, result, report, f"nmsolve verify {o.out} --bound")
+            files[PAGE] = render_assign_html(
+                given, result, report, f"nmsolve verify {o.out} --bound", o.plain
+            )
     return report
 
 

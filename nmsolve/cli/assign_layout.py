@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.cli.layered import layers_of_nodes, places_in_layers
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import FloatArray, IntArray
 
 #: More operators than this are folded; layers of one row of the picture.
 MOST, ROW = 300, 40
-#: Sweeps that order the nodes of layers.
-SWEEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +55,8 @@ def drawing(problem: AssignProblem, unit: IntArray) -> Drawing:
     np.minimum.at(first, node[shown], shown)
     # what goes back (loops, folded runs that hold each other) does not decide where a node stands
     forward = sorted((a, b) for a, b in ends if first[a] < first[b])
-    layer = _layers(count, forward, first)
-    height = _heights(count, forward, layer)
+    layer = layers_of_nodes(count, forward, first)
+    height = places_in_layers(count, forward, layer)
     row, column = layer // ROW, layer % ROW
     rows = int(row.max(initial=0)) + 1
     members = np.bincount(node[shown], minlength=count)
@@ -99,40 +98,3 @@ def _folded(problem: AssignProblem, unit: IntArray, shown: list[int]) -> tuple[I
     for k, own in enumerate(runs):
         node[own] = k
     return node, [f"{problem.labels[own[0]]} to {problem.labels[own[-1]]}" for own in runs]
-
-
-def _layers(count: int, forward: list[tuple[int, int]], first: IntArray) -> IntArray:
-    """Return (N,) the layer of every node: as early as what it needs allows, then as late as its users allow."""
-    layer = np.zeros(count, np.int64)
-    after: list[list[int]] = [[] for _ in range(count)]
-    for a, b in forward:
-        after[a].append(b)
-    order = np.argsort(first, kind="stable").tolist()
-    for a in order:
-        for b in after[a]:
-            layer[b] = max(layer[b], layer[a] + 1)
-    for a in reversed(order):
-        if after[a]:
-            layer[a] = min(int(layer[b]) for b in after[a]) - 1
-    return layer
-
-
-def _heights(count: int, forward: list[tuple[int, int]], layer: IntArray) -> FloatArray:
-    """Return (N,) the place of every node within its layer, near those that it is joined with (sweeps of barycentres)."""
-    joined: list[list[int]] = [[] for _ in range(count)]
-    for a, b in forward:
-        joined[a].append(b)
-        joined[b].append(a)
-    levels = [np.flatnonzero(layer == k).tolist() for k in range(int(layer.max(initial=0)) + 1)]
-    height = np.zeros(count)
-    for own in levels:
-        for place, a in enumerate(own):
-            height[a] = place - (len(own) - 1) / 2
-    for sweep in range(SWEEPS):
-        for own in levels if sweep % 2 == 0 else levels[::-1]:
-            wish = {
-                a: float(np.mean([height[b] for b in joined[a]])) if joined[a] else height[a] for a in own
-            }
-            for place, a in enumerate(sorted(own, key=lambda a: (wish[a], a))):
-                height[a] = place - (len(own) - 1) / 2
-    return height

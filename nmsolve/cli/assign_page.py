@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
 from nmsolve.cli.assign_report import assign_words
-from nmsolve.cli.page import fill
+from nmsolve.cli.drawing import PALETTE, svg_of
+from nmsolve.cli.explore import searched
+from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import amount
 
 if TYPE_CHECKING:
@@ -18,13 +20,28 @@ if TYPE_CHECKING:
 LISTED = 200
 
 
-def render_assign_html(given: Given, result: Result[Any], report: AssignReport, verify_command: str) -> str:
-    """Return the page of ``nmsolve assign``. Equal arguments give equal bytes."""
-    drawn = {}
-    if given.own is not None and result.solution is not None:
-        from nmsolve.cli.pictures_assign import assign_pictures
+def render_assign_html(
+    given: Given, result: Result[Any], report: AssignReport, verify_command: str, plain: bool = False
+) -> str:
+    """Return the page of ``nmsolve assign``, with the network to explore unless it is ``plain`` or there are too many operators.
 
-        drawn = assign_pictures(given.own, result.solution, report)
+    Equal arguments give equal bytes.
+    """
+    drawn, explorer = {}, None
+    if given.own is not None and result.solution is not None:
+        from nmsolve.cli.explore_network import MOST_NODES, network_data
+        from nmsolve.cli.pictures_assign import assign_drawings
+
+        drawings = assign_drawings(given.own, result.solution, report)
+        if given.own.objective != "makespan":
+            del drawings["schedule"]  # nobody asked when what runs
+        if not plain and given.own.count <= MOST_NODES:
+            from nmsolve.cli.explore_assign import assign_network
+
+            search = searched(result.events, result.wall_seconds, result.bound, report.unit)
+            explorer = inline(network_data(assign_network(given.own, result.solution, report), search))
+            del drawings["network"]
+        drawn = {name: svg_of(drawing) for name, drawing in drawings.items()}
     reasons = sorted(
         (op for op in report.operators if not op.name.startswith("@")),
         key=lambda op: -max((abs(a.change) for a in op.alternatives), default=0),
@@ -34,9 +51,11 @@ def render_assign_html(given: Given, result: Result[Any], report: AssignReport, 
         r=report,
         words=assign_words(report),
         drawn=drawn,
-        convergence=pictures.convergence(
-            result.events, result.wall_seconds, report.objective_name, report.unit
-        ),
+        explorer=explorer,
+        palette=list(PALETTE),
+        convergence=""
+        if explorer
+        else pictures.convergence(result.events, result.wall_seconds, report.objective_name, report.unit),
         amount=amount,
         reasons=reasons[:LISTED],
         verify_command=verify_command,

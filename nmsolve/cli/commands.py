@@ -60,6 +60,7 @@ WriteModel = A[Path | None, Option(help="Also write the exact models (.lp, .mps,
 Points = A[int, Option(help="Number of points on the front.")]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 Proof = A[Path | None, Option("--out", "-o", help="File for the solution found, or for the proof of the conflict.")]
+Plain = A[bool, Option("--plain", help="A page of still pictures, without a script to explore it.")]
 Json = A[bool, Option("--json", help="Print JSON to stdout, one object per line.")]
 
 
@@ -102,7 +103,7 @@ class MapOptions:
     occupied: Occupied = None
     strict: Strict = False
     out: Out = Path("nmsolve-out")
-    plain: A[bool, Option("--plain", help="A page of still pictures, without a script to explore it.")] = False
+    plain: Plain = False
     json: Json = False
 
 
@@ -191,6 +192,7 @@ class SearchOptions:
     engines: Engines = None
     write_model: WriteModel = None
     memory: Memory = None
+    plain: Plain = False
 
 
 @dataclass(frozen=True)
@@ -365,8 +367,10 @@ class CompareOptions:
 class DrawOptions(AnswerOptions):
     """Draw one picture of a run, as SVG, PNG or PDF."""
 
-    what: A[str | None, Option(help="Which picture: cores, links, resources or search of a mapping; stages, layers, use, "
-                               "timetable or search of a pipeline. [default: cores, stages or search]")] = None
+    what: A[str | None, Option(help="Which picture: cores, links, resources of a mapping; stages, layers, use, timetable of a "
+                               "pipeline; network, costs, memory, schedule of an assignment; links, directions, turns of routes; "
+                               "schedule, use, peaks, resources, energy of a schedule; search of all. "
+                               "[default: the first]")] = None
     out: A[Path, Option("--out", "-o", help="File of the picture: .svg, .png or .pdf.")] = Path("nmsolve.svg")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,15 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.cli.commands import DrawOptions
+    from nmsolve.cli.draw_tasks import Pictures
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 
 #: Forms of a picture by the end of its file's name.
 FORMS = ("svg", "png", "pdf")
-#: The picture where none is named: of a mapping and of a plan; of all else the search.
-BOARD, STAGES, SEARCH = "cores", "stages", "search"
-
-Pictures = dict[str, Callable[[], "Figure"]]
+#: Reports of runs.
+ROUTES = "route-report.json"
+REPORTS = (ROUTES, "pipeline-report.json", "report.json")
+SEARCH = "search"
 
 
 def run_draw(o: DrawOptions) -> int:
@@ -44,7 +44,7 @@ def run_draw(o: DrawOptions) -> int:
         )
     prepare_file(o.out)
     kinds = _pictures(o)
-    kind = o.what or next(name for name in (BOARD, STAGES, SEARCH) if name in kinds)
+    kind = o.what or next(iter(kinds), SEARCH)
     if kind not in kinds:
         raise InputError(f"there is no picture {kind!r} of this run", "--what", "one of " + ", ".join(kinds))
     _save(kinds[kind](), o.out, form)
@@ -68,15 +68,15 @@ def _save(figure: Figure, path: Path, form: str) -> None:
 
 
 def _pictures(o: DrawOptions) -> Pictures:
-    """Return every picture of the run by its name."""
-    from nmsolve.cli.check_pipeline import plan_file
+    """Return every picture of the run by its name; the first is drawn where none is named."""
+    from nmsolve.cli.draw_tasks import pictures_of_task
 
     folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
-    plan = plan_file(o.mapping)
-    if plan is not None:
-        return _of_plan(plan, folder)
-    report = folder / "report.json"
-    search = _search(folder, read_object(report) if report.exists() else None)
+    report = next((folder / name for name in REPORTS if (folder / name).exists()), None)
+    search = _search(folder, report)
+    task = pictures_of_task(o.mapping)
+    if task is not None:
+        return {**task, **search}
     if o.mapping.is_dir() and not (folder / "mapping.json").exists() and search:
         return search
     loaded = load_answer(o)
@@ -84,8 +84,13 @@ def _pictures(o: DrawOptions) -> Pictures:
     return {**mapping_pictures(problem, core), **search}
 
 
-def _search(folder: Path, report: dict[str, object] | None) -> Pictures:
-    events, (seconds, _) = read_events(folder), ending(report)
+def _search(folder: Path, report: Path | None) -> Pictures:
+    """Return the picture of the search; of routes, of that for their first objective."""
+    from nmsolve.cli.routing_page import first_stage
+
+    events, (seconds, _) = read_events(folder), ending(None if report is None else read_object(report))
+    if report is not None and report.name == ROUTES:
+        events = first_stage(events)
     return {SEARCH: partial(pictures.convergence.figure, events, seconds, "full")} if events else {}
 
 
@@ -96,7 +101,7 @@ def mapping_pictures(problem: MappingProblem, core: IntArray) -> Pictures:
     names, used, limits = resource_table(problem, core)
     share, label, _ = core_share(names, used, limits)
     kinds: Pictures = {
-        BOARD: partial(pictures.core_use.figure, problem.machine, share, label),
+        "cores": partial(pictures.core_use.figure, problem.machine, share, label),
         "resources": partial(pictures.resource_use.figure, names, used, limits, problem.machine.usable),
     }
     if has_routes(problem.machine):
@@ -112,27 +117,3 @@ def _links(problem: MappingProblem, core: IntArray) -> Figure:
     machine = problem.machine
     loads = link_loads(problem.graph, machine, core)
     return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))
-
-
-def _of_plan(path: Path, folder: Path) -> Pictures:
-    """Return the pictures of a pipeline's plan."""
-    import msgspec
-
-    from nmsolve.cli.check_pipeline import REPORT
-    from nmsolve.cli.pipeline_page import plan_drawings
-    from nmsolve.cli.pipeline_problem import read_inputs, state_problem
-    from nmsolve.cli.pipeline_report import PipelineReport
-    from nmsolve.model.pipeline.files import read_plan
-
-    beside = folder / REPORT
-    report, inputs = read_inputs(beside)
-    given = state_problem(inputs)
-    try:
-        said = msgspec.convert(report, PipelineReport)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"not a report of a pipeline ({error})", str(beside), "the one of this run"
-        ) from None
-    drawings = plan_drawings(given, read_plan(path, given.problem), said)
-    found = {name: partial(draw.figure, *what) for name, (draw, what) in drawings.items()}
-    return {**found, **_search(folder, report)}

@@ -115,6 +115,16 @@ class Picture(Generic[P]):
             return self._draw(*args, **more)[0]
 
 
+#: A picture, and what it is drawn from.
+Drawable: TypeAlias = "tuple[Picture[Any], tuple[Any, ...]]"
+
+
+def svg_of(drawable: Drawable) -> str:
+    """Return SVG text."""
+    draw, what = drawable
+    return draw(*what)
+
+
 def draw_board(ax: Axes, machine: Machine) -> None:
     """Draw chip boundaries; equal axes, row 0 at the top."""
     from matplotlib.ticker import MaxNLocator

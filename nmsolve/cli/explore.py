@@ -133,14 +133,19 @@ def board_of(machine: Machine, linked: bool) -> dict[str, Any]:
     return out
 
 
-def searched(events: Sequence[Event], seconds: float, bound: float | None) -> dict[str, Any]:
-    """Return the timeline of a search: its best answers and bounds over time, with the engines that gave them."""
+def searched(events: Sequence[Event], seconds: float, bound: float | None, unit: str = "") -> dict[str, Any]:
+    """Return the timeline of a search: its best answers and bounds (in ``unit``) over time, with the engines that gave them."""
     rows = [
         [round(e.seconds, 3), e.engine, e.objective if e.kind == "incumbent" else e.bound, int(e.kind == "bound"), e.move]
         for e in events
         if (e.kind == "incumbent" and e.objective is not None) or (e.kind == "bound" and e.bound is not None)
     ]  # fmt: skip
-    return {"events": rows[:: -(-len(rows) // MOST_EVENTS) or 1], "seconds": seconds, "bound": bound}
+    return {
+        "events": rows[:: -(-len(rows) // MOST_EVENTS) or 1],
+        "seconds": seconds,
+        "bound": bound,
+        "unit": unit,
+    }
 
 
 def _ids(graph: LogicGraph) -> Column | None:

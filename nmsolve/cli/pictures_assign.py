@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.cli.assign_layout import Drawing, drawing
-from nmsolve.cli.drawing import FAINT, INK, PALETTE, amounts, new_panels, svg_text
+from nmsolve.cli.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from nmsolve.cli.assign_report import AssignReport
+    from nmsolve.cli.drawing import Drawable
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
 
@@ -28,34 +29,18 @@ BENT = 0.16
 PS = 1e-12
 
 
-def assign_pictures(problem: AssignProblem, answer: Assignment, report: AssignReport) -> dict[str, str]:
-    """Return ``graph`` with ``graph_caption``, ``costs``, ``memory`` and, for a makespan, ``schedule``."""
+def assign_drawings(problem: AssignProblem, answer: Assignment, report: AssignReport) -> dict[str, Drawable]:
+    """Return ``network``, ``costs`` of the units, ``memory`` over time and ``schedule``."""
     from nmsolve.hw.assignment.reasons import memory_over_time
 
-    nodes = drawing(problem, answer.unit)
-    folded = (
-        "Operators of one module (or in a row) on one unit are one square, larger the more there are. "
-        if nodes.folded
-        else ""
-    )
-    caption = f"{folded}Data flow from left to right, and on in the next row."
-    drawn = {
-        "graph": graph_picture(nodes, problem.units.names, _kinds(problem, nodes)),
-        "graph_caption": caption,
-        "costs": cost_bars(
-            problem.units.names,
-            np.array(
-                [[u.run - u.launches, u.launches, u.interrupts, u.transfer] for u in report.units], float
-            ).T
-            * PS,
-        ),
-        "memory": memory_picture(
-            problem.units.memories, memory_over_time(problem, answer), problem.units.capacity
-        ),
+    units = problem.units
+    parts = [[u.run - u.launches, u.launches, u.interrupts, u.transfer] for u in report.units]
+    return {
+        "network": (graph_picture, (problem, answer.unit)),
+        "costs": (cost_bars, (units.names, np.array(parts, float).T * PS)),
+        "memory": (memory_picture, (units.memories, memory_over_time(problem, answer), units.capacity)),
+        "schedule": (schedule_picture, (problem, answer)),
     }
-    if problem.objective == "makespan":
-        drawn["schedule"] = schedule_picture(problem, answer)
-    return drawn
 
 
 def _kinds(problem: AssignProblem, nodes: Drawing) -> Sequence[str]:
@@ -69,8 +54,14 @@ def colours(count: int) -> list[str]:
     return [PALETTE[j % len(PALETTE)] for j in range(count)]
 
 
-def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) -> str:
-    """Return the network in layers, every node in the colour of its unit; tensors between units are drawn dark."""
+@Picture
+def graph_picture(problem: AssignProblem, unit: IntArray) -> Drawn:
+    """Return the network in layers, every node in the colour of its ``unit`` (L,); tensors between units are drawn dark.
+
+    Of many operators, those of one module (or in a row) on one unit are one square, larger the more there are.
+    """
+    nodes = drawing(problem, unit)
+    units, kinds = problem.units.names, _kinds(problem, nodes)
     base = np.concatenate([[0], np.cumsum(nodes.heights + 1.0)])
     x = nodes.place[:, 0]
     y = base[nodes.row] + nodes.heights[nodes.row] / 2 + nodes.place[:, 1]
@@ -104,7 +95,7 @@ def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) ->
     ax.legend(
         loc="upper left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=8, ncols=min(8, len(units)), borderaxespad=-1.4,
     )  # fmt: skip
-    return svg_text(figure, "network by processor")
+    return figure, "network by processor"
 
 
 def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) -> None:
@@ -126,7 +117,8 @@ def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) 
     ax.add_collection(LineCollection(lines["cross"], colors=INK, linewidths=0.8, zorder=2))
 
 
-def cost_bars(units: Sequence[str], parts: FloatArray) -> str:
+@Picture
+def cost_bars(units: Sequence[str], parts: FloatArray) -> Drawn:
     """Return one bar per unit; ``parts`` (4, J) seconds of computing, launches, interrupts, transfer."""
     from matplotlib.ticker import EngFormatter
 
@@ -141,10 +133,11 @@ def cost_bars(units: Sequence[str], parts: FloatArray) -> str:
     ax.set(ylim=(len(units) - 0.4, -0.6), xlabel="time")
     ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "cost of every unit")
+    return figure, "cost of every unit"
 
 
-def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray) -> str:
+@Picture
+def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray) -> Drawn:
     """Return bytes over the order of operators, one panel per memory that holds anything.
 
     Parameters
@@ -166,10 +159,11 @@ def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray
         ax.set_ylabel(f"{memories[m]}\n(bytes)", fontsize=8)
         ax.yaxis.set_major_formatter(amounts(top))
     panels[-1].set_xlabel("operator, in the order in which they run")
-    return svg_text(figure, "memory over time")
+    return figure, "memory over time"
 
 
-def schedule_picture(problem: AssignProblem, answer: Assignment) -> str:
+@Picture
+def schedule_picture(problem: AssignProblem, answer: Assignment) -> Drawn:
     """Return when every unit and channel works."""
     from matplotlib.ticker import EngFormatter
 
@@ -195,4 +189,4 @@ def schedule_picture(problem: AssignProblem, answer: Assignment) -> str:
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(ylim=(len(names) - 0.4, -0.6), xlabel="time", xlim=(0, max(plan.end, 1) * PS))
     ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
-    return svg_text(figure, "schedule")
+    return figure, "schedule"

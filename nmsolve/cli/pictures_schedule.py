@@ -7,34 +7,73 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.drawing import EMPTY, INK, PALETTE, amounts, new_panels, svg_text
+from nmsolve.cli.drawing import EMPTY, FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 
 if TYPE_CHECKING:
+    from nmsolve.cli.drawing import Drawable
     from nmsolve.cli.schedule_report import ScheduleReport, UnitPart
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
 
-#: Most units with a bar of their own, and resources that are drawn.
-ROWS, RESOURCES = 40, 8
+#: Most units with a bar of their own, resources that are drawn, bars of the still schedule, and networks in its legend.
+ROWS, RESOURCES, BARS, NAMED = 40, 8, 4_000, 10
 #: Colours of running, loading, idling, off.
 STATES = (PALETTE[0], PALETTE[5], "#f0c05a", EMPTY)
 
 
-def schedule_pictures(problem: ScheduleProblem, answer: Schedule, report: ScheduleReport) -> dict[str, str]:
-    """Return ``use`` and ``peaks`` where there are units, ``resources`` and ``energy`` where there are any."""
-    drawn = {}
+def schedule_drawings(
+    problem: ScheduleProblem, answer: Schedule, report: ScheduleReport
+) -> dict[str, Drawable]:
+    """Return ``schedule``, ``use`` and ``peaks`` where there are units, ``resources`` and ``energy`` where there are any."""
+    drawn: dict[str, Drawable] = {"schedule": (gantt, (problem, answer))}
     if report.units:
-        drawn["use"] = use_bars(report.units)
+        drawn["use"] = use_bars, (report.units,)
         if any(u.peak for u in report.units):
-            drawn["peaks"] = peak_picture(report.units)
+            drawn["peaks"] = peak_picture, (report.units,)
     if problem.resources:
-        drawn["resources"] = resource_profiles(problem, answer)
+        drawn["resources"] = resource_profiles, (problem, answer)
     if any(report.energy.values()):
-        drawn["energy"] = energy_bars(report.energy)
+        drawn["energy"] = energy_bars, (report.energy,)
     return drawn
 
 
-def use_bars(units: Sequence[UnitPart]) -> str:
+@Picture
+def gantt(problem: ScheduleProblem, answer: Schedule) -> Drawn:
+    """Return what every unit runs over time, in the colours of the networks; without units what every process does.
+
+    Loading is hatched; grey: a unit is on without work.
+
+    Where there are very many runs, neighbours are one bar, as in the page that moves.
+    """
+    from nmsolve.cli.schedule_data import PageData, bars_by_row
+    from nmsolve.hw.schedule.walk import walked
+
+    seen = walked(problem, answer)
+    end = max(1, seen.objectives["makespan"])
+    names, rows, merged = bars_by_row(problem, answer, seen, PageData({}), BARS)
+    figure, (ax,) = new_panels(10.4, min(9.0, 1.0 + 0.24 * len(names)), 1, 1)
+    for r, row in enumerate(rows):
+        nets = [p if merged else int(problem.task[p]) for _, _, _, p in row]
+        colours = [PALETTE[t % len(PALETTE)] if t >= 0 else INK for t in nets]
+        spells = seen.on[r] if any(seen.work) else []
+        ax.broken_barh([(a, b - a) for a, b in spells], (r - 0.4, 0.8), facecolor=FAINT, lw=0)
+        loads = [(b, s - b) for b, s, _, _ in row if s > b]
+        ax.broken_barh(loads, (r - 0.4, 0.8), facecolor=EMPTY, edgecolor=INK, hatch="////", lw=0)
+        ax.broken_barh(
+            [(s, e - s) for _, s, e, _ in row], (r - 0.4, 0.8), facecolor=colours, edgecolor="white", lw=0.3
+        )
+    for t, name in enumerate(problem.tasks[:NAMED]):
+        ax.barh([0], [0], color=PALETTE[t % len(PALETTE)], label=name)
+    each = -(-len(names) // ROWS)
+    ax.set_yticks(np.arange(0, len(names), each), names[::each], fontsize=7 if len(names) > 20 else 9)
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, end), xlabel="tick")
+    ax.xaxis.set_major_formatter(amounts(end))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return figure, "schedule: what runs where and when"
+
+
+@Picture
+def use_bars(units: Sequence[UnitPart]) -> Drawn:
     """Return where the time of every unit goes, in percent; of many units a picture of all, the busiest first."""
     from matplotlib.ticker import PercentFormatter
 
@@ -63,10 +102,11 @@ def use_bars(units: Sequence[UnitPart]) -> str:
         ax.set(xlim=(0, len(units)), ylim=(0, 1), xlabel="units, the busiest first")
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "use of the units")
+    return figure, "use of the units"
 
 
-def peak_picture(units: Sequence[UnitPart]) -> str:
+@Picture
+def peak_picture(units: Sequence[UnitPart]) -> Drawn:
     """Return the most bytes that every unit holds, the fullest first, with its limit."""
     from matplotlib.ticker import MaxNLocator
 
@@ -84,10 +124,11 @@ def peak_picture(units: Sequence[UnitPart]) -> str:
     ax.set(xlim=(0, len(units)), ylim=(0, 1.08 * top), xlabel="units, the fullest first", ylabel="bytes")
     ax.yaxis.set_major_formatter(amounts(top))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "memory of the units")
+    return figure, "memory of the units"
 
 
-def resource_profiles(problem: ScheduleProblem, answer: Schedule) -> str:
+@Picture
+def resource_profiles(problem: ScheduleProblem, answer: Schedule) -> Drawn:
     """Return how much of every resource is taken over time, with its capacity."""
     shown = min(len(problem.resources), RESOURCES)
     end = answer.end(problem)
@@ -109,10 +150,11 @@ def resource_profiles(problem: ScheduleProblem, answer: Schedule) -> str:
         if ax is not panels[-1]:
             ax.set_xticklabels([])
     panels[-1].set_xlabel("tick")
-    return svg_text(figure, "resources over time")
+    return figure, "resources over time"
 
 
-def energy_bars(energy: dict[str, int]) -> str:
+@Picture
+def energy_bars(energy: dict[str, int]) -> Drawn:
     """Return a bar for every part of the energy."""
     names = [name for name, value in energy.items() if value]
     total = sum(energy.values())
@@ -131,4 +173,4 @@ def energy_bars(energy: dict[str, int]) -> str:
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, 1.12 * float(values.max())), xlabel="units of energy")
     ax.xaxis.set_major_formatter(amounts(float(values.max())))
-    return svg_text(figure, "parts of the energy")
+    return figure, "parts of the energy"

@@ -240,7 +240,8 @@ def write_pipeline(
                 report = msgspec.structs.replace(report, checks=checks, not_checked=[])
         files[REPORT] = as_json(report)
         with patience.drawing():
-            files[PAGE] = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
+            command = f"nmsolve verify {o.out} --bound"
+            files[PAGE] = render_pipeline_html(given, result, report, command, o.plain)
     return report
 
 

@@ -2,40 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
-from nmsolve.cli.page import fill
+from nmsolve.cli.drawing import PALETTE, svg_of
+from nmsolve.cli.explore import searched
+from nmsolve.cli.explore_network import MOST_NODES, network_data
+from nmsolve.cli.page import fill, inline
 from nmsolve.cli.pipeline_report import exchanged
 from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
 from nmsolve.model.pipeline.objectives import ENERGY
 
 if TYPE_CHECKING:
-    from nmsolve.cli.drawing import Picture
+    from nmsolve.cli.drawing import Drawable
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
 
-#: A picture, and what it is drawn from.
-Drawing: TypeAlias = "tuple[Picture[Any], tuple[Any, ...]]"
 #: Above this storage is drawn in MiB.
 _MIB = 2**20
 
 
 def render_pipeline_html(
-    given: Given, result: Result[PipelinePlan], report: PipelineReport, verify_command: str
+    given: Given,
+    result: Result[PipelinePlan],
+    report: PipelineReport,
+    verify_command: str,
+    plain: bool = False,
 ) -> str:
-    """Return the page of ``nmsolve pipeline``. Equal arguments give equal bytes."""
+    """Return the page of ``nmsolve pipeline``, with the network to explore unless it is ``plain`` or there are too many layers.
+
+    Equal arguments give equal bytes.
+    """
     drawn = {} if result.solution is None else plan_pictures(given, result.solution, report)
+    explorer = None
+    if not plain and result.solution is not None and given.problem.count <= MOST_NODES:
+        from nmsolve.cli.explore_pipeline import pipeline_network
+
+        search = searched(result.events, result.wall_seconds, result.bound, report.goal_unit)
+        explorer = inline(network_data(pipeline_network(given, result.solution, report), search))
+        del drawn["layers"]  # the network shows it
     return fill(
         "pipeline.html.j2",
         r=report,
         words=pipeline_words(report),
         drawn=drawn,
-        convergence=pictures.convergence(
+        explorer=explorer,
+        palette=list(PALETTE),
+        convergence=""
+        if explorer
+        else pictures.convergence(
             result.events, result.wall_seconds, target(report.minimised, report.rounds)
         ),
         target=target(report.minimised, report.rounds),
@@ -55,10 +74,10 @@ def target(minimised: str, rounds: int | None) -> str:
 
 def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, str]:
     """Return the pictures of :func:`plan_drawings` as SVG text."""
-    return {name: draw(*what) for name, (draw, what) in plan_drawings(given, plan, report).items()}
+    return {name: svg_of(drawable) for name, drawable in plan_drawings(given, plan, report).items()}
 
 
-def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, Drawing]:
+def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, Drawable]:
     """Return what is drawn: ``stages``, ``layers``, ``use`` and, where stages are several and in no circle, ``timetable``."""
     from nmsolve.hw.pipeline.batches import start_times
     from nmsolve.hw.pipeline.passes import training_passes
@@ -92,7 +111,7 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
     bound = None if problem.adds_up else report.bound  # that of a sum is none of a stage
     stages = (parts, loads.cores, each / scale, memory, problem.overlap, bound, report.unit, store)
     layers = (work, plan.stage, loads.cores, label)
-    drawn: dict[str, Drawing] = {
+    drawn: dict[str, Drawable] = {
         "stages": (pictures_pipeline.stage_bars, stages),
         "layers": (pictures_pipeline.layers_picture, layers),
         "use": (pictures_pipeline.use_picture, (loads.load / most, loads.compute / most)),

@@ -212,7 +212,7 @@ def write_routing(
         with patience.drawing():
             report = replace(report, rules=max_link_by_rule(problem), not_checked=[])
             files[REPORT] = as_json(report)
-            files[PAGE] = render_route_html(loaded, problem, result, report, command)
+            files[PAGE] = render_route_html(loaded, problem, result, report, command, o.plain)
     return report
 
 

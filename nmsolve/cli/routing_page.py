@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nmsolve.cli import pictures, pictures_routing
-from nmsolve.cli.page import fill
+from nmsolve.cli.drawing import PALETTE
+from nmsolve.cli.explore import searched
+from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import rests_on
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Event, Result
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -35,18 +38,21 @@ PART_NAMES = {
 }  # fmt: skip
 
 
-def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None) -> dict[str, Any]:
+def routing_section(
+    machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None, still: bool = True
+) -> dict[str, Any]:
     """Return values of the template ``routing.html.j2``: pictures and the table of the hottest links.
 
     Parameters
     ----------
+    still : with the picture of all links
     turns : the turns that go with the routes; None (or all allowed): no turn map
     """
     loads = route_loads(machine, flows, routes)
     hot = hottest_links(machine, loads)
     prohibits = turns is not None and turns.prohibited(machine) > 0
     return {
-        "links": links_picture(machine, loads, hot, "messages per step"),
+        "links": links_picture(machine, loads, hot, "messages per step") if still else "",
         "directions": pictures_routing.direction_loads(machine, loads, "messages per step"),
         "turn_map": pictures_routing.turn_map(machine, turns) if prohibits and turns is not None else "",
         "hottest": hottest_rows(machine, flows, routes, loads, hot),
@@ -55,13 +61,21 @@ def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnS
 
 
 def route_sections(
-    machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None, cost: ComputeEnergy | None
+    machine: Machine,
+    flows: Flows,
+    routes: Routes,
+    turns: TurnSet | None,
+    cost: ComputeEnergy | None,
+    still: bool = True,
 ) -> dict[str, Any]:
-    """Return ``routing`` and ``energy`` of a page about routes; ``cost``: what the cores themselves take in a step."""
+    """Return ``routing`` and ``energy`` of a page about routes; ``cost``: what the cores themselves take in a step.
+
+    ``still`` : with the picture of all links
+    """
     from nmsolve.hw.routing.energy import energy_parts
 
     network = energy_parts(machine, flows, routes)
-    routing = routing_section(machine, flows, routes, turns)
+    routing = routing_section(machine, flows, routes, turns, still)
     return {"routing": routing, "energy": energy_section(machine, network, cost)}
 
 
@@ -149,8 +163,12 @@ def render_route_html(
     result: Result[ChosenRoutes],
     report: RouteReport,
     verify_command: str,
+    plain: bool = False,
 ) -> str:
-    """Return the page of ``nmsolve route``. Equal arguments give equal bytes."""
+    """Return the page of ``nmsolve route``, with the board to explore unless it is ``plain``.
+
+    Equal arguments give equal bytes.
+    """
     from nmsolve.hw.routing.compute import compute_energy
     from nmsolve.hw.routing.lengths import route_lengths
     from nmsolve.model.routing.check import table_entries
@@ -158,10 +176,16 @@ def render_route_html(
     machine, flows, found = problem.machine, problem.flows, result.solution
     sections: dict[str, Any] = {"routing": None, "energy": None}
     facts: list[tuple[str, str]] = []
+    explorer = None
     if found is not None and flows.count:
         routes = found.routes
         cost = compute_energy(loaded.graph, machine, loaded.core)
-        sections = route_sections(machine, flows, routes, found.turns, cost)
+        sections = route_sections(machine, flows, routes, found.turns, cost, still=plain)
+        if not plain:
+            from nmsolve.cli.explore_routes import routes_data
+
+            search = searched(first_stage(result.events), result.wall_seconds, None)
+            explorer = inline(routes_data(problem, routes, search))
         entries = table_entries(machine, flows, routes, problem.form)
         lengths = route_lengths(machine, flows, routes)
         facts = [
@@ -173,7 +197,11 @@ def render_route_html(
         "route.html.j2",
         r=report,
         words=route_words(report),
-        convergence=pictures.convergence(_first_stage(result), result.wall_seconds, first),
+        explorer=explorer,
+        palette=list(PALETTE),
+        convergence=""
+        if explorer
+        else pictures.convergence(first_stage(result.events), result.wall_seconds, first),
         first=first,
         **sections,
         facts=facts,
@@ -181,11 +209,10 @@ def render_route_html(
     )
 
 
-def _first_stage(result: Result[ChosenRoutes]) -> list[Any]:
+def first_stage(events: Sequence[Event]) -> list[Event]:
     """Return events up to the second objective: those of different objectives cannot share an axis."""
-    starts = [i for i, e in enumerate(result.events) if e.kind == "start"]
-    end = starts[1] if len(starts) > 1 else len(result.events)
-    return list(result.events[:end])
+    starts = [i for i, e in enumerate(events) if e.kind == "start"]
+    return list(events[: starts[1] if len(starts) > 1 else len(events)])
 
 
 def route_words(report: RouteReport) -> list[str]:

@@ -227,7 +227,9 @@ def write_run(
                 report = msgspec.structs.replace(report, noise=_noisy(o, problem, solution))
         files[REPORT] = as_json(report)
         with patience.drawing():
-            files[PAGE] = render_schedule_html(given, result, report, f"nmsolve verify {o.out} --bound")
+            files[PAGE] = render_schedule_html(
+                given, result, report, f"nmsolve verify {o.out} --bound", o.plain
+            )
     return report
 
 

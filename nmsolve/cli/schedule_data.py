@@ -45,11 +45,10 @@ def page_data(given: Given, answer: Schedule, seen: Walk, chain: Sequence[Link])
     problem = given.problem
     out = PageData({})
     on_units = any(seen.work)
-    names, rows = (list(problem.units.names), seen.work) if on_units else _process_rows(problem, answer, out)
+    names, bars, merged = bars_by_row(problem, answer, seen, out, BARS)
     if on_units and (bare := int((problem.modes.unit_set[answer.mode] < 0).sum())):
         out.left_out.append(f"{bare:,} processes take no unit and are not drawn")
     end = max(1, seen.objectives["makespan"])
-    bars, merged = _few(problem, rows, end, out)
     out.data |= {
         "end": end,
         "tick": given.stated.tick or 0,
@@ -72,6 +71,19 @@ def page_data(given: Given, answer: Schedule, seen: Walk, chain: Sequence[Link])
     return out
 
 
+def bars_by_row(
+    problem: ScheduleProblem, answer: Schedule, seen: Walk, out: PageData, most: int
+) -> tuple[list[str], Sequence[Sequence[Bar]], bool]:
+    """Return the rows' names (units, or processes where none takes a unit), at most so many bars, and whether some were merged.
+
+    Then a bar names a network, else a process. What is left out is said in ``out``.
+    """
+    on_units = any(seen.work)
+    names, rows = (list(problem.units.names), seen.work) if on_units else _process_rows(problem, answer, out)
+    bars, merged = _few(problem, rows, max(1, seen.objectives["makespan"]), out, most)
+    return names, bars, merged
+
+
 def _reason(link: Link) -> str:
     return "" if link.source < 0 else f"{link.reason} {link.away} {link.wait}"
 
@@ -90,17 +102,17 @@ def _process_rows(
 
 
 def _few(
-    problem: ScheduleProblem, rows: Sequence[Sequence[Bar]], end: int, out: PageData
+    problem: ScheduleProblem, rows: Sequence[Sequence[Bar]], end: int, out: PageData, most: int
 ) -> tuple[Sequence[Sequence[Bar]], bool]:
-    """Return at most :data:`BARS` bars, by row, and whether neighbours were merged: then a bar names a network."""
+    """Return at most ``most`` bars, by row, and whether neighbours were merged: then a bar names a network."""
     count = sum(map(len, rows))
-    if count <= BARS:
+    if count <= most:
         return rows, False
     parts = FINEST
     while True:
         width = -(-end // parts)
         merged = [_merged(problem, row, width) for row in rows]
-        if sum(map(len, merged)) <= BARS or parts == 1:
+        if sum(map(len, merged)) <= most or parts == 1:
             break
         parts //= 2
     out.left_out.append(

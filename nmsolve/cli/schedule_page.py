@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
+from nmsolve.cli.drawing import svg_of
 from nmsolve.cli.page import fill, inline
 from nmsolve.cli.progress import percent
 from nmsolve.cli.schedule_report import figure, schedule_words
@@ -34,10 +35,13 @@ NEEDED = "{0} has ended, which it needs"
 
 
 def render_schedule_html(
-    given: Given, result: Result[Any], report: ScheduleReport, verify_command: str
+    given: Given, result: Result[Any], report: ScheduleReport, verify_command: str, plain: bool = False
 ) -> str:
-    """Return the page of ``nmsolve schedule``. Equal arguments give equal bytes."""
-    drawn = {} if result.solution is None else _drawn(given, result.solution, report)
+    """Return the page of ``nmsolve schedule``; a ``plain`` one has a still picture in place of the script.
+
+    Equal arguments give equal bytes.
+    """
+    drawn = {} if result.solution is None else _drawn(given, result.solution, report, plain)
     return fill(
         "schedule.html.j2",
         r=report,
@@ -50,20 +54,21 @@ def render_schedule_html(
     )
 
 
-def _drawn(given: Given, answer: Schedule, report: ScheduleReport) -> dict[str, Any]:
+def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) -> dict[str, Any]:
     """Return what is drawn and said of a schedule: data of the script, critical path, still pictures."""
     from matplotlib.ticker import EngFormatter
 
-    from nmsolve.cli.pictures_schedule import schedule_pictures
+    from nmsolve.cli.pictures_schedule import schedule_drawings
     from nmsolve.cli.schedule_data import page_data
     from nmsolve.hw.schedule.critical import chain_parts, critical_chain
     from nmsolve.hw.schedule.walk import walked
 
     problem = given.problem
     seen, chain = walked(problem, answer), critical_chain(problem, answer)
+    drawings = schedule_drawings(problem, answer, report)
     page, end = page_data(given, answer, seen, chain), seen.objectives["makespan"]
     return {
-        "data": inline(page.data),
+        "data": "" if plain else inline(page.data),
         "left_out": page.left_out,
         "on_units": bool(page.data["on"]),
         "memory": bool(page.data.get("memory")),
@@ -75,7 +80,7 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport) -> dict[str, 
         "path": _path_rows(problem, answer, chain),
         "path_left": len(chain) - LINKS,
         "tick": EngFormatter("s")(given.stated.tick) if given.stated.tick else "",
-        **schedule_pictures(problem, answer, report),
+        **{name: svg_of(drawing) for name, drawing in drawings.items() if plain or name != "schedule"},
     }
 
 

@@ -1,40 +1,23 @@
 // The board on a canvas: cores as squares, links as pairs of lanes between them (keep right), nodes as dots where there is room.
 const CELL = 40, BOX = 26, EDGE = (CELL - BOX) / 2, LANE = 3, DOTS_FROM = 70;
 
-class Board {
-  // all: the mapping, or two of them; this.m is the one that is drawn or pointed at.
+class Board extends Surface {
+  // all: what is on the board, or two of them; this.m is the one that is drawn or pointed at.
   constructor(canvas, all, state) {
-    const mapped = all[0];
-    this.canvas = canvas; this.all = all; this.m = mapped; this.state = state;
-    this.context = canvas.getContext("2d");
-    this.at = d3.zoomIdentity;
-    this.zoom = d3.zoom().scaleExtent([0.05, 60]).on("zoom", (event) => { this.at = event.transform; this.draw(); });
-    d3.select(canvas).call(this.zoom).on("dblclick.zoom", null);
-    this.colours = d3.range(Math.max(1, mapped.groups.names.length)).map(groupColour);
-    new ResizeObserver(() => this.resize()).observe(canvas);
+    super(canvas, state);
+    this.all = all; this.m = all[0];
+    this.colours = d3.range(Math.max(1, this.m.groups.names.length)).map(groupColour);
   }
 
-  resize() {
-    const ratio = window.devicePixelRatio || 1, first = !this.wide;
-    this.wide = this.canvas.clientWidth; this.tall = this.canvas.clientHeight;
-    this.canvas.width = Math.round(this.wide * ratio); this.canvas.height = Math.round(this.tall * ratio);
-    this.ratio = ratio;
-    if (first) this.fit(); else this.draw();
-  }
+  size() { return [this.m.board.cols * CELL, this.m.board.rows * CELL]; }
+  show(core) { this.bring((core % this.m.board.cols + 0.5) * CELL, (Math.floor(core / this.m.board.cols) + 0.5) * CELL); }
+  focusOf(thing) { return thing.kind === "core" ? thing.core : this.m.coreOf(thing); }
+  thingAt(core) { return {kind: "core", core}; }
 
-  fit() {
-    const b = this.m.board, k = Math.min(this.wide / (b.cols * CELL + 8), this.tall / (b.rows * CELL + 8));
-    const at = d3.zoomIdentity.translate((this.wide - k * b.cols * CELL) / 2, (this.tall - k * b.rows * CELL) / 2).scale(k);
-    d3.select(this.canvas).call(this.zoom.transform, at);
-  }
-
-  scaleBy(factor) { d3.select(this.canvas).call(this.zoom.scaleBy, factor); }
-
-  // Brings a core into view.
-  show(core) {
-    const x = this.at.applyX((core % this.m.board.cols + 0.5) * CELL), y = this.at.applyY((Math.floor(core / this.m.board.cols) + 0.5) * CELL);
-    if (x < 0 || y < 0 || x > this.wide || y > this.tall)
-      d3.select(this.canvas).call(this.zoom.translateTo, (core % this.m.board.cols + 0.5) * CELL, (Math.floor(core / this.m.board.cols) + 0.5) * CELL);
+  beside(core, key) {
+    const b = this.m.board, [down, right] = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[key];
+    const row = Math.floor(core / b.cols) + down, col = core % b.cols + right;
+    return row >= 0 && col >= 0 && row < b.rows && col < b.cols ? row * b.cols + col : -1;
   }
 
   corner(core) { return [core % this.m.board.cols * CELL + EDGE, Math.floor(core / this.m.board.cols) * CELL + EDGE]; }
@@ -89,25 +72,17 @@ class Board {
 
   // Values of cores in the colours that are chosen, and the largest.
   values() {
-    const m = this.m, c = this.state.colour, top = (of) => d3.max(this.all, (one) => d3.max(of(one))) || 1;
-    if (c === "traffic") return {of: m.traffic, top: top((one) => one.traffic), text: "traffic that leaves the core"};
-    if (c === "step") return {of: m.step, top: top((one) => one.step), text: "time of a step, in ns"};
-    if (c === "count") return {of: m.count, top: top((one) => one.count), text: "nodes"};
-    const r = m.resources[+c.slice(9)], full = (p) => typeof r.limit === "number" ? r.limit : r.limit[p];
-    if (r.limit === null) return {of: r.used, top: top((one) => one.resources[+c.slice(9)].used), text: r.name};
-    return {of: Array.from(r.used, (u, p) => u / Math.max(1, full(p))), top: 1, text: `${r.name}, share of the limit`};
+    const own = this.m.values(this.state.colour);
+    return {top: d3.max(this.all, (one) => d3.max(one.values(this.state.colour).of)) || 1, ...own};
   }
 
-  draw() {
-    if (!this.wide) return;
-    const c = this.context, kept = this.m, split = this.all.length > 1 ? this.state.split * this.wide : this.wide;
-    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    c.clearRect(0, 0, this.wide, this.tall);
+  paintAll(c) {
+    const kept = this.m, split = this.all.length > 1 ? this.state.split * this.wide : this.wide;
     this.all.forEach((one, k) => {
       this.m = one;
       c.save();
-      c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       c.beginPath(); c.rect(k ? split : 0, 0, k ? this.wide - split : split, this.tall); c.clip();
+      this.moved(c);
       this.paint(c);
       c.restore();
     });
@@ -117,7 +92,6 @@ class Board {
 
   paint(c) {
     const b = this.m.board;
-    c.translate(this.at.x, this.at.y); c.scale(this.at.k, this.at.k);
     const [x0, y0] = this.at.invert([0, 0]), [x1, y1] = this.at.invert([this.wide, this.tall]);
     const from = {c: Math.max(0, Math.floor(x0 / CELL)), r: Math.max(0, Math.floor(y0 / CELL))};
     const to = {c: Math.min(b.cols - 1, Math.floor(x1 / CELL)), r: Math.min(b.rows - 1, Math.floor(y1 / CELL))};
@@ -198,24 +172,21 @@ class Board {
       if (!what) continue;
       if (what.kind === "core") this.frame(c, what.core, ink, width);
       if (what.kind === "link") this.drawRoute(c, [what.link], ink, 2 * width);
-      if (what.kind === "node") this.drawNode(c, what.node, ink, width);
+      if (what.kind === "node" || what.kind === "flow") this.drawReach(c, what, ink, width);
     }
     if (this.state.focus >= 0 && document.activeElement === this.canvas) {
       c.setLineDash([2, 2]); this.frame(c, this.state.focus, ink, 1.5 * one); c.setLineDash([]);
     }
   }
 
-  drawNode(c, node, ink, width) {
-    const home = this.m.core[node], reached = new Set(), links = new Set();
-    for (const message of this.m.messagesOf(node)) for (const to of message.targets) if (to !== home) {
-      reached.add(to);
-      for (const link of this.m.route(home, to)) links.add(link);
-    }
+  // What a node or a flow sends: its routes, and the cores that it reaches.
+  drawReach(c, what, ink, width) {
+    const home = this.m.coreOf(what), {cores, links} = this.m.reach(what);
     this.drawRoute(c, links, css("--route"), 2.2 * width);
-    reached.forEach((to) => this.frame(c, to, css("--route"), width));
+    cores.forEach((to) => this.frame(c, to, css("--route"), width));
     this.frame(c, home, ink, 1.3 * width);
-    if (this.dotted(home)) {
-      const {nodes, side, step} = this.dots(home), k = nodes.indexOf(node), [x, y] = this.corner(home);
+    if (what.kind === "node" && this.dotted(home)) {
+      const {nodes, side, step} = this.dots(home), k = nodes.indexOf(what.node), [x, y] = this.corner(home);
       c.strokeStyle = ink; c.lineWidth = Math.min(width, step / 6);
       c.strokeRect(x + k % side * step, y + Math.floor(k / side) * step, step, step);
     }

@@ -1,8 +1,6 @@
 // Colours of groups and of amounts; PALETTE stands above.
 const LEVELS = [0, 0.35, -0.3, 0.6];
 
-function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
-
 function groupColour(k) {
   const base = d3.hsl(PALETTE[k % PALETTE.length]), level = LEVELS[Math.floor(k / PALETTE.length) % LEVELS.length];
   base.l = level > 0 ? base.l + (1 - base.l) * level : base.l * (1 + level);

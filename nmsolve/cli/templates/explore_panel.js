@@ -1,21 +1,6 @@
-// What is said of a core, a node or a link, and the search. All text goes in as text, never as markup.
-const LISTED = 100;
-
-function el(tag, values, ...inside) {
-  const out = document.createElement(tag);
-  for (const [key, value] of Object.entries(values || {})) if (key === "click") out.addEventListener("click", value); else out.setAttribute(key, value);
-  for (const part of inside) if (part !== null) out.append(part);
-  return out;
-}
-
-function figure(value) {
-  if (value === null || value === undefined) return "–";
-  const large = Math.abs(value) >= 1e7 || (value !== 0 && Math.abs(value) < 1e-3);
-  return large ? value.toExponential(3) : value.toLocaleString("en", {maximumFractionDigits: 2});
-}
-
+// What is said of the thing that is chosen; each task says it in its own words, by the kind of the thing.
 class Panel {
-  constructor(place, all, choose) { this.place = place; this.all = all; this.m = all[0]; this.choose = choose; }
+  constructor(place, choose) { this.place = place; this.choose = choose; }
 
   to(what, text) { return el("button", {type: "button", class: "link", click: () => this.choose(what, true)}, text); }
 
@@ -23,85 +8,19 @@ class Panel {
     return el("table", {}, el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell, k) => el(k ? "td" : "th", k ? {class: "n"} : {scope: "row"}, cell))))));
   }
 
+  // A table of at most so many of the rows, under a heading; nothing where there are none.
+  listed(title, rows, most) {
+    if (!rows.length) return [];
+    return [el("h4", {}, title), this.table(rows.slice(0, most)), rows.length > most ? el("p", {class: "soft"}, `and ${figure(rows.length - most)} more`) : null];
+  }
+
   show(what) {
-    const parts = !what ? this.whole() : what.kind === "core" ? this.core(what.core) : what.kind === "node" ? this.node(what.node) : this.link(what.link);
-    this.place.replaceChildren(...parts.filter((part) => part !== null));
-  }
-
-  whole() {
-    const m = this.m;
-    const used = m.count.reduce((sum, k) => sum + (k > 0), 0);
-    return [
-      el("h3", {}, this.all.length > 1 ? `The whole board, ${m === this.all[0] ? "left" : "right"}` : "The whole board"),
-      this.table([["nodes", figure(m.nodes)], ["cores in use", `${figure(used)} of ${figure(m.board.state.reduce((sum, s) => sum + (s === 0), 0))}`],
-        ...(m.loads ? [["hottest link", figure(m.hottest)]] : [])]),
-      ...(m.loads ? [el("h4", {}, "Hottest links"), this.table(Array.from(d3.range(m.loads.length)).sort((a, b) => m.loads[b] - m.loads[a]).slice(0, 8)
-        .filter((link) => m.loads[link] > 0).map((link) => [this.to({kind: "link", link}, this.linkName(link)), figure(m.loads[link])]))] : []),
-      el("p", {class: "soft"}, "Choose a core, a node or a link on the board, or search for a node."),
-    ];
-  }
-
-  core(core) {
-    const m = this.m, nodes = m.nodesOn(core), g = m.groups.names.length, states = ["", "faulty", "taken by other networks", "unusable"];
-    const rows = m.resources.map((r) => [r.name, `${figure(r.used[core])}${r.limit === null ? "" : ` of ${figure(typeof r.limit === "number" ? r.limit : r.limit[core])}`}`]);
-    if (m.pairs) rows.push(["sends to other cores", figure(m.traffic[core])], ["takes from other cores", figure(m.received[core])]);
-    if (m.step) rows.push(["time of a step", `${figure(m.step[core])} ns`]);
-    const groups = d3.range(g).filter((k) => m.amounts[core * g + k]).sort((a, b) => m.amounts[core * g + b] - m.amounts[core * g + a]);
-    return [
-      el("h3", {}, `Core ${m.place(core)}`),
-      m.board.state[core] ? el("p", {class: "bad"}, states[m.board.state[core]]) : null,
-      this.table([["nodes", figure(m.count[core])], ...rows]),
-      ...(groups.length ? [el("h4", {}, m.groups.title === "community" ? "Communities" : "Populations"),
-        this.table(groups.slice(0, 12).map((k) => [this.swatch(k), figure(m.amounts[core * g + k])]))] : []),
-      ...(nodes.length ? [el("h4", {}, "Nodes"), el("p", {class: "chips"}, ...Array.from(nodes.subarray(0, LISTED), (node) => this.to({kind: "node", node}, m.id(node)))),
-        nodes.length > LISTED ? el("p", {class: "soft"}, `and ${figure(nodes.length - LISTED)} more: zoom in, or search`) : null] : []),
-    ];
-  }
-
-  swatch(k) { return el("span", {}, el("i", {class: "swatch", style: `background:${groupColour(k)}`}), this.m.groups.names[k]); }
-
-  node(node) {
-    const m = this.m, home = m.core[node], messages = m.messagesOf(node), to = new Map();
-    for (const message of messages) message.targets.forEach((core, k) => to.set(core, (to.get(core) || 0) + (message.weights ? message.weights[k] : message.many ? message.rate : 0)));
-    const goals = Array.from(to).sort((a, b) => b[1] - a[1]), away = goals.filter(([core]) => core !== home);
-    const places = this.all.map((one) => this.to({kind: "core", core: one.core[node]}, one.place(one.core[node])));
-    const rows = this.all.length > 1 ? [["core, left", places[0]], ["core, right", places[1]]] : [["core", places[0]]];
-    if (m.group(node) >= 0) rows.push([m.groups.title, this.swatch(m.group(node))]);
-    for (const r of m.resources) if (r.sizes) rows.push([r.name, figure(r.sizes[node])]);
-    const many = messages.filter((message) => message.many);
-    if (many.length) rows.push(["multicast, per step", figure(d3.sum(many, (message) => message.rate))]);
-    if (m.messages) rows.push(["other cores that it reaches", figure(away.length)]);
-    return [
-      el("h3", {}, `Node ${m.id(node)}`), this.table(rows),
-      !m.messages ? el("p", {class: "soft"}, "Messages of single nodes are too many for this page; links and cores have sums.")
-        : goals.length ? el("h4", {}, m.messages.weight ? "What it sends, by core" : "Cores that it reaches") : el("p", {class: "soft"}, "It sends nothing."),
-      ...(goals.length ? [this.table(goals.slice(0, 40).map(([core, weight]) => [this.to({kind: "core", core}, m.place(core)), core === home ? `${figure(weight)}, stays` : figure(weight)])),
-        goals.length > 40 ? el("p", {class: "soft"}, `and ${figure(goals.length - 40)} more`) : null] : []),
-    ];
-  }
-
-  linkName(link) { return `${this.m.place(link >> 2)} → ${this.m.place(this.m.board.ends[link])}`; }
-
-  link(link) {
-    const m = this.m, flows = m.flowsOver(link);
-    return [
-      el("h3", {}, `Link ${this.linkName(link)}`),
-      this.table([["traffic per step", figure(m.loads[link])], ["of the hottest", `${figure(100 * m.loads[link] / (m.hottest || 1))} %`], ["flows over it", figure(flows.length)]]),
-      ...(flows.length ? [el("h4", {}, flows[0].node === undefined ? "Largest flows, by cores" : "Largest flows, by node that sends"),
-        this.table(flows.slice(0, 20).map((f) => [f.node === undefined
-          ? el("span", {}, this.to({kind: "core", core: f.from}, m.place(f.from)), " → ", this.to({kind: "core", core: f.to}, m.place(f.to)))
-          : this.to({kind: "node", node: f.node}, m.id(f.node)), figure(f.weight)]))] : []),
-    ];
+    this.place.replaceChildren(...(what ? this[what.kind](what[what.kind]) : this.whole()).filter((part) => part !== null));
   }
 }
 
-// Nodes whose names hold the text: those that begin with it first.
-function matches(mapped, text, most) {
-  if (!text || !mapped.core) return [];
-  const starts = [], within = [], wanted = text.toLowerCase();
-  for (let node = 0; node < mapped.nodes && starts.length < most; node++) {
-    const at = mapped.id(node).toLowerCase().indexOf(wanted);
-    if (at === 0) starts.push(node); else if (at > 0 && within.length < most) within.push(node);
-  }
-  return starts.concat(within).slice(0, most);
-}
+function swatch(colour, text) { return el("span", {}, el("i", {class: "swatch", style: `background:${colour}`}), text); }
+
+function ramp() { return el("i", {class: "ramp", style: `background:linear-gradient(90deg,${d3.range(0, 1.01, 0.1).map(heat).join(",")})`}); }
+
+function heatKey(values) { return el("span", {}, "0 ", ramp(), ` ${values.top === 1 && values.text.includes("share") ? "100 %" : measured(values.top, values.unit || "")}: ${values.text}`); }

@@ -1,11 +1,12 @@
-"use strict";
 // Draws the schedule on two canvases that move together. All data are in the page; nothing is loaded from anywhere.
 (function () {
   const D = JSON.parse(document.getElementById("schedule-data").textContent);
-  const INK = "#222222", IDLE = "#f0c05a", LINE = "#e4e4e4", BAD = "#c40018", BYTES = "#56b4e9";
-  const AXIS = 24, MOST_MOVES = 400, MOST_MARKS = 300, CHIPS = 24;
-  const rows = D.rows.length, shown = {chain: true, moves: true, one: -1};
+  const IDLE = "#f0c05a", BYTES = "#56b4e9";
+  const AXIS = 24, MOST_MOVES = 400, MOST_MARKS = 300, CHIPS = 24, FOUND = 12;
+  const rows = D.rows.length, shown = {chain: true, moves: true, one: -1, found: -1};
   const view = {from: 0, to: D.end, top: 0, high: 0};
+  let ink, line, paper, soft, shade, late, route;  // of the theme, read anew for every drawing
+  function inks() { [ink, line, paper, soft, shade, late, route] = ["--ink", "--line", "--paper", "--soft", "--shade", "--late", "--route"].map(css); }
 
   // --- data: lists of distances back to columns ---
   const bars = D.bars.map(function (flat) {
@@ -104,24 +105,24 @@
   function axis(one) {
     const c = one.context, room = one.wide - one.gutter - 8, rough = (view.to - view.from) / Math.max(2, room / 110);
     const ten = Math.pow(10, Math.floor(Math.log10(rough))), step = Math.max(1, [1, 2, 5, 10].find(function (k) { return k * ten >= rough; }) * ten);
-    c.fillStyle = "#fff";
+    c.fillStyle = paper;
     c.fillRect(0, 0, one.wide, AXIS);
     c.fillRect(0, 0, one.gutter, one.tall);
     c.font = "12px system-ui, sans-serif";
     c.textBaseline = "middle";
     for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
       const at = Math.round(x(one, t)) + 0.5;
-      c.strokeStyle = "#bbbbbb";
+      c.strokeStyle = soft;
       c.beginPath(); c.moveTo(at, AXIS - 5); c.lineTo(at, AXIS); c.stroke();
-      c.fillStyle = INK;
+      c.fillStyle = ink;
       c.textAlign = t === 0 ? "left" : "center";
       if (at < one.wide - 20 || t === 0) c.fillText(whole(t), at, AXIS - 13);
     }
-    c.strokeStyle = "#bbbbbb";
+    c.strokeStyle = soft;
     c.beginPath(); c.moveTo(one.gutter, AXIS - 0.5); c.lineTo(one.wide, AXIS - 0.5); c.stroke();
     const each = Math.max(1, Math.ceil(14 / view.high));
     c.textAlign = "right";
-    c.fillStyle = INK;
+    c.fillStyle = ink;
     for (let r = 0; r < rows; r += each) {
       const at = y(r) + view.high / 2;
       if (at > AXIS + 4 && at < one.tall) c.fillText(short(c, D.rows[r], one.gutter - 10), one.gutter - 6, Math.max(at, AXIS + 7));
@@ -140,7 +141,7 @@
   function stripes(one, r, at) {
     const c = one.context;
     if (view.high >= 6) {
-      c.fillStyle = LINE;
+      c.fillStyle = line;
       c.fillRect(one.gutter, Math.round(at + view.high) - 1, one.wide - one.gutter, 1);
     }
   }
@@ -150,8 +151,8 @@
     if (hatch) return hatch;
     const tile = document.createElement("canvas"), t = tile.getContext("2d");
     tile.width = tile.height = 6;
-    t.fillStyle = "#f4f4f4"; t.fillRect(0, 0, 6, 6);
-    t.strokeStyle = "#555"; t.lineWidth = 1;
+    t.fillStyle = paper; t.fillRect(0, 0, 6, 6);
+    t.strokeStyle = soft; t.lineWidth = 1;
     t.beginPath(); t.moveTo(-1, 7); t.lineTo(7, -1); t.moveTo(-1, 1); t.lineTo(1, -1); t.moveTo(5, 7); t.lineTo(7, 5); t.stroke();
     return hatch = c.createPattern(tile, "repeat");
   }
@@ -184,14 +185,14 @@
           box(one, row.start[k], row.end[k], at + tall / 2, tall / 2);
           diamond(one, row.end[k], at + tall / 2, Math.min(5, tall / 3), x(one, row.end[k]) - x(one, row.start[k]));
         }
-        if (low) { c.fillStyle = "#555555"; box(one, row.begin[k], row.end[k], at + view.high - low - 1, low); }
+        if (low) { c.fillStyle = soft; box(one, row.begin[k], row.end[k], at + view.high - low - 1, low); }
         const wide = x(one, row.end[k]) - x(one, row.start[k]);
         if (tall >= 11 && wide > 26 && c.globalAlpha === 1) name(one, label(p), row.start[k], row.end[k], at + tall / 2, other >= 0 ? 13 : 3);
         const mark = marks.get(p);
         if (mark && mark.late && !D.merged) {
           const since = Math.max(row.start[k], mark.due), high = Math.max(1, tall / 4);
-          if (tall >= 8) { c.fillStyle = "#ffffff"; box(one, since, row.end[k], at, high + 1); }
-          c.fillStyle = BAD;
+          if (tall >= 8) { c.fillStyle = paper; box(one, since, row.end[k], at, high + 1); }
+          c.fillStyle = late;
           box(one, since, row.end[k], at, high);
         }
         c.globalAlpha = 1;
@@ -201,6 +202,7 @@
     if (shown.moves) said.push(drawMoves(one));
     said.push(drawMarks(one));
     if (shown.chain) drawChain(one, low, gap);
+    if (shown.found >= 0) barsOf(shown.found).forEach(function (at) { outline(one, bars[at[0]].begin[at[1]], bars[at[0]].end[at[1]], y(at[0]), Math.max(3, view.high - gap), route, 3); });
     return said.filter(Boolean).join(" ");
   }
   function box(one, a, b, at, tall) {
@@ -213,7 +215,7 @@
     if (size < 1.5 || room < 5) return;
     const c = one.context, middle = x(one, t) - Math.min(room / 2, size + 2);
     if (middle < one.gutter) return;
-    c.fillStyle = "#ffffff"; c.strokeStyle = INK; c.lineWidth = 1;
+    c.fillStyle = paper; c.strokeStyle = ink; c.lineWidth = 1;
     c.beginPath(); c.moveTo(middle, at - size); c.lineTo(middle + size, at); c.lineTo(middle, at + size); c.lineTo(middle - size, at); c.closePath(); c.fill(); c.stroke();
   }
   function name(one, text, a, b, at, kept) {
@@ -234,12 +236,13 @@
     });
     if (!near.length) return "";
     if (near.length > MOST_MOVES) return whole(near.length) + " transfers here: zoom in, or pick a network, to see them.";
-    c.strokeStyle = "rgba(34,34,34,.45)"; c.lineWidth = 0.8;
+    c.strokeStyle = ink; c.globalAlpha = 0.5; c.lineWidth = 0.8;
     c.beginPath();
     near.forEach(function (m) { c.moveTo(x(one, m.begin), y(m.a) + view.high / 2); c.lineTo(x(one, m.end), y(m.b) + view.high / 2); });
     c.stroke();
-    c.fillStyle = "rgba(34,34,34,.6)";
+    c.fillStyle = ink;
     if (view.high >= 6) near.forEach(function (m) { c.beginPath(); c.arc(x(one, m.end), y(m.b) + view.high / 2, 1.7, 0, 7); c.fill(); });
+    c.globalAlpha = 1;
     return whole(near.length) + (near.length === 1 ? " transfer here." : " transfers here.");
   }
   function drawMarks(one) {
@@ -248,7 +251,7 @@
     if (near.length > MOST_MARKS) return whole(near.length) + " deadlines here: zoom in to see them.";
     near.forEach(function (m) {
       const at = y(places.get(m[0])[0][0]), tall = Math.max(5, view.high - 1);
-      [[m[1], INK, true], [m[2], BAD, false]].forEach(function (one_mark) {
+      [[m[1], ink, true], [m[2], late, false]].forEach(function (one_mark) {
         if (one_mark[0] < 0 || !inside(one, one_mark[0]) || at < AXIS - view.high) return;
         const px = x(one, one_mark[0]);
         c.strokeStyle = c.fillStyle = one_mark[1]; c.lineWidth = 1.2;
@@ -276,7 +279,7 @@
       const row = bars[best[0]];
       path.push({row: best[0], begin: /^(data|resource)/.test(link[2]) ? row.start[best[1]] : row.begin[best[1]], end: row.end[best[1]]});
     });
-    [["rgba(255,255,255,.9)", view.high < 8 ? 6 : 4], [INK, view.high < 8 ? 2.6 : 1.8]].forEach(function (pen) {
+    [[paper, view.high < 8 ? 6 : 4], [ink, view.high < 8 ? 2.6 : 1.8]].forEach(function (pen) {
       c.strokeStyle = pen[0]; c.lineWidth = pen[1]; c.lineJoin = "round";
       c.beginPath();
       path.forEach(function (s, k) {
@@ -287,10 +290,10 @@
       c.stroke();
     });
   }
-  function outline(one, a, b, at, tall) {
+  function outline(one, a, b, at, tall, colour, wide) {
     const c = one.context, from = x(one, a), to = x(one, b);
     if (to < one.gutter || from > one.wide) return;
-    c.strokeStyle = INK; c.lineWidth = 1.6;
+    c.strokeStyle = colour || ink; c.lineWidth = wide || 1.6;
     c.strokeRect(from + 0.5, at + 0.5, Math.max(1, to - from - 1.4), tall - 1);
   }
 
@@ -298,7 +301,7 @@
     const c = one.context;
     eachRow(one, function (r, at) {
       const m = memory[r], limit = D.limits[r] || top, tall = Math.max(1, view.high - (view.high >= 6 ? 2 : view.high >= 3 ? 1 : 0));
-      c.fillStyle = "#f3f3f3";
+      c.fillStyle = shade;
       if (view.high >= 10) box2(one, view.from, view.to, at, tall);
       if (!m || !m.time.length) return;
       for (let k = Math.max(0, first(m.time, view.from) - 1); k < m.time.length && m.time[k] < view.to; k++) {
@@ -324,6 +327,7 @@
   let waiting = false;
   function draw() {
     waiting = false;
+    inks();
     panels.forEach(function (one) {
       one.context.clearRect(0, 0, one.wide, one.tall);
       const said = one.paint(one);
@@ -458,10 +462,53 @@
     legend.querySelectorAll("button").forEach(function (other, k) { other.classList.toggle("picked", k === shown.one); });
     soon();
   }
+
+  // --- search ---
+  const search = document.getElementById("schedule-search"), list = document.getElementById("schedule-matches"), told = document.getElementById("schedule-found");
+  const drawn = D.merged ? [] : Array.from(new Set(bars.flatMap(function (row) { return Array.from(row.who); }))).sort(function (a, b) { return a - b; });
+  function barsOf(p) {  // rows and bars of a process
+    const out = [];
+    bars.forEach(function (row, r) { row.who.forEach(function (q, k) { if (q === p) out.push([r, k]); }); });
+    return out;
+  }
+  function find(text, most) {
+    const nets = matches(D.networks.length, function (t) { return D.networks[t]; }, text, 4).map(function (t) { return [D.networks[t], function () { shown.one = -1; pick(t); told.textContent = "network " + D.networks[t]; }]; });
+    const ones = matches(drawn.length, function (k) { return label(drawn[k]); }, text, most).map(function (k) { return [label(drawn[k]), function () { show(drawn[k]); }]; });
+    return (D.networks.length > 1 || D.merged ? nets : []).concat(ones).slice(0, most);
+  }
+  function show(p) {  // brings a process into view and says what the pointer would
+    const at = barsOf(p)[0], row = bars[at[0]], lines = [], long = Math.max(4, row.end[at[1]] - row.begin[at[1]]), wide = Math.min(view.to - view.from, 12 * long);
+    shown.found = p;
+    view.from = (row.begin[at[1]] + row.end[at[1]] - wide) / 2;
+    view.to = view.from + wide;
+    view.top = at[0] * view.high - (panels[0].tall - AXIS) / 2;
+    describe(row, at[1], at[0], lines);
+    told.textContent = lines.join("; ");
+    settle();
+  }
+  function leave() {
+    shown.found = -1; told.textContent = ""; list.replaceChildren();
+    if (shown.one >= 0) pick(shown.one); else soon();
+  }
+  search.addEventListener("input", function () {
+    list.replaceChildren(...find(search.value.trim(), FOUND).map(function (one) { return el("button", {type: "button", click: function () { list.replaceChildren(); one[1](); }}, one[0]); }));
+  });
+  search.addEventListener("keydown", function (event) {
+    const first = find(search.value.trim(), 1)[0];
+    if (event.key === "Enter" && first) { list.replaceChildren(); first[1](); }
+  });
+  document.addEventListener("keydown", function (event) {
+    if (event.key === "/" && document.activeElement !== search) { event.preventDefault(); search.focus(); }
+    if (event.key === "Escape") leave();
+  });
+
+  themed(document.getElementById("schedule-theme"), function () { hatch = null; soon(); });
   view.high = fit();
   panel("schedule-gantt", schedule);
   if (memory.length) panel("schedule-memory", occupancy);
   panels.forEach(measure);
   settle();
+  document.getElementById("schedule-gantt").dataset.ready = "yes";
+  window.schedule = {view: view, shown: shown, bars: bars, at: function (p) { const at = barsOf(p)[0], row = bars[at[0]]; return [x(panels[0], (row.start[at[1]] + row.end[at[1]]) / 2), y(at[0]) + view.high / 3]; }};
   window.addEventListener("resize", function () { panels.forEach(measure); settle(); });
 })();

@@ -1,0 +1,125 @@
+"""Pictures of runs that are no mappings: plans, assignments, routes and schedules, each by its name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+
+Pictures = dict[str, "Callable[[], Figure]"]
+
+
+def pictures_of_task(path: Path) -> Pictures | None:
+    """Return the pictures of a run or answer; None where it is about a mapping."""
+    from nmsolve.cli.check_assign import assign_file
+    from nmsolve.cli.check_pipeline import plan_file
+    from nmsolve.cli.check_schedule import schedule_file
+    from nmsolve.cli.earlier import ROUTE, answer_of
+
+    kinds: tuple[tuple[Callable[[Path], Path | None], Callable[[Path], Pictures]], ...] = (
+        (plan_file, plan_pictures), (assign_file, assignment_pictures), (schedule_file, schedule_pictures),
+    )  # fmt: skip
+    for is_one, pictures in kinds:
+        if (answer := is_one(path)) is not None:
+            return pictures(answer)
+    found = answer_of(path)
+    return routes_pictures(found[1]) if found is not None and found[0] is ROUTE else None
+
+
+def _said(report: dict[str, Any], shape: type[T], what: str, path: Path) -> T:
+    """Return a report in its shape."""
+    try:
+        return msgspec.convert(report, shape)
+    except msgspec.ValidationError as error:
+        raise InputError(f"not a report of {what} ({error})", str(path), "the one of this run") from None
+
+
+def plan_pictures(path: Path) -> Pictures:
+    """Return the pictures of a pipeline's plan: ``stages``, ``layers``, ``use``, ``timetable``."""
+    from nmsolve.cli.check_pipeline import REPORT
+    from nmsolve.cli.pipeline_page import plan_drawings
+    from nmsolve.cli.pipeline_problem import read_inputs, state_problem
+    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.model.pipeline.files import read_plan
+
+    beside = path.parent / REPORT
+    report, inputs = read_inputs(beside)
+    given = state_problem(inputs)
+    said = _said(report, PipelineReport, "a pipeline", beside)
+    drawings = plan_drawings(given, read_plan(path, given.problem), said)
+    return {name: partial(draw.figure, *what) for name, (draw, what) in drawings.items()}
+
+
+def assignment_pictures(path: Path) -> Pictures:
+    """Return the pictures of an assignment: ``network``, ``costs`` of the processors, ``memory``, ``schedule``.
+
+    None of a cost network, which has no processors.
+    """
+    from nmsolve.cli.assign_problem import read_inputs, state_problem
+    from nmsolve.cli.assign_report import AssignReport
+    from nmsolve.cli.check_assign import REPORT, read_answer
+    from nmsolve.cli.pictures_assign import assign_drawings
+
+    beside = path.parent / REPORT
+    report, inputs = read_inputs(beside)
+    given = state_problem(inputs)
+    if given.own is None:
+        return {}
+    said, answer = _said(report, AssignReport, "an assignment", beside), read_answer(path, given.own)
+    return {
+        name: partial(draw.figure, *what)
+        for name, (draw, what) in assign_drawings(given.own, answer, said).items()
+    }
+
+
+def schedule_pictures(path: Path) -> Pictures:
+    """Return the pictures of a schedule: ``schedule``, ``use``, ``peaks``, ``resources``, ``energy``, those that there are."""
+    from nmsolve.cli.check_schedule import REPORT, read_any_answer
+    from nmsolve.cli.pictures_schedule import schedule_drawings
+    from nmsolve.cli.schedule_problem import located, read_inputs, state_problem
+    from nmsolve.cli.schedule_report import ScheduleReport
+
+    beside = path.parent / REPORT
+    report, inputs = read_inputs(beside)
+    problem = state_problem(located(inputs, path.parent)).problem
+    said = _said(report, ScheduleReport, "a schedule", beside)
+    drawings = schedule_drawings(problem, read_any_answer(path, problem), said)
+    return {name: partial(draw.figure, *what) for name, (draw, what) in drawings.items()}
+
+
+def routes_pictures(path: Path) -> Pictures:
+    """Return the pictures of routes: ``links``, ``directions`` and, where some are prohibited, ``turns``."""
+    from nmsolve.cli import pictures, pictures_routing
+    from nmsolve.cli.earlier import ROUTE, stated_options
+    from nmsolve.cli.loading import load_answer, read_object
+    from nmsolve.cli.routing_page import drawn_links, hottest_links
+    from nmsolve.hw.routing.loads import route_loads
+    from nmsolve.model.routing.files import read_flow_routes
+
+    beside = path.parent / ROUTE.report
+    options = stated_options(
+        ROUTE, read_object(beside).get("inputs"), {"time_limit": "1s"}, beside
+    )  # no search
+    machine = load_answer(options).machine
+    file = read_flow_routes(path, machine)
+    loads, unit = route_loads(machine, file.problem.flows, file.routes), "messages per step"
+    drawn: Pictures = {
+        "links": partial(
+            pictures.link_loads.figure, *drawn_links(machine, loads, hottest_links(machine, loads)), unit
+        ),
+        "directions": partial(pictures_routing.direction_loads.figure, machine, loads, unit),
+    }
+    if (turns := file.problem.turns) is not None and turns.prohibited(machine):
+        drawn["turns"] = partial(pictures_routing.turn_map.figure, machine, turns)
+    return drawn
