@@ -1,0 +1,115 @@
+"""Networks of SANA-FE: YAML (``.yaml``, ``.yml``) of version 2 and the text (``.net``) of version 1, with the cores of their neurons.
+
+Both were learnt from SANA-FE's documentation and by running version 2.2.9; no text of it is used here. Files that
+:func:`nmsolve.hw.sanafe.export_sanafe` wrote have a section ``nmsolve``, which SANA-FE does not look at: it says what else belongs
+to the graph, and the very same graph is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmsolve.model.contained import Reply, one_reply
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.populations import Neurons, assembled
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.types import AnyArray, IntArray
+
+#: More synapses than this are not read; SANA-FE itself takes tens of gigabytes for them.
+MOST_SYNAPSES = 20_000_000
+#: The text form of version 1.
+NETLIST = ".net"
+#: The section of our own (:mod:`.sanafe_own`).
+SECTION = "nmsolve"
+
+
+class Parsed(NamedTuple):
+    """What a file says.
+
+    ``groups``: name, number of neurons and soma of each; ``source``, ``target`` (synapses,): numbers of neurons, counted over all
+    groups; ``tile``, ``place`` (neurons,): where the neurons are, -1 where that is not said; ``section``: ours, or None.
+    """
+
+    name: str
+    groups: list[tuple[str, int, str]]
+    source: IntArray
+    target: IntArray
+    tile: IntArray
+    place: IntArray
+    section: Mapping[str, Any] | None = None
+
+
+def load(path: Path) -> LogicGraph:
+    """Read a network: directed, every neuron multicasts, once per step if nothing else is known; ids are ``group/number``.
+
+    SANA-FE finds rates out by simulation. Weights of synapses are no traffic. In files of ours all is as it was exported.
+
+    Raises
+    ------
+    InputError : YAML is needed and PyYAML not installed; not such a file, with the entry or line that is wrong
+    """
+    parsed = read_parsed(path)
+    if parsed.section is not None:
+        from nmsolve.model.formats.sanafe_own import own_graph
+
+        return own_graph(parsed, path)
+    groups = [Neurons(name, size, soma) for name, size, soma in parsed.groups]
+    return assembled(parsed.name or path.stem, groups, [(parsed.source, parsed.target)])
+
+
+def read_parsed(path: Path) -> Parsed:
+    """Return what a file says, read in a process of its own. InputError as :func:`load`."""
+    reply = one_reply(partial(_reply, path), path)
+    groups = [(str(name), int(size), str(soma)) for name, size, soma in reply.value["groups"]]
+    arrays: dict[str, AnyArray] = reply.arrays
+    return Parsed(reply.value["name"], groups, *(arrays[k].astype(np.int64) for k in ARRAYS), reply.value["section"])
+
+
+ARRAYS = ("source", "target", "tile", "place")
+
+
+def _reply(path: Path) -> Reply:
+    if path.suffix.lower() == NETLIST:
+        from nmsolve.model.formats.sanafe_net import parse
+    else:
+        from nmsolve.model.formats.sanafe_yaml import parse
+    parsed = parse(path)
+    if not sum(size for _, size, _ in parsed.groups):
+        raise InputError("the network has no neurons", str(path), "at least one")
+    value = {"name": parsed.name, "groups": parsed.groups, "section": parsed.section}
+    return Reply(value, {k: np.ascontiguousarray(getattr(parsed, k), np.int64) for k in ARRAYS})
+
+
+def placement(path: Path, graph: LogicGraph) -> tuple[IntArray, IntArray]:
+    """Return (n,) tile and place within it of every node of ``graph``, which was read from a file with the same neurons.
+
+    Raises
+    ------
+    InputError : as :func:`load`; other neurons; a neuron without a core
+    """
+    parsed = read_parsed(path)
+    names = [f"{name}/{i}" for name, size, _ in parsed.groups for i in range(size)]
+    tile, place = parsed.tile, parsed.place
+    if parsed.section is not None:
+        from nmsolve.model.formats.sanafe_own import ids_and_nodes
+
+        ids, node = ids_and_nodes(parsed, path)
+        apart = np.flatnonzero((tile != tile[node]) | (place != place[node]))
+        if len(apart):
+            raise InputError(
+                f"neuron {names[apart[0]]} is on another core than the node that it sends for", str(path), "one core"
+            )
+        names = [str(v) for v in ids]
+    if (lost := np.flatnonzero(tile[: len(names)] < 0)).size:
+        raise InputError(f"neuron {names[lost[0]]!r} has no core", str(path), "a mapping of every neuron")
+    at = {name: i for i, name in enumerate(names)}
+    order = [at.get(str(graph.node_id(u)), -1) for u in range(graph.n)]
+    if len(names) != graph.n or -1 in order:
+        what = f"{len(names)} neurons" if len(names) != graph.n else f"no neuron {graph.node_id(order.index(-1))!r}"
+        raise InputError(what, str(path), f"the {graph.n} nodes of {graph.name}")
+    return tile[order], place[order]
