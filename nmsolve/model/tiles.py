@@ -51,7 +51,7 @@ def tile_and_place(machine: Machine, core: IntArray) -> tuple[IntArray, IntArray
 
 
 def core_at(machine: Machine, tile: IntArray, place: IntArray) -> IntArray:
-    """Return the cores at numbers of tiles and places within them, the inverse of :func:`tile_and_place`; -1 where there is none."""
+    """Return the cores at numbers of tiles and places within them, as :func:`tile_and_place` gives them; -1 where none is."""
     (rows, cols), (down, across) = tile_shape(machine), tile_grid(machine)
     column, line = np.divmod(tile, down)
     core: IntArray = (line * rows + place // cols) * machine.cols + column * cols + place % cols

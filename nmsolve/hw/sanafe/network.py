@@ -126,7 +126,9 @@ def network(
             between = ",\n"
     yield '\n]},\n"mappings": [\n'
     where = (part.tolist() for part in tile_and_place(machine, core[senders.node]))
-    yield ",\n".join(f'{{"{name}": [{{"core": "{t}.{k}"}}]}}' for name, t, k in zip(names, *where, strict=True))
+    yield ",\n".join(
+        f'{{"{name}": [{{"core": "{t}.{k}"}}]}}' for name, t, k in zip(names, *where, strict=True)
+    )
     yield f'\n],\n"{SECTION}": {json.dumps(section(graph, senders))}}}\n'
 
 

@@ -16,7 +16,17 @@ import numpy as np
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.formats.sanafe_yaml import EXTRA
-from nmsolve.model.formats.yaml_text import attributes, listed, name_of, need, read_yaml, real, shown, span, whole
+from nmsolve.model.formats.yaml_text import (
+    attributes,
+    listed,
+    name_of,
+    need,
+    read_yaml,
+    real,
+    shown,
+    span,
+    whole,
+)
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.tiles import CORES_PER_TILE
 from nmsolve.model.types import IntArray
@@ -67,7 +77,7 @@ def read_architecture(path: str | Path) -> Machine:
     said = one_reply(partial(_reply, file), file)
     table = said.value
     if table["lost"]:
-        doubtful(f"not taken over: {'; '.join(table['lost'])}", str(file), "one kind of tile, core and unit")
+        doubtful(table["lost"], str(file), "one kind of tile, core and unit")
     grid, inner = tuple(table["grid"]), tuple(table["inner"])
     tiled = inner != (1, 1)
     room = said.arrays["room"].astype(np.int64)
@@ -80,7 +90,7 @@ def read_architecture(path: str | Path) -> Machine:
     figures["capacity.neurons"] = Figure(most, "per core", table["source"], True)
     return Machine(
         name=table["name"], chips=grid if tiled else (1, 1), cores=inner if tiled else grid, capacity={"neurons": most},
-        link_weight=WITHIN if tiled else 1.0, energy=energy, latency=latency, figures=figures, notes=" ".join([*table["notes"], *([f"Not taken over: {'; '.join(table['lost'])}."] if table["lost"] else [])]),
+        link_weight=WITHIN if tiled else 1.0, energy=energy, latency=latency, figures=figures, notes=table["notes"],
         faulty_cores=tuple(np.flatnonzero(room < 0).tolist()),
         core_capacity={} if len(np.unique(room[room >= 0])) == 1 else {"neurons": np.maximum(room, 0)},
     )  # fmt: skip
@@ -96,7 +106,9 @@ def _reply(path: Path) -> Reply:
     width, height = (whole(need(noc, k, where), f"{where}.attributes.{k}", 1) for k in ("width", "height"))
     tiles = _tiles(chip.get("tile"), f"{where}.tile")
     if len(tiles) > width * height:
-        raise InputError(f"{len(tiles)} tiles", f"{where}.tile", f"at most {width * height}, {width} x {height}")
+        raise InputError(
+            f"{len(tiles)} tiles", f"{where}.tile", f"at most {width * height}, {width} x {height}"
+        )
     across = -(-len(tiles) // height)
     down = min(height, len(tiles))
     inner, costs, lost = _costs(tiles)
@@ -106,12 +118,17 @@ def _reply(path: Path) -> Reply:
     figures, notes, more = _figures(tiles, noc, f"{where}.attributes")
     if per_tile > 1:
         figures[CORES_PER_TILE] = (float(per_tile), "cores that share a router")
-        notes.insert(0, f"A chip is a tile of SANA-FE; a step between cores of one tile weighs {WITHIN:g} hops and costs nothing.")
+        notes.insert(
+            0, f"A chip is a tile of SANA-FE. A step within a tile weighs {WITHIN:g} hops and costs nothing."
+        )
+    lost += more
+    if lost:
+        notes.append(f"Not taken over: {'; '.join(lost)}.")
     if across < width:
         notes.append(f"Of {width} columns of tiles {across} are there.")
     value = {
         "name": name_of(chip, where), "grid": (down, across), "inner": inner, "source": path.name, "figures": figures,
-        "notes": notes, "lost": lost + more, **costs,
+        "notes": " ".join(notes), "lost": "; ".join(lost), **costs,
     }  # fmt: skip
     return Reply(value, {"room": _room(tiles, (down, across), inner)})
 
@@ -165,7 +182,10 @@ def _core(core: dict[str, Any], where: str) -> _Core:
     others: list[str] = []
     for section in SECTIONS:
         here = f"{where}.{section}"
-        rows = [_repeated(unit, f"{here}[{i}]")[0] for i, unit in enumerate(_each(need(core, section, where), here))]
+        rows = [
+            _repeated(unit, f"{here}[{i}]")[0]
+            for i, unit in enumerate(_each(need(core, section, where), here))
+        ]
         if not rows:
             raise InputError("there is no unit", here, "at least one")
         each = [attributes(unit.get("attributes"), f"{here}[{i}].attributes") for i, unit in enumerate(rows)]
@@ -193,7 +213,9 @@ def _costs(tiles: list[_Tile]) -> tuple[tuple[int, int], dict[str, dict[str, flo
             out[what] = {"crossing": less, f"link_{dear}": max(0.0, float(f"{more - less:.12g}"))}
             if more < less:
                 lost.append(f"{what} of a hop is {more:g} on one axis, and counts as {less:g}")
-    out["energy"]["message"] = float(f"{_value(tiles[0].cores[0], 'axon_out', 'energy_message_out') * SCALE['energy']:.12g}")
+    out["energy"]["message"] = float(
+        f"{_value(tiles[0].cores[0], 'axon_out', 'energy_message_out') * SCALE['energy']:.12g}"
+    )
     if not any(out["energy"].values()):
         lost.append("the network costs no energy, so Jin et al.'s units count")
     return inner, out, lost
@@ -208,17 +230,32 @@ def _figures(
 ) -> tuple[dict[str, tuple[float, str]], list[str], list[str]]:
     """Return figures with their units, notes, and what there is no figure for."""
     core, lost = tiles[0].cores[0], []
-    notes = ["How long a message holds a link (latency_link_message, which step-time needs) is not said there."]
+    notes = [
+        "How long a message holds a link (latency_link_message, which step-time needs) is not said there."
+    ]
     out: dict[str, tuple[float, str]] = {}
     for section, key, ours in FIGURES:
         kind = ours.partition("_")[0]
-        out[ours] = (float(f"{_value(core, section, key) * SCALE[kind]:.12g}"), "pJ" if kind == "energy" else "ns")
-    table = need(noc, "latency_sync", where) if str(noc.get("sync_model", "fixed")) == "table" else noc.get("latency_sync", 0.0)
+        out[ours] = (
+            float(f"{_value(core, section, key) * SCALE[kind]:.12g}"),
+            "pJ" if kind == "energy" else "ns",
+        )
+    table = (
+        need(noc, "latency_sync", where)
+        if str(noc.get("sync_model", "fixed")) == "table"
+        else noc.get("latency_sync", 0.0)
+    )
     steps = list(table.values()) if isinstance(table, dict) else table if isinstance(table, list) else [table]
     if not steps:
         raise InputError("no time of the barrier", f"{where}.latency_sync", "a number, or a table of them")
-    out["latency_barrier"] = (float(f"{real(steps[-1], f'{where}.latency_sync') * SCALE['latency']:.12g}"), "ns")
-    out["link_buffer"] = (float(whole(need(noc, "link_buffer_size", where), f"{where}.link_buffer_size")), "messages")
+    out["latency_barrier"] = (
+        float(f"{real(steps[-1], f'{where}.latency_sync') * SCALE['latency']:.12g}"),
+        "ns",
+    )
+    out["link_buffer"] = (
+        float(whole(need(noc, "link_buffer_size", where), f"{where}.link_buffer_size")),
+        "messages",
+    )
     out["receives_while_sending"] = (1.0, "1 or 0")
     if len(steps) > 1:
         notes.append("The barrier takes as long as for all tiles, the last of its table.")

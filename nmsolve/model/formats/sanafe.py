@@ -1,7 +1,7 @@
-"""Networks of SANA-FE: YAML (``.yaml``, ``.yml``) of version 2 and the text (``.net``) of version 1, with the cores of their neurons.
+"""Networks of SANA-FE, with the cores of their neurons: YAML (``.yaml``, ``.yml``) of version 2, text (``.net``) of version 1.
 
-Both were learnt from SANA-FE's documentation and by running version 2.2.9; no text of it is used here. Files that
-:func:`nmsolve.hw.sanafe.export_sanafe` wrote have a section ``nmsolve``, which SANA-FE does not look at: it says what else belongs
+Both were learnt from SANA-FE's documentation and by running version 2.2.9; no text of it is used here. Files that we export
+(:func:`nmsolve.hw.sanafe.export_sanafe`) have a section ``nmsolve``, which SANA-FE does not look at: it says what else belongs
 to the graph, and the very same graph is read again.
 """
 
@@ -67,7 +67,8 @@ def read_parsed(path: Path) -> Parsed:
     reply = one_reply(partial(_reply, path), path)
     groups = [(str(name), int(size), str(soma)) for name, size, soma in reply.value["groups"]]
     arrays: dict[str, AnyArray] = reply.arrays
-    return Parsed(reply.value["name"], groups, *(arrays[k].astype(np.int64) for k in ARRAYS), reply.value["section"])
+    source, target, tile, place = (arrays[k].astype(np.int64) for k in ARRAYS)
+    return Parsed(reply.value["name"], groups, source, target, tile, place, reply.value["section"])
 
 
 ARRAYS = ("source", "target", "tile", "place")
@@ -102,7 +103,9 @@ def placement(path: Path, graph: LogicGraph) -> tuple[IntArray, IntArray]:
         apart = np.flatnonzero((tile != tile[node]) | (place != place[node]))
         if len(apart):
             raise InputError(
-                f"neuron {names[apart[0]]} is on another core than the node that it sends for", str(path), "one core"
+                f"neuron {names[apart[0]]} is on another core than the node that it sends for",
+                str(path),
+                "one core",
             )
         names = [str(v) for v in ids]
     if (lost := np.flatnonzero(tile[: len(names)] < 0)).size:
@@ -110,6 +113,10 @@ def placement(path: Path, graph: LogicGraph) -> tuple[IntArray, IntArray]:
     at = {name: i for i, name in enumerate(names)}
     order = [at.get(str(graph.node_id(u)), -1) for u in range(graph.n)]
     if len(names) != graph.n or -1 in order:
-        what = f"{len(names)} neurons" if len(names) != graph.n else f"no neuron {graph.node_id(order.index(-1))!r}"
+        what = (
+            f"{len(names)} neurons"
+            if len(names) != graph.n
+            else f"no neuron {graph.node_id(order.index(-1))!r}"
+        )
         raise InputError(what, str(path), f"the {graph.n} nodes of {graph.name}")
     return tile[order], place[order]

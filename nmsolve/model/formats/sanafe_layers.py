@@ -106,13 +106,22 @@ def _convolution(table: dict[str, Any], a: Place, b: Place, where: str, room: in
         return whole(need(table, key, where), f"{where}.{key}", 1)
 
     channels, kernels = number("input_channels"), number("kernel_count")
-    size, kernel, stride = ([number(f"{what}_{way}") for way in ("height", "width")] for what in ("input", "kernel", "stride"))
+    size, kernel, stride = (
+        [number(f"{what}_{way}") for way in ("height", "width")] for what in ("input", "kernel", "stride")
+    )
     if kernel[0] > size[0] or kernel[1] > size[1]:
-        raise InputError(f"a kernel of {kernel[0]} x {kernel[1]}", where, f"at most {size[0]} x {size[1]}, the input")
+        raise InputError(
+            f"a kernel of {kernel[0]} x {kernel[1]}", where, f"at most {size[0]} x {size[1]}, the input"
+        )
     out = [(s - k) // step + 1 for s, k, step in zip(size, kernel, stride, strict=True)]
-    for what, group, wanted in (("source", a, channels * size[0] * size[1]), ("target", b, kernels * out[0] * out[1])):
+    for what, group, wanted in (
+        ("source", a, channels * size[0] * size[1]),
+        ("target", b, kernels * out[0] * out[1]),
+    ):
         if group.size != wanted:
-            raise InputError(f"the {what} group has {group.size} neurons", where, f"{wanted}, as the convolution says")
+            raise InputError(
+                f"the {what} group has {group.size} neurons", where, f"{wanted}, as the convolution says"
+            )
     _fits(b.size * channels * kernel[0] * kernel[1], room, where)
     to, down, across, channel, y, x = np.indices((kernels, *out, channels, *kernel)).reshape(6, -1)
     source = (channel * size[0] + down * stride[0] + y) * size[1] + across * stride[1] + x

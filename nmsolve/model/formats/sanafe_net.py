@@ -13,7 +13,12 @@ from nmsolve.model.formats.sanafe_layers import Groups
 from nmsolve.model.formats.yaml_text import whole
 
 #: A line of each kind, as messages show it.
-KINDS = {"g": "g COUNT", "n": "n GROUP.NEURON", "e": "e GROUP.NEURON->GROUP.NEURON", "&": "& GROUP.NEURON@TILE.CORE"}
+KINDS = {
+    "g": "g COUNT",
+    "n": "n GROUP.NEURON",
+    "e": "e GROUP.NEURON->GROUP.NEURON",
+    "&": "& GROUP.NEURON@TILE.CORE",
+}
 
 
 def parse(path: Path) -> Parsed:
@@ -36,7 +41,9 @@ def parse(path: Path) -> Parsed:
             continue
         kind = words[0][0]
         if kind not in KINDS or len(words) < 2:
-            raise InputError(f"found {line.strip()[:60]!r}", where, "a line such as " + ", ".join(KINDS.values()))
+            raise InputError(
+                f"found {line.strip()[:60]!r}", where, "a line such as " + ", ".join(KINDS.values())
+            )
         if kind == "g":
             soma = next((w.partition("=")[2] for w in words[2:] if w.startswith("soma_hw_name=")), "")
             groups.add(str(len(groups.rows())), whole(words[1], where), soma, where)

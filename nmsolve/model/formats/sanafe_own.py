@@ -61,7 +61,9 @@ def own_graph(parsed: Parsed, path: Path) -> LogicGraph:
     InputError : the section is not of this shape, or about other neurons or edges
     """
     s, n, node = _checked(parsed, path)
-    weights = np.array(s.rates, np.float64)[parsed.source] if s.weights is None else np.array(s.weights, np.float64)
+    weights = (
+        np.array(s.rates, np.float64)[parsed.source] if s.weights is None else np.array(s.weights, np.float64)
+    )
     flag = np.array(s.multicast, bool)
     key = np.where(flag[parsed.source], parsed.source, len(node) + node[parsed.source])
     keys, first, row = np.unique(key, return_index=True, return_inverse=True)
@@ -75,7 +77,9 @@ def own_graph(parsed: Parsed, path: Path) -> LogicGraph:
         multicast = flag[parsed.source[first]][order]
         rates = np.array(s.rates, np.float64)[parsed.source[first]][order]
     indptr, targets, summed = compress_rows(rows, row, parsed.target, weights, n)
-    kinds = None if s.kinds is None else NodeKinds(tuple(s.kinds.names), frozen(np.array(s.kinds.of, np.int32)))
+    kinds = (
+        None if s.kinds is None else NodeKinds(tuple(s.kinds.names), frozen(np.array(s.kinds.of, np.int32)))
+    )
     return LogicGraph(
         n=n, indptr=indptr, targets=targets, weights=summed, source=source.astype(np.int32), multicast=multicast,
         rate=np.where(multicast, rates, row_max(indptr, summed)), resources=tuple(s.resources),
@@ -96,7 +100,9 @@ def _checked(parsed: Parsed, path: Path) -> tuple[Section, int, IntArray]:
     try:
         s = msgspec.convert(parsed.section, Section)
     except msgspec.ValidationError as error:
-        raise InputError(f"not as it was written ({error})", where, "the section of an exported file, or none") from None
+        raise InputError(
+            f"not as it was written ({error})", where, "the section of an exported file, or none"
+        ) from None
     if s.version != VERSION:
         raise InputError(f"version {s.version}", where, f"{VERSION}, or a newer nmsolve")
     sizes = {name: size for name, size, _ in parsed.groups}
@@ -112,7 +118,12 @@ def _checked(parsed: Parsed, path: Path) -> tuple[Section, int, IntArray]:
     for name, (found, wanted) in lengths.items():
         if found != wanted:
             raise InputError(f"{found} entries", f"{where}.{name}", f"{wanted} of this network")
-    large = [v for row in (s.more, *s.sizes, [] if s.kinds is None else s.kinds.of) for v in row if not 0 <= v < 2**31]
+    large = [
+        v
+        for row in (s.more, *s.sizes, [] if s.kinds is None else s.kinds.of)
+        for v in row
+        if not 0 <= v < 2**31
+    ]
     if large or any(v >= n for v in s.more):
         raise InputError("a number is out of range", where, "the section of an exported file")
     if len(parsed.target) and parsed.target.max() >= n:

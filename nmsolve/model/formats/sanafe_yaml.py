@@ -11,7 +11,17 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats.sanafe import MOST_SYNAPSES, SECTION, Parsed
 from nmsolve.model.formats.sanafe_layers import LAYERS, Groups
-from nmsolve.model.formats.yaml_text import attributes, entry, listed, name_of, need, read_yaml, shown, span, whole
+from nmsolve.model.formats.yaml_text import (
+    attributes,
+    entry,
+    listed,
+    name_of,
+    need,
+    read_yaml,
+    shown,
+    span,
+    whole,
+)
 from nmsolve.model.types import IntArray
 
 #: Of this package, which installs PyYAML.
@@ -27,7 +37,9 @@ def parse(path: Path) -> Parsed:
     """
     content, where = read_yaml(path, EXTRA), f"{path}: $"
     if not isinstance(content, dict) or "network" not in content:
-        hint = " (`--machine` reads this one)" if isinstance(content, dict) and "architecture" in content else ""
+        hint = (
+            " (`--machine` reads this one)" if isinstance(content, dict) and "architecture" in content else ""
+        )
         raise InputError(f"there is no network{hint}", where, "SANA-FE's sections network and mappings")
     network = content["network"]
     if not isinstance(network, dict):
@@ -35,7 +47,9 @@ def parse(path: Path) -> Parsed:
     groups = Groups(believed_nodes(path.stat().st_size))
     for i, group in enumerate(listed(need(network, "groups", f"{where}.network"), f"{where}.network.groups")):
         _group(group, groups, f"{where}.network.groups[{i}]")
-    source, target = _edges(listed(need(network, "edges", f"{where}.network"), f"{where}.network.edges"), groups, where)
+    source, target = _edges(
+        listed(need(network, "edges", f"{where}.network"), f"{where}.network.edges"), groups, where
+    )
     tile, place = np.full(groups.neurons, -1), np.full(groups.neurons, -1)
     for i, row in enumerate(listed(content.get("mappings") or [], f"{where}.mappings")):
         here = f"{where}.mappings[{i}]"
@@ -46,7 +60,9 @@ def parse(path: Path) -> Parsed:
     section = content.get(SECTION)
     if section is not None and not isinstance(section, dict):
         raise InputError(f"found {shown(section)}", f"{where}.{SECTION}", "a table")
-    return Parsed(str(title).strip() if title is not None else "", groups.rows(), source, target, tile, place, section)
+    return Parsed(
+        str(title).strip() if title is not None else "", groups.rows(), source, target, tile, place, section
+    )
 
 
 def _group(group: Any, groups: Groups, where: str) -> None:
@@ -88,7 +104,9 @@ def _edges(rows: list[Any], groups: Groups, where: str) -> tuple[IntArray, IntAr
                 raise InputError(f"found {name[:60]!r}", here, "source -> target")
             a, b = groups.find(begin, here), groups.find(end, here)
             if (a.neuron is None) != (b.neuron is None):
-                raise InputError(f"{name[:60]!r} joins a neuron and a group", here, "two neurons, or two groups")
+                raise InputError(
+                    f"{name[:60]!r} joins a neuron and a group", here, "two neurons, or two groups"
+                )
             if a.neuron is not None and b.neuron is not None:
                 single += (a.neuron, b.neuron)
                 count += 1

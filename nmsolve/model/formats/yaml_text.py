@@ -48,9 +48,9 @@ def read_yaml(path: Path, extra: str) -> Any:
 
 
 def _parsed(yaml: Any, data: bytes, path: Path) -> Any:
-    base = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
-    class Loader(base):  # type: ignore[misc]
+    class Loader(base):  # type: ignore[misc, valid-type]
         """Keys of a table are text, and different."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
@@ -161,5 +161,7 @@ def span(text: str, where: str) -> tuple[int, int]:
 
 def shown(value: Any) -> str:
     """Return the beginning of a value for a message."""
-    text = repr(value) if isinstance(value, str | int | float | bool) or value is None else type(value).__name__
+    text = (
+        repr(value) if isinstance(value, str | int | float | bool) or value is None else type(value).__name__
+    )
     return text if len(text) <= 60 else text[:57] + "..."

@@ -32,8 +32,9 @@ def read_any_mapping(
 
     Parameters
     ----------
-    path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), ``.yaml`` or ``.net`` (a network of SANA-FE with its mapping), or text with one whole number per node in input order: its part
-        (METIS ``.part.k``) or its core, counted from 0, row by row over the whole board
+    path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), ``.yaml`` or ``.net`` (a network of SANA-FE with its mapping),
+        or text with one whole number per node in input order: its part (METIS ``.part.k``) or its core, counted from 0, row by
+        row over the whole board
     placement : text with the core of part 0, 1, ..., or AxonCUDA's binary of their columns and rows; without it part p is core p
     other_faults : a ``.json`` made when other cores of the same machine were faulty or taken will do
 
