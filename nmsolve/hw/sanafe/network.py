@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.model.formats.sanafe import SECTION
+from nmsolve.model.formats.sanafe_layers import SECTION
 from nmsolve.model.formats.sanafe_own import VERSION
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

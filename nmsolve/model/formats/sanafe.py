@@ -7,41 +7,22 @@ to the graph, and the very same graph is read again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats import sanafe_net, sanafe_yaml
 from nmsolve.model.formats.populations import Neurons, assembled
+from nmsolve.model.formats.sanafe_layers import Parsed
+from nmsolve.model.formats.sanafe_own import ids_and_nodes, own_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
-#: More synapses than this are not read; SANA-FE itself takes tens of gigabytes for them.
-MOST_SYNAPSES = 20_000_000
 #: The text form of version 1.
 NETLIST = ".net"
-#: The section of our own (:mod:`.sanafe_own`).
-SECTION = "nmsolve"
-
-
-class Parsed(NamedTuple):
-    """What a file says.
-
-    ``groups``: name, number of neurons and soma of each; ``source``, ``target`` (synapses,): numbers of neurons, counted over all
-    groups; ``tile``, ``place`` (neurons,): where the neurons are, -1 where that is not said; ``section``: ours, or None.
-    """
-
-    name: str
-    groups: list[tuple[str, int, str]]
-    source: IntArray
-    target: IntArray
-    tile: IntArray
-    place: IntArray
-    section: Mapping[str, Any] | None = None
 
 
 def load(path: Path) -> LogicGraph:
@@ -55,8 +36,6 @@ def load(path: Path) -> LogicGraph:
     """
     parsed = read_parsed(path)
     if parsed.section is not None:
-        from nmsolve.model.formats.sanafe_own import own_graph
-
         return own_graph(parsed, path)
     groups = [Neurons(name, size, soma) for name, size, soma in parsed.groups]
     return assembled(parsed.name or path.stem, groups, [(parsed.source, parsed.target)])
@@ -75,11 +54,7 @@ ARRAYS = ("source", "target", "tile", "place")
 
 
 def _reply(path: Path) -> Reply:
-    if path.suffix.lower() == NETLIST:
-        from nmsolve.model.formats.sanafe_net import parse
-    else:
-        from nmsolve.model.formats.sanafe_yaml import parse
-    parsed = parse(path)
+    parsed = (sanafe_net if path.suffix.lower() == NETLIST else sanafe_yaml).parse(path)
     if not sum(size for _, size, _ in parsed.groups):
         raise InputError("the network has no neurons", str(path), "at least one")
     value = {"name": parsed.name, "groups": parsed.groups, "section": parsed.section}
@@ -97,8 +72,6 @@ def placement(path: Path, graph: LogicGraph) -> tuple[IntArray, IntArray]:
     names = [f"{name}/{i}" for name, size, _ in parsed.groups for i in range(size)]
     tile, place = parsed.tile, parsed.place
     if parsed.section is not None:
-        from nmsolve.model.formats.sanafe_own import ids_and_nodes
-
         ids, node = ids_and_nodes(parsed, path)
         apart = np.flatnonzero((tile != tile[node]) | (place != place[node]))
         if len(apart):

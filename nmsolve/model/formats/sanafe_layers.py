@@ -1,8 +1,8 @@
-"""Groups of neurons of SANA-FE, and the edges that join whole groups: dense, sparse and convolutions."""
+"""What a network of SANA-FE is read into: groups of neurons, and what joins whole groups: dense, sparse, convolutions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,27 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.yaml_text import listed, need, span, whole
 from nmsolve.model.types import IntArray
+
+#: More synapses than this are not read; SANA-FE itself takes tens of gigabytes for them.
+MOST_SYNAPSES = 20_000_000
+#: The section of our own (:mod:`.sanafe_own`).
+SECTION = "nmsolve"
+
+
+class Parsed(NamedTuple):
+    """What a file says.
+
+    ``groups``: name, number of neurons and soma of each; ``source``, ``target`` (synapses,): numbers of neurons, counted over all
+    groups; ``tile``, ``place`` (neurons,): where the neurons are, -1 where that is not said; ``section``: ours, or None.
+    """
+
+    name: str
+    groups: list[tuple[str, int, str]]
+    source: IntArray
+    target: IntArray
+    tile: IntArray
+    place: IntArray
+    section: Mapping[str, Any] | None = None
 
 
 class Place(NamedTuple):

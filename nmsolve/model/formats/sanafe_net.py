@@ -8,8 +8,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes, read_limited
-from nmsolve.model.formats.sanafe import MOST_SYNAPSES, Parsed
-from nmsolve.model.formats.sanafe_layers import Groups
+from nmsolve.model.formats.sanafe_layers import MOST_SYNAPSES, Groups, Parsed
 from nmsolve.model.formats.yaml_text import whole
 
 #: A line of each kind, as messages show it.

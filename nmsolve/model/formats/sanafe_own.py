@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.sanafe_layers import Parsed
 from nmsolve.model.graph import LogicGraph, NodeKinds, compress_rows, row_max
 from nmsolve.model.types import IntArray, frozen
-
-if TYPE_CHECKING:
-    from nmsolve.model.formats.sanafe import Parsed
 
 #: The groups that the section is about: a neuron per node, and those that only send.
 NODES, MORE = "nodes", "more"

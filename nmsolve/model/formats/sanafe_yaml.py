@@ -9,8 +9,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes
-from nmsolve.model.formats.sanafe import MOST_SYNAPSES, SECTION, Parsed
-from nmsolve.model.formats.sanafe_layers import LAYERS, Groups
+from nmsolve.model.formats.sanafe_layers import LAYERS, MOST_SYNAPSES, SECTION, Groups, Parsed
 from nmsolve.model.formats.yaml_text import (
     attributes,
     entry,
