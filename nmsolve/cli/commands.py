@@ -344,7 +344,7 @@ class ExportOptions(AnswerOptions):
     """Write a mapping as input files of another tool, and print what that tool should count."""
 
     to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
-                      "tables, keys), dot (Graphviz), graphml.")] = "sanafe"
+                      "tables, keys), lava (cores of Loihi), dot (Graphviz), graphml.")] = "sanafe"
     out: Out = Path("nmsolve-export")
     json: Json = False
 

@@ -71,6 +71,18 @@ def _pacman(loaded: Loaded, out: Path) -> Told:
     return row, lines
 
 
+def _lava(loaded: Loaded, out: Path) -> Told:
+    from nmsolve.hw.lava import export_lava
+
+    done = export_lava(loaded.graph, loaded.machine, loaded.core, out)
+    row = {
+        "files": [str(done.file)], "populations": done.populations, "cores": done.cores, "addresses": done.addresses,
+        "notes": list(done.notes),
+    }  # fmt: skip
+    told = f"{done.populations:,} populations on {done.cores:,} cores, {done.addresses:,} runs of neurons"
+    return row, [f"wrote {done.file}", told, *(f"note: {note}" for note in done.notes)]
+
+
 def _picture(form: str) -> Callable[[Loaded, Path], Told]:
     def write(loaded: Loaded, out: Path) -> Told:
         from nmsolve.hw.graph_files import export_graph
@@ -83,5 +95,5 @@ def _picture(form: str) -> Callable[[Loaded, Path], Told]:
 
 #: Tools whose input files can be written.
 TOOLS: dict[str, Callable[[Loaded, Path], Told]] = {
-    "sanafe": _sanafe, "pacman": _pacman, "dot": _picture("dot"), "graphml": _picture("graphml"),
+    "sanafe": _sanafe, "pacman": _pacman, "lava": _lava, "dot": _picture("dot"), "graphml": _picture("graphml"),
 }  # fmt: skip
