@@ -141,5 +141,5 @@ def test_the_command_writes_them_and_says_what_they_cannot_say(tmp_path: Path) -
     assert row["slices"] == len(routers.placed) and "three boards" in row["notes"][0]
     assert (
         "one of sanafe, pacman, lava, dot, graphml"
-        in run_here("export", tmp_path / "run", "--to", "lava", code=2).stderr
+        in run_here("export", tmp_path / "run", "--to", "brian", code=2).stderr
     )
