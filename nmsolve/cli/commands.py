@@ -274,6 +274,7 @@ class PipelineOptions(SearchOptions, PipelineProblemOptions):
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None
+    trace: A[bool, Option("--trace", help="Also write trace.json, which Perfetto and chrome://tracing open.")] = False
     pareto: A[str | None, Option(help="Compute the front of two of period (the slowest stage), cores, stages and core-memory, "
                                  "e.g. period,cores, instead of one plan.")] = None
     points: Points = 8
@@ -344,7 +345,7 @@ class ExportOptions(AnswerOptions):
     """Write a mapping as input files of another tool, and print what that tool should count."""
 
     to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
-                      "tables, keys), lava (cores of Loihi), dot (Graphviz), graphml.")] = "sanafe"
+                      "tables, keys), lava (cores of Loihi), dot (Graphviz), graphml, perfetto (any run's search).")] = "sanafe"
     out: Out = Path("nmsolve-export")
     json: Json = False
 
