@@ -405,9 +405,10 @@ class FaultOptions:
 class BenchOptions:
     """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
 
-    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, assignments, schedules, or files and folders "
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, peers, routes, pipelines, assignments, schedules, or files, folders "
                                   "(with best_known.csv, if there is one).")]
-    methods: A[str, Option(help="Comma-separated methods: auto, an engine, or engines joined by + to run together.")] = "auto"
+    methods: A[str | None, Option(help="Comma-separated methods: auto, an engine, engines joined by + to run together, or peers "
+                                  "(other tools that are installed). [default: auto; of the suite peers auto,peers]")] = None
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
     workers: A[int, Option(min=1, help="Number of runs at the same time, one core each.")] = 1
