@@ -55,6 +55,7 @@ def make_seeds(folder: Path) -> None:
     _texts(folder)
     _library(folder)
     _circuits(folder)
+    _sanafe(folder)
     _models(folder)
     _answers(folder)
     _schedules(folder)
@@ -201,6 +202,19 @@ def _circuits(folder: Path) -> None:
     for path in (*(given / "recorded").iterdir(), given / "netpyne.json"):
         shutil.copy(path, folder)
     (folder / "spikes.csv").write_text("id,time\nv1/0,0.5\nv1/2,1e-3\n\nv1/0,0.75\n")
+
+
+def _sanafe(folder: Path) -> None:
+    """Files of SANA-FE: those of the tests, and one that we export."""
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.hw.sanafe import export_sanafe
+    from nmsolve.model.formats import load_graph
+
+    for path in (Path(__file__).parent.parent / "tests" / "data" / "sanafe").iterdir():
+        shutil.copy(path, folder)
+    graph = load_graph(folder / "g.json")
+    export_sanafe(graph, load_machine("mesh:3x3"), np.arange(graph.n) % 9, folder / "exported")
+    shutil.copy(folder / "exported" / "network.yaml", folder / "exported.yaml")
 
 
 def _models(folder: Path) -> None:
@@ -381,6 +395,7 @@ def _graph_targets(folder: Path) -> list[Target]:
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
         "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx", "netpyne.json",
+        "network.yaml", "network.net", "exported.yaml",
     )  # fmt: skip
 
     def circuit(path: Path) -> object:
@@ -410,6 +425,7 @@ def _machine_targets(folder: Path) -> list[Target]:
 
     return [
         Target("machine", folder / "board.toml", shown),
+        Target("architecture", folder / "arch.yaml", shown),
         Target("machine on preset", folder / "preset.toml", shown),
         Target("processors", folder / "processors.toml", shown),
         Target("router", folder / "router.toml", lambda path: router(str(path))),
@@ -440,6 +456,14 @@ def _mapping_targets(folder: Path) -> list[Target]:
         ),
         Target("mapping.json", mapped / "mapping.json", scored("g.json", folder / "board.toml")),
         Target("sln", folder / "g.sln", scored("g.dat")),
+        Target(
+            "mapping in network.yaml", folder / "network.yaml", scored("network.yaml", folder / "arch.yaml")
+        ),
+        Target(
+            "mapping in exported.yaml",
+            folder / "exported.yaml",
+            scored("g.json", folder / "exported" / "arch.yaml"),
+        ),
         Target("parts", folder / "parts.part.4", scored("g.json")),
         Target("certificates", mapped / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),

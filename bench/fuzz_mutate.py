@@ -121,6 +121,15 @@ def damaged_json(rng: random.Random, data: bytes) -> bytes:
     return text.encode()
 
 
+def damaged_yaml(rng: random.Random, data: bytes) -> bytes:
+    """Values of YAML, written as JSON, which is YAML, too; or bytes."""
+    import yaml
+
+    if rng.random() < 0.4:
+        return damaged_bytes(rng, data)
+    return damaged_json(rng, json.dumps(yaml.load(data, Loader=yaml.BaseLoader)).encode())
+
+
 def damaged_toml(rng: random.Random, data: bytes) -> bytes:
     """Values of TOML, or bytes."""
     if rng.random() < 0.4:
@@ -299,6 +308,7 @@ def damaged_folder(rng: random.Random, folder: Path) -> str:
 DAMAGE: dict[str, Callable[[random.Random, bytes], bytes]] = {
     ".json": damaged_json,
     ".toml": damaged_toml,
+    ".yaml": damaged_yaml,
     ".npz": damaged_archive,
     ".nmz": damaged_archive,
     ".onnx": damaged_model,

@@ -3,9 +3,9 @@
     python bench/peers.py --peers-python PATH [--only NAME,...] [--seed 1] [--out docs/peers.md]
 
 PATH is a Python with numpy, scipy and the peers; one that is not installed is named, with how to install it. SANA-FE 2.2.9
-has no mapping of its own to compare with: its network files have to name every neuron's core. A peer that finishes early runs
-again with the next seed until its CPU seconds are used up (at least once, at most 50 times), and its best run counts; one that
-does not finish one run in three times the budget and a minute is shown as such.
+has no mapping of its own but the order of the neurons, the engine in-order (`nmsolve bench peers` compares with it). A peer
+that finishes early runs again with the next seed until its CPU seconds are used up (at least once, at most 50 times), and its
+best run counts; one that does not finish one run in three times the budget and a minute is shown as such.
 nmsolve runs once with the same number of seconds as its limit, and everything it does counts: loading, bounds,
 report. Every mapping, whoever made it, is scored by nmsolve's evaluator and checked against the capacity.
 """

@@ -50,6 +50,7 @@ NOT_RUN = {
     "python bench/cluster_kills.py --kills 50 --seconds 150": _CLUSTER,
     "nmsolve doctor --warm": "compiles everything; CI does that before the tests",
     "nmsolve bench qaplib --methods auto,anneal,tabu,multilevel --seeds 10 --time-limit 60s --workers 2": _BENCH,
+    "nmsolve bench peers --seeds 3 -t 30s": _BENCH,
     "nmsolve bench qaplib --methods auto,tabu,genetic --seeds 3 --time-limit 10": _BENCH,
     "nmsolve bench qaplib --only 'sko*,nug12' --methods auto,tabu+projection --seeds 3 -t 10s": _BENCH,
     "nmsolve bench bench/instances --machine mesh:8x8 --balance 0.03 --methods auto,m2": _BENCH,

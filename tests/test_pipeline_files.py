@@ -129,6 +129,45 @@ def test_stages_in_a_copy_of_the_model(tmp_path: Path) -> None:
     assert (tmp_path / "twice.onnx").read_bytes() == (tmp_path / "staged.onnx").read_bytes()
 
 
+def test_onnxruntime_gives_stages_to_devices_and_the_same_numbers(tmp_path: Path) -> None:
+    """Every node has its stage as layer annotation; a setting with a mistake is refused, so the option is not simply ignored."""
+    import onnxruntime
+
+    original = small_model(tmp_path / "m.onnx")
+    import onnx
+
+    from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.layers import layers_of
+
+    graph = load_onnx(tmp_path / "m.onnx")
+    layers = layers_of(graph, {"batch": 2})
+    plan = PipelinePlan(np.array([0, 1, 1, 2]), np.array([2, 1, 3]))
+    write_onnx_plan(tmp_path / "m.onnx", tmp_path / "staged.onnx", graph, layers.operators, plan)
+    copy = onnx.load(tmp_path / "staged.onnx")
+    said = [{p.key: p.value for p in n.metadata_props} for n in copy.graph.node]
+    assert said == [{"layer_ann": f"stage_{s}"} for s in (0, 0, 1, 1, 2)]
+    rng = np.random.default_rng(1)
+    feeds = {
+        i.name: rng.random([d.dim_value or 2 for d in i.type.tensor_type.shape.dim], np.float32)
+        for i in original.graph.input
+    }
+
+    def run(name: str, setting: str | None) -> list[np.ndarray]:
+        how = onnxruntime.SessionOptions()
+        how.log_severity_level = 4
+        if setting is not None:
+            how.add_session_config_entry("session.layer_assignment_settings", setting)
+        session = onnxruntime.InferenceSession(str(tmp_path / name), how, providers=["CPUExecutionProvider"])
+        found: list[np.ndarray] = session.run(None, feeds)
+        return found
+
+    plain = run("m.onnx", None)
+    for setting in (None, "gpu:0(=stage_0); gpu:1(=stage_1); cpu(=stage_2)"):
+        assert all(np.array_equal(a, b) for a, b in zip(plain, run("staged.onnx", setting), strict=True))
+    with pytest.raises(Exception, match=r"(?i)setting|layer|invalid|format"):
+        run("staged.onnx", "gpu:0(=stage_0")
+
+
 def test_the_model_itself_is_never_overwritten(tmp_path: Path) -> None:
     small_model(tmp_path / "m.onnx")
     from nmsolve.model.formats.onnx import load_onnx

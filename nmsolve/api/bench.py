@@ -110,7 +110,7 @@ class Benchmark:
 
 def bench(
     suites: SuitesLike,
-    methods: str | Sequence[str] = "auto",
+    methods: str | Sequence[str] | None = None,
     *,
     seeds: int = 10,
     time_limit: float = 60.0,
@@ -129,7 +129,7 @@ def bench(
     Parameters
     ----------
     suites : qaplib, mesh, snn, routes, pipelines, assignments, schedules, files or folders; or graphs by name
-    methods : auto, engines, or engines joined by + to run together
+    methods : auto (if not given), engines, engines joined by + to run together, or peers: other tools that are installed
     seeds : every method runs with seeds 1 to ``seeds``
     time_limit : seconds of a run
     workers : runs at the same time, one core each
@@ -157,7 +157,7 @@ def bench(
     prepare_folder(folder_of_runs)
     page, heard = options.get("page"), options.get("on_run")
     o = BenchOptions(
-        _names(suites, folder_of_runs), methods if isinstance(methods, str) else ",".join(methods), seeds,
+        _names(suites, folder_of_runs), methods if methods is None or isinstance(methods, str) else ",".join(methods), seeds,
         repr(float(time_limit)), workers, only, _machine(machine, folder_of_runs), grid_text(chips), balance, objective,
         problem, [f"{k}={v}" for k, v in options.get("set", {}).items()], folder_of_runs,
         None if page is None else Path(page),

@@ -276,6 +276,7 @@ class PipelineOptions(SearchOptions, PipelineProblemOptions):
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None
+    trace: A[bool, Option("--trace", help="Also write trace.json, which Perfetto and chrome://tracing open.")] = False
     pareto: A[str | None, Option(help="Compute the front of two of period (the slowest stage), cores, stages and core-memory, "
                                  "e.g. period,cores, instead of one plan.")] = None
     points: Points = 8
@@ -346,7 +347,7 @@ class ExportOptions(AnswerOptions):
     """Write a mapping as input files of another tool, and print what that tool should count."""
 
     to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
-                      "tables, keys), dot (Graphviz), graphml.")] = "sanafe"
+                      "tables, keys), lava (cores of Loihi), dot (Graphviz), graphml, perfetto (any run's search).")] = "sanafe"
     out: Out = Path("nmsolve-export")
     json: Json = False
 
@@ -408,9 +409,10 @@ class FaultOptions:
 class BenchOptions:
     """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
 
-    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, assignments, schedules, or files and folders "
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, peers, routes, pipelines, assignments, schedules, or files, folders "
                                   "(with best_known.csv, if there is one).")]
-    methods: A[str, Option(help="Comma-separated methods: auto, an engine, or engines joined by + to run together.")] = "auto"
+    methods: A[str | None, Option(help="Comma-separated methods: auto, an engine, engines joined by + to run together, or peers "
+                                  "(other tools that are installed). [default: auto; of the suite peers auto,peers]")] = None
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
     workers: A[int, Option(min=1, help="Number of runs at the same time, one core each.")] = 1

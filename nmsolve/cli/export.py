@@ -26,10 +26,24 @@ def run_export(o: ExportOptions) -> int:
     ------
     InputError : an unknown tool, wrong files, a machine that the tool does not know
     """
+    if o.to == PERFETTO:
+        return _search(o)
     if o.to not in TOOLS:
-        raise InputError(f"unknown tool {o.to!r}", "--to", "one of " + ", ".join(TOOLS))
+        raise InputError(f"unknown tool {o.to!r}", "--to", "one of " + ", ".join((*TOOLS, PERFETTO)))
     row, lines = TOOLS[o.to](load_answer(o), o.out)
     return tell(o.json, [{"type": "export", **row}], lines)
+
+
+def _search(o: ExportOptions) -> int:
+    """Write the search of a run of any kind: its events, whatever its answer is."""
+    from nmsolve.cli.run_trace import write_run_trace
+
+    assert o.mapping is not None
+    path, engines = write_run_trace(o.mapping if o.mapping.is_dir() else o.mapping.parent, o.out)
+    row = {"type": "export", "files": [str(path)], "engines": engines}
+    return tell(
+        o.json, [row], [f"wrote {path}", f"{engines} engines over time; open it at https://ui.perfetto.dev"]
+    )
 
 
 def _sanafe(loaded: Loaded, out: Path) -> Told:
@@ -71,6 +85,18 @@ def _pacman(loaded: Loaded, out: Path) -> Told:
     return row, lines
 
 
+def _lava(loaded: Loaded, out: Path) -> Told:
+    from nmsolve.hw.lava import export_lava
+
+    done = export_lava(loaded.graph, loaded.machine, loaded.core, out)
+    row = {
+        "files": [str(done.file)], "populations": done.populations, "cores": done.cores, "addresses": done.addresses,
+        "notes": list(done.notes),
+    }  # fmt: skip
+    told = f"{done.populations:,} populations on {done.cores:,} cores, {done.addresses:,} runs of neurons"
+    return row, [f"wrote {done.file}", told, *(f"note: {note}" for note in done.notes)]
+
+
 def _picture(form: str) -> Callable[[Loaded, Path], Told]:
     def write(loaded: Loaded, out: Path) -> Told:
         from nmsolve.hw.graph_files import export_graph
@@ -81,7 +107,9 @@ def _picture(form: str) -> Callable[[Loaded, Path], Told]:
     return write
 
 
+#: The search of a run; every other tool takes a mapping.
+PERFETTO = "perfetto"
 #: Tools whose input files can be written.
 TOOLS: dict[str, Callable[[Loaded, Path], Told]] = {
-    "sanafe": _sanafe, "pacman": _pacman, "dot": _picture("dot"), "graphml": _picture("graphml"),
+    "sanafe": _sanafe, "pacman": _pacman, "lava": _lava, "dot": _picture("dot"), "graphml": _picture("graphml"),
 }  # fmt: skip

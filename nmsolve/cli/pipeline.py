@@ -34,6 +34,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nmsolve.cli.commands import PipelineOptions, PipelineProblemOptions
     from nmsolve.cli.earlier import Start
     from nmsolve.model.bound import Bound, Result
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 #: Part of the time that ``--place`` keeps for the placement.
 PLACE_PART = 0.5
-PAGE = "pipeline.html"
+PAGE, TRACE = "pipeline.html", "trace.json"
 #: Stages that are listed on the terminal; the page has all.
 LISTED = 24
 
@@ -186,6 +188,8 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
         raise InputError("no machine to place on", "--place", "--machine PRESET, mesh:RxC or machine.toml")
     if o.place and given.problem.replicas > 1:
         raise InputError("replicas of stages are not placed", "--place", "--replicas 1")
+    if o.trace and o.pareto is not None:
+        raise InputError("a front has several timetables", "--trace", "no --pareto")
     if o.write_onnx is not None:
         if given.graph is None:
             raise InputError("the input is not an ONNX model", "--write-onnx", "a .onnx input")
@@ -196,7 +200,7 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
 
 #: Possible file names of a pipeline; an older placement belongs to the older plan.
 FILES = (
-    PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, "placement/*.json", "placement/*.jsonl",
+    PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, "placement/*.json", "placement/*.jsonl",
     "placement/report.html",
 )  # fmt: skip
 
@@ -222,6 +226,8 @@ def write_pipeline(
             write_plan(folder / BETTER, given.problem, better)
         left = [] if result.solution is None else ["plan"]
         report = build_pipeline_report(given, result, [], o.batches, inputs, left)
+        if result.solution is not None and o.trace:
+            _write_trace(folder / TRACE, given, result.solution, report)
         write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))
         write_atomic(folder / "events.jsonl", event_lines(result.events))
         write_atomic(folder / REPORT, as_json(report))
@@ -243,6 +249,19 @@ def write_pipeline(
             command = f"nmsolve verify {o.out} --bound"
             files[PAGE] = render_pipeline_html(given, result, report, command, o.plain)
     return report
+
+
+def _write_trace(path: Path, given: Given, plan: PipelinePlan, report: PipelineReport) -> None:
+    from nmsolve.cli.pipeline_problem import BATCHES
+    from nmsolve.hw.pipeline.trace import pipeline_trace
+    from nmsolve.model.files import write_atomic
+
+    batches = BATCHES if report.batch is None else report.batch.batches
+    text = pipeline_trace(given.problem, plan, batches, given.unit)
+    if text is None:
+        print("no trace.json: stages wait for each other in a circle", file=sys.stderr)
+    else:
+        write_atomic(path, text)
 
 
 def _line(stage: object, cores: object, layers: str, figures: Sequence[str], storage: str, first: str) -> str:

@@ -21,10 +21,11 @@ class _Line(msgspec.Struct):
     objective: float | None = None
     bound: float | None = None
     move: str = ""
+    text: str = ""
 
 
 def read_events(folder: Path) -> list[Event]:
-    """Return the events in a run's ``folder``, without their texts; none where it has no events.jsonl.
+    """Return the events in a run's ``folder``; none where it has no events.jsonl.
 
     Raises
     ------
@@ -34,7 +35,7 @@ def read_events(folder: Path) -> list[Event]:
     if not path.exists():
         return []
     lines = [decode_json(line, _Line, path) for line in read_limited(path).splitlines() if line.strip()]
-    return [Event(e.seconds, e.type, e.engine, e.objective, e.bound, e.move) for e in lines]
+    return [Event(e.seconds, e.type, e.engine, e.objective, e.bound, e.move, e.text) for e in lines]
 
 
 def ending(report: dict[str, object] | None) -> tuple[float, float | None]:

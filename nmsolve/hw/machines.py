@@ -28,7 +28,7 @@ def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
     ----------
     spec : the name of a preset (:func:`list_presets`) or of a machine of another package; ``mesh:RxC`` (a plain mesh of R rows
         and C columns), ``mesh:RxC,AxB`` (A rows, B columns of such chips) or ``mesh:RxC,K`` (K chips in the squarest grid);
-        or the path of a TOML file (``docs/machines.md``)
+        or the path of a TOML file (``docs/machines.md``), or of an architecture of SANA-FE (``.yaml``, ``.yml``)
     chips : rows and columns of chips instead of the machine's own; all of them healthy and free
 
     Raises
@@ -53,6 +53,10 @@ def list_presets() -> list[str]:
 def _load(spec: str) -> Machine:
     if spec.lower().startswith("mesh:"):
         return _mesh(spec)
+    if spec.lower().endswith((".yaml", ".yml")):
+        from nmsolve.hw.sanafe.read import read_architecture
+
+        return read_architecture(spec)
     names = list_presets()
     other = foreign_machine(spec)
     if other is not None and other.unlike:

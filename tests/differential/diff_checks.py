@@ -49,7 +49,7 @@ BOUNDS = (
     "step-load", "step-power", "exchange", "cover",
 )  # fmt: skip
 #: Engines that find mappings, in this process (partitioners of others are extras and run as children).
-FINDERS = tuple(e for e in REGISTRY if e not in (*EXACT, *BOUNDS, "metis", "kaminpar", "mtkahypar"))
+FINDERS = tuple(e for e in REGISTRY if e not in (*EXACT, *BOUNDS, "metis", "kaminpar", "mtkahypar", "scotch"))
 #: Seconds an engine may take: bounds, engines that find mappings, exact engines.
 BOUND_TIME, FIND_TIME, EXACT_TIME = 0.3, 0.15, 20.0
 #: Sums of doubles in another order, relative.

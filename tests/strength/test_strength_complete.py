@@ -16,11 +16,11 @@ from nmsolve.solvers.pipeline.registry import REGISTRY as PIPELINE
 from nmsolve.solvers.routing.registry import REGISTRY as ROUTING
 from nmsolve.solvers.schedule.registry import REGISTRY as SCHEDULE
 
-#: Engines that run a solver or a partitioner of others: its strength is not ours.
+#: Engines that run a solver or a partitioner of others, or do what another tool does: its strength is not ours.
 OUTSIDE = {
-    "metis", "kaminpar", "mtkahypar", "cpsat", "mip", "joint-cpsat", "joint-mip", "route-cpsat", "route-mip",
-    "pipeline-cpsat", "pipeline-mip", "assign-cpsat", "assign-highs", "network-cpsat", "makespan-cpsat",
-    "schedule-cpsat", "schedule-highs",
+    "metis", "kaminpar", "mtkahypar", "scotch", "in-order", "cpsat", "mip", "joint-cpsat", "joint-mip",
+    "route-cpsat", "route-mip", "pipeline-cpsat", "pipeline-mip", "assign-cpsat", "assign-highs", "network-cpsat",
+    "makespan-cpsat", "schedule-cpsat", "schedule-highs",
 }  # fmt: skip
 HERE = Path(__file__).resolve().parent
 

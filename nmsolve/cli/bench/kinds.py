@@ -97,7 +97,8 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "map": Kind(
         "cli.bench.mappings:state", "solvers.mapping.registry:REGISTRY",
-        {"qaplib": "instances", "mesh": "cli.bench.mappings:MESH", "snn": "cli.bench.mappings:SNN"},
+        {"qaplib": "instances", "mesh": "cli.bench.mappings:MESH", "snn": "cli.bench.mappings:SNN",
+         "peers": "cli.bench.mappings:PEERS"},
         lambda path: path.suffix.lower() in extensions() and path.is_file(),
     ),
     "route": Kind(

@@ -72,6 +72,13 @@ MESH = {
     "rnd-1000": network("mesh-rnd", {}, nodes=1000, side=32),
     "comm-1024": network("mesh-comm", {}, nodes=1024, side=32),
 }
+_BOARD = {"machine": "mesh:8x8", "balance": 0.03}
+#: Networks that tools of others take as well: hops on 8 x 8 cores that are alike, without side constraints or tables.
+PEERS = {
+    "reservoir-4096": network("reservoir", _BOARD, nodes=4096, fan=60),
+    "microcircuit-10": network("microcircuit", _BOARD, scale=0.1),
+    "layered-8000": network("snn", _BOARD, nodes=8000, synapses=240000, layers=8),
+}
 #: Spiking networks with many neurons per core: the whole problem, hops, multicast and cut.
 SNN = {
     "snn-2k-hops": _spiking("hops"),

@@ -30,6 +30,8 @@ from nmsolve.model.host.locks import lock_folder, unlock
 from nmsolve.model.lookup import named
 from nmsolve.solvers.search.entries import look_up
 
+#: The suite of networks for tools of others, and the word for those tools among methods.
+PEERS = "peers"
 #: Told a sentence.
 Say = Callable[[str], None]
 
@@ -82,7 +84,8 @@ def measure(o: BenchOptions, say: Say, heard: Callable[[Task, Outcome], None]) -
     InputError : anything wrong with the input, before any run; or another benchmark uses the folder
     """
     sources = [find_suite(suite, o.problem) for suite in dict.fromkeys(o.suites)]
-    limit, methods = opt.seconds(o.time_limit), _methods(o.methods, sources)
+    o = replace(o, methods=_named_methods(o.methods, sources, say))
+    limit, methods = opt.seconds(o.time_limit), _methods(o.methods or "", sources)
     if o.cluster is None and o.workers > cores():
         raise InputError(f"{o.workers} runs at a time on {cores()} cores", "--workers", f"at most {cores()}")
     if o.page is not None:
@@ -130,6 +133,28 @@ def _stated(o: BenchOptions) -> dict[str, Any]:
             raise InputError(f"{text!r} states {'it again' if equals else 'nothing'}", "--set", expected)
         out[name] = value.strip()
     return out
+
+
+def _named_methods(text: str | None, sources: Sequence[Source], say: Say) -> str:
+    """Return the methods with ``peers`` written out: the engines of other tools that are installed; says which are not.
+
+    Without any it is ``auto``, and with the suite ``peers`` those tools, too.
+    """
+    words = [
+        w.strip()
+        for w in (text or ("auto,peers" if any(s.suite == PEERS for s in sources) else "auto")).split(",")
+    ]
+    if PEERS not in words:
+        return ",".join(words)
+    from nmsolve.heuristics.mapping.published.backends import peers
+
+    absent = peers.missing()
+    for name, how in absent.items():
+        say(f"{name} is not installed: {how}")
+    apart = "; ".join(f"{name}: {how}" for name, how in peers.APART.items())
+    say(f"in an environment of their own, by bench/peers.py ({apart})")
+    own = [name for name in peers.PEERS if name not in absent]
+    return ",".join(w for word in words for w in (own if word == PEERS else [word]))
 
 
 def _methods(text: str, sources: Sequence[Source]) -> list[str]:

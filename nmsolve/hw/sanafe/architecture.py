@@ -1,12 +1,10 @@
-"""The architecture file of SANA-FE: a tile with one core for every core of the machine."""
+"""The architecture file of SANA-FE: a tile with one core for every core of the machine, or its tiles where it has them."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from nmsolve.hw.energy import UNIT_ENERGY, has_energy, stated
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import IntArray
+from nmsolve.model.tiles import tile_grid, tile_shape
 
 #: SANA-FE needs the room of a link's buffer (messages) for its times; this one where the machine has no figure ``link_buffer``.
 LINK_BUFFER = 16
@@ -15,40 +13,37 @@ SOMA = (("neuron_access", "access_neuron"), ("neuron_update", "update_neuron"), 
 PJ, NS = 1e-12, 1e-9
 
 
-def tile_of(machine: Machine, core: IntArray) -> IntArray:
-    """Return SANA-FE's numbers of tiles for cores (any shape); they count down the columns."""
-    row, col = np.divmod(core, machine.cols)
-    out: IntArray = col * machine.rows + row
-    return out
-
-
 def message_and_hops(machine: Machine) -> dict[str, float]:
     """pJ of sending a ``message`` and of a hop along a row (``x``) and a column (``y``); Jin et al.'s units count as pJ."""
+    tiled = tile_shape(machine) != (1, 1)
     if not has_energy(machine):
-        hop = UNIT_ENERGY["router"] + UNIT_ENERGY["link"] * machine.link_weight
+        weight = machine.crossing_weight if tiled else machine.link_weight
+        hop = UNIT_ENERGY["router"] + UNIT_ENERGY["link"] * weight
         return {"message": UNIT_ENERGY["router"], "x": hop, "y": hop}
     value = {name: figure.value for name, figure in machine.energy.items()}
     router = value.get("router", 0.0)
+    hop = router + (value.get("crossing", 0.0) if tiled else 0.0)
     return {
         "message": value.get("message", 0.0) + router,
-        "x": router + value.get("link_x", 0.0),
-        "y": router + value.get("link_y", 0.0),
+        "x": hop + value.get("link_x", 0.0),
+        "y": hop + value.get("link_y", 0.0),
     }
 
 
 def architecture(machine: Machine, neurons: int) -> dict[str, object]:
     """The file as nested tables, in joules and seconds; ``neurons``: room of a core. Figures the machine does not have are 0."""
+    down, across = tile_grid(machine)
     name = "".join(c if c.isalnum() else "_" for c in machine.name)
     chip = {
         "topology": "mesh",
-        "width": machine.cols,
-        "height": machine.rows,
+        "width": across,
+        "height": down,
         "link_buffer_size": int(stated(machine, "link_buffer", "messages") or LINK_BUFFER),
         "sync_model": "fixed",
         "latency_sync": 0.0,
     }
     tile = {
-        "name": f"tile[0..{machine.size - 1}]",
+        "name": f"tile[0..{down * across - 1}]",
         "attributes": _hops(machine),
         "core": [_core(machine, neurons)],
     }
@@ -60,7 +55,8 @@ def _hops(machine: Machine) -> dict[str, float]:
     out = {}
     for way, axis in (("north", "y"), ("east", "x"), ("south", "y"), ("west", "x")):
         out[f"energy_{way}_hop"] = energy[axis] * PJ
-        out[f"latency_{way}_hop"] = latency.get("router", 0.0) + latency.get(f"link_{axis}", 0.0)
+        between = latency.get("crossing", 0.0) if tile_shape(machine) != (1, 1) else 0.0
+        out[f"latency_{way}_hop"] = latency.get("router", 0.0) + latency.get(f"link_{axis}", 0.0) + between
     return out
 
 
@@ -79,13 +75,14 @@ def _core(machine: Machine, neurons: int) -> dict[str, object]:
         "energy_process_spike": joules("synaptic_op"),
         "latency_process_spike": seconds("synaptic_op"),
     }
+    rows, cols = tile_shape(machine)
     router = machine.latency["router"].value * NS if "router" in machine.latency else 0.0
     out: dict[str, object] = {
         "energy_message_out": message_and_hops(machine)["message"] * PJ,
         "latency_message_out": router + seconds("axon_out"),
     }
     return {
-        "name": "core[0..0]",
+        "name": f"core[0..{rows * cols - 1}]",
         "attributes": {"buffer_position": "soma", "max_neurons_supported": neurons},
         "axon_in": _unit("in", {"energy_message_in": 0.0, "latency_message_in": seconds("axon_in")}),
         "synapse": _unit("synapse", synapse),

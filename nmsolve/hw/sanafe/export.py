@@ -18,6 +18,7 @@ from nmsolve.model.file_set import file_set
 from nmsolve.model.files import atomic_file, reason, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.tiles import tile_shape
 from nmsolve.model.types import AnyArray, IntArray
 
 #: SANA-FE reads a network's text as a whole; more synapses than this take it tens of gigabytes.
@@ -110,8 +111,9 @@ def counts(graph: LogicGraph, machine: Machine, core: IntArray, senders: Senders
     goals = np.concatenate([np.zeros(0, np.int64), *(core[rows.targets] for rows in graph.blocks())])
     sender, goal = np.divmod(np.unique(senders.of_edge * machine.size + goals), machine.size)
     start, rate = core[senders.node[sender]], senders.rate[sender]
-    hops_x = float((rate * np.abs(start % machine.cols - goal % machine.cols)).sum())
-    hops_y = float((rate * np.abs(start // machine.cols - goal // machine.cols)).sum())
+    rows, cols = tile_shape(machine)
+    hops_x = float((rate * np.abs(start % machine.cols // cols - goal % machine.cols // cols)).sum())
+    hops_y = float((rate * np.abs(start // machine.cols // rows - goal // machine.cols // rows)).sum())
     messages, each = float(rate.sum()), message_and_hops(machine)
     energy = messages * each["message"] + hops_x * each["x"] + hops_y * each["y"]
     return SanafeCounts(messages, hops_x, hops_y, energy, float(rate[start == goal].sum()) * each["message"])
@@ -136,7 +138,7 @@ def _notes(graph: LogicGraph, machine: Machine, steps: int, more: int) -> tuple[
         f"one step of the graph is {steps} steps of SANA-FE, where a neuron fires at most once per step": steps
         > 1,
         "the machine states no energy: Jin et al.'s units are used as pJ": not has_energy(machine),
-        "links between chips cost what others do": machine.n_chips > 1,
+        "links between chips cost what others do": machine.n_chips > 1 and tile_shape(machine) == (1, 1),
         f"{len(machine.faulty_links)} dead links are used": bool(machine.faulty_links),
         f"no energy is known of {', '.join(missing)}: 0": bool(missing),
         f"buffers of links hold {LINK_BUFFER} messages (times only)": "link_buffer" not in machine.figures,

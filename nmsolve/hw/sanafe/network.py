@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.hw.sanafe.architecture import tile_of
+from nmsolve.model.formats.sanafe_layers import SECTION
+from nmsolve.model.formats.sanafe_own import VERSION
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.tiles import tile_and_place
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Potential at which a neuron fires.
@@ -123,6 +125,33 @@ def network(
             )
             between = ",\n"
     yield '\n]},\n"mappings": [\n'
-    tile = tile_of(machine, core[senders.node]).tolist()
-    yield ",\n".join(f'{{"{name}": [{{"core": "{t}.0"}}]}}' for name, t in zip(names, tile, strict=True))
-    yield "\n]}\n"
+    where = (part.tolist() for part in tile_and_place(machine, core[senders.node]))
+    yield ",\n".join(
+        f'{{"{name}": [{{"core": "{t}.{k}"}}]}}' for name, t, k in zip(names, *where, strict=True)
+    )
+    yield f'\n],\n"{SECTION}": {json.dumps(section(graph, senders))}}}\n'
+
+
+def section(graph: LogicGraph, senders: Senders) -> dict[str, object]:
+    """Return what our reader needs besides to find the same graph (:mod:`nmsolve.model.formats.sanafe_own`)."""
+    rates, multicast = senders.rate.copy(), np.zeros(len(senders.rate), bool)
+    silent = np.ones(len(senders.rate), bool)
+    silent[senders.of_edge] = False
+    weights, done = [np.zeros(0)], 0
+    for rows in graph.blocks():
+        length = np.diff(rows.indptr)
+        of_edge = senders.of_edge[done : done + len(rows.targets)]
+        done += len(of_edge)
+        multicast[of_edge] = np.repeat(rows.multicast, length)
+        weights.append(rows.weights)
+        alone = (length == 0) & silent[rows.source]
+        multicast[rows.source[alone]], rates[rows.source[alone]] = rows.multicast[alone], rows.rate[alone]
+    weight = np.concatenate(weights)
+    kinds = graph.kinds
+    return {
+        "version": VERSION, "name": graph.name, "directed": graph.directed, "resources": list(graph.resources),
+        "sizes": graph.sizes.T.tolist(), "more": senders.node[graph.n :].tolist(), "rates": rates.tolist(),
+        "multicast": multicast.tolist(), "ids": None if graph.ids is None else list(graph.ids),
+        "kinds": None if kinds is None else {"names": list(kinds.names), "of": kinds.of.tolist()},
+        "weights": None if (weight == rates[senders.of_edge]).all() else weight.tolist(),
+    }  # fmt: skip

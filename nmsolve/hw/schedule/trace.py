@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +14,7 @@ from nmsolve.hw.schedule.occupancy import memory_steps
 from nmsolve.hw.schedule.walk import Walk
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.trace_events import counter, named_rows, span, trace_text
 
 #: Columns of the table.
 COLUMNS = ("task", "process", "unit", "begin", "start", "end", "loaded")
@@ -60,40 +60,21 @@ def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: flo
     for u, name in enumerate(problem.units.names):
         for k in range(int(steps.indptr[u]), int(steps.indptr[u + 1])):
             held = {"bytes": int(steps.held[k])}
-            events.append(
-                {
-                    "ph": "C",
-                    "name": f"memory of {name}",
-                    "pid": MEMORY,
-                    "ts": int(steps.time[k]) * scale,
-                    "args": held,
-                }
-            )
+            events.append(counter(f"memory of {name}", MEMORY, int(steps.time[k]) * scale, held))
     about = {"name": problem.name, "seconds of a tick": tick or None, "makespan": seen.objectives["makespan"]}
-    lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
-    return f'{{"displayTimeUnit":"ms","otherData":{json.dumps(about)},"traceEvents":[\n{lines}\n]}}\n'
+    return trace_text(about, events)
 
 
 def _named(problem: ScheduleProblem, seen: Walk, bare: bool) -> list[dict[str, Any]]:
     """Return the events that name groups and rows; ``bare``: there are processes without units."""
     groups = [(UNITS, "units", problem.units.names), (MEMORY, "memory", ())] if any(seen.work) else []
-    groups += [(BARE, "processes without units", problem.tasks)] if bare else []
-    found: list[dict[str, Any]] = []
-    for group, title, rows in groups:
-        found.append({"ph": "M", "name": "process_name", "pid": group, "args": {"name": title}})
-        for row, name in enumerate(rows):
-            place = {"ph": "M", "pid": group, "tid": row}
-            found.append(place | {"name": "thread_name", "args": {"name": name}})
-            found.append(place | {"name": "thread_sort_index", "args": {"sort_index": row}})
-    return found
+    return named_rows(groups + ([(BARE, "processes without units", problem.tasks)] if bare else []))
 
 
 def _span(
     name: str, kind: str, group: int, row: int, when: tuple[int, int], scale: float, args: dict[str, Any]
 ) -> dict[str, Any]:
-    event = {"ph": "X", "name": name, "cat": kind, "pid": group, "tid": row, "ts": when[0] * scale}
-    event["dur"] = (when[1] - when[0]) * scale
-    return event | ({"args": args} if args else {})
+    return span(name, kind, (group, row), (when[0] * scale, when[1] * scale), args)
 
 
 def _task(problem: ScheduleProblem, p: int) -> str:

@@ -39,6 +39,9 @@ FORMATS: dict[str, tuple[str, str]] = {
 READ_ONLY: dict[str, tuple[str, str]] = {
     ".h5": ("sonata", "SONATA edges (needs the extra sonata)"),
     ".nir": ("nir_graph", "Neuromorphic Intermediate Representation (needs the extra nir)"),
+    ".yaml": ("sanafe", "network of SANA-FE 2.x (needs the extra sanafe, but for flow style)"),
+    ".yml": ("sanafe", "network of SANA-FE 2.x"),
+    ".net": ("sanafe", "network of SANA-FE 1.x"),
 }
 
 #: These may be compressed: ``.txt.gz``.

@@ -2,7 +2,8 @@
 
 IR version 11 has a place for that: a *device configuration* of the model, to which every node may refer with the number of its
 stage (``NodeDeviceConfigurationProto.pipeline_stage``, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Where the
-installed package does not know it, nodes get the same number as metadata.
+installed package does not know it, nodes get the same number as metadata. Besides, every node has ONNX Runtime's layer annotation
+``stage_0``, ``stage_1``, ..., by which a session gives stages to devices.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.formats.onnx.metadata import LAYER, put
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import IntArray
@@ -148,10 +150,8 @@ def _mark_nodes(graph: Any, makers: Makers, native: bool, bodies: Bodies, around
             node.device_configurations.extend(kept)
             node.device_configurations.add(configuration_id=CONFIGURATION, pipeline_stage=stage)
         else:
-            kept = [p for p in node.metadata_props if p.key != KEY]
-            del node.metadata_props[:]
-            node.metadata_props.extend(kept)
-            node.metadata_props.add(key=KEY, value=str(stage))
+            put(node, KEY, str(stage))
+        put(node, LAYER, f"stage_{stage}")
         first = next((name for name in node.output if name), "")
         for attribute in node.attribute:
             if attribute.HasField("g"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -50,8 +51,7 @@ def assembled(
     ------
     InputError : no populations, two of one name, no time was simulated
     """
-    names = [p.name for p in populations]
-    twice = next((v for v in names if names.count(v) > 1), None)
+    twice = next((v for v, count in Counter(p.name for p in populations).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"two populations are called {twice!r}", name, "a name for each")
     n = sum(p.size for p in populations)

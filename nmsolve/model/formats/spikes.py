@@ -146,6 +146,9 @@ def _places(ids: Sequence[str | int] | None, n: int, recording: Recording) -> In
             "nodes differ only as text and number", str(recording.path), "ids that differ as text"
         )
     names = recording.names
+    if not any(name in index for name in names):  # SANA-FE's group.number
+        other = tuple("/".join(name.rsplit(".", 1)) for name in names)
+        names = other if any(name in index for name in other) else names
     if len({name.rpartition("/")[0] for name in names}) == 1:
         short = tuple(name.rpartition("/")[2] for name in names)
         names = short if all(name in index for name in short) else names

@@ -1,4 +1,4 @@
-"""Mappings from any tool: ``mapping.json``, QAPLIB ``.sln``, METIS ``.part.k``, plain core numbers, placements of AxonCUDA."""
+"""Mappings from any tool: ``mapping.json``, QAPLIB ``.sln``, METIS ``.part.k``, core numbers, AxonCUDA's, SANA-FE's networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.files import read_mapping
 from nmsolve.model.mapping.sln import read_sln
+from nmsolve.model.tiles import core_at, tile_grid
 from nmsolve.model.types import IntArray
+
+#: Networks of SANA-FE say where their neurons are.
+SANAFE = (".yaml", ".yml", ".net")
 
 
 def read_any_mapping(
@@ -28,8 +32,9 @@ def read_any_mapping(
 
     Parameters
     ----------
-    path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), or text with one whole number per node in input order: its part
-        (METIS ``.part.k``) or its core, counted from 0, row by row over the whole board
+    path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), ``.yaml`` or ``.net`` (a network of SANA-FE with its mapping),
+        or text with one whole number per node in input order: its part (METIS ``.part.k``) or its core, counted from 0, row by
+        row over the whole board
     placement : text with the core of part 0, 1, ..., or AxonCUDA's binary of their columns and rows; without it part p is core p
     other_faults : a ``.json`` made when other cores of the same machine were faulty or taken will do
 
@@ -39,7 +44,7 @@ def read_any_mapping(
     """
     file = Path(path)
     kind = file.suffix.lower()
-    if kind in (".json", ".sln"):
+    if kind in (".json", ".sln", *SANAFE):
         if placement is not None:
             raise InputError(
                 f"a {kind} file already gives the core of every node",
@@ -48,6 +53,8 @@ def read_any_mapping(
             )
         if kind == ".sln":
             return read_sln(file, graph, machine)
+        if kind in SANAFE:
+            return _of_sanafe(file, graph, machine)
         return read_mapping(file, graph, machine, other_faults=other_faults)
     part = _numbers(file)
     if len(part) != graph.n:
@@ -60,6 +67,19 @@ def read_any_mapping(
             f"{len(core)} cores for parts up to {part.max()}", str(placement), "the core of every part"
         )
     return core[part]
+
+
+def _of_sanafe(path: Path, graph: LogicGraph, machine: Machine) -> IntArray:
+    """Return (n,) core of every node as the network's file says."""
+    from nmsolve.model.formats.sanafe import placement
+
+    tile, place = placement(path, graph)
+    core = core_at(machine, tile, place)
+    if (outside := np.flatnonzero(core < 0)).size:
+        u, (rows, cols) = int(outside[0]), tile_grid(machine)
+        what = f"node {graph.node_id(u)!r} is on core {tile[u]}.{place[u]}"
+        raise InputError(what, str(path), f"a core of {machine.name}, which has {cols} x {rows} tiles")
+    return core
 
 
 def _placed(path: Path, machine: Machine) -> IntArray:

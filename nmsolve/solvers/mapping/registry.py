@@ -30,6 +30,8 @@ REGISTRY: dict[str, Entry] = {
     "metis": Entry(_PUB + "backends.engine:metis", "METIS (extra), its parts placed, to compare", child=True),
     "kaminpar": Entry(_PUB + "backends.engine:kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
     "mtkahypar": Entry(_PUB + "backends.engine:mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
+    "scotch": Entry(_PUB + "backends.scotch:Scotch", "SCOTCH's static mapping (a program), to compare", child=True),
+    "in-order": Entry(_PUB + "backends.in_order:InOrder", "nodes in order fill the cores, as SANA-FE's backend for Fugu does"),
     "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True),
     "star": Entry(_S + "bounds.engines:NeighbourCounting", "neighbour-counting bound", quick=True, threads=True),
     "gilmore-lawler": Entry(_S + "bounds.engines:GilmoreLawler", "Gilmore-Lawler bound, one node per core"),

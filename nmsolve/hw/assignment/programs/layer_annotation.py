@@ -12,9 +12,8 @@ from typing import Any
 from nmsolve.hw.assignment.programs.manifest import UnitEntry
 from nmsolve.hw.assignment.programs.scopes import OperatorPath
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx.metadata import LAYER, put
 
-#: Key of the metadata of nodes.
-KEY = "layer_ann"
 #: The session option.
 OPTION = "session.layer_assignment_settings"
 #: What ONNX Runtime calls devices, by what the name of a processor that is no host contains.
@@ -24,10 +23,7 @@ DESIGNATORS = {"gpu": "gpu", "npu": "npu", "dla": "npu", "tpu": "npu", "fpga": "
 def annotate(nodes: Mapping[OperatorPath, tuple[Any, str, int]]) -> None:
     """Write the unit of every ``NodeProto`` into its metadata."""
     for proto, unit, _ in nodes.values():
-        for k in reversed(range(len(proto.metadata_props))):
-            if proto.metadata_props[k].key == KEY:
-                del proto.metadata_props[k]
-        proto.metadata_props.add(key=KEY, value=unit)
+        put(proto, LAYER, unit)
 
 
 def layer_settings(units: Sequence[UnitEntry], devices: Mapping[str, str] | None = None) -> str:
