@@ -68,16 +68,16 @@ def main() -> None:
         start = nmsolve.map(path, engines=["tabu"], time_limit=1.0).solution
         told["alone"] = search(path, start, o.seconds, None)
         print(json.dumps(told["alone"]), flush=True)
-        for machines in (int(m) for m in o.machines.split(",")):
+        for count in (int(m) for m in o.machines.split(",")):
             cluster = Cluster(
                 initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE}
             )
             try:
-                for _ in range(machines - 1):
+                for _ in range(count - 1):
                     cluster.add_node(num_cpus=1, object_store_memory=STORE)
                 machines.joined(cluster.address)
-                told[f"{machines} machines"] = search(path, start, o.seconds, cluster.address)
-                print(json.dumps(told[f"{machines} machines"]), flush=True)
+                told[f"{count} machines"] = search(path, start, o.seconds, cluster.address)
+                print(json.dumps(told[f"{count} machines"]), flush=True)
             finally:
                 machines.joined(cluster.address).ray.shutdown()
                 machines._joined.clear()
