@@ -4,8 +4,8 @@
 
 The first N facilities and places of nug20 (Nugent et al. 1968; with 16 and 17 of them these are QAPLIB's nug16a, nug17), from the
 best mapping that a second of `tabu` finds. `alone` is the same search without a cluster, with one worker. The last line is JSON:
-wall and CPU seconds, partial mappings, parts that came back and were lost, CPU seconds of the process that deals them out, and what
-a part without work takes there and back.
+wall and CPU seconds, partial mappings, parts that came back and were lost, CPU seconds of the process that deals them out, and
+what a part without work takes there and back.
 """
 
 from __future__ import annotations
