@@ -214,7 +214,7 @@ def test_without_the_extra_a_line_says_how_to_get_it(monkeypatch: pytest.MonkeyP
 
 TWO = """
 import os, sys, time, json
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
 from ray.cluster_utils import Cluster
 store = 80_000_000
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": store})
