@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")  # as local workers
 
 from ray.cluster_utils import Cluster
 

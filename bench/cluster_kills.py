@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")  # as local workers
 
 from processes import below
 from ray.cluster_utils import Cluster

@@ -4,7 +4,8 @@
 
 The first N facilities and places of nug20 (Nugent et al. 1968; with 16 and 17 of them these are QAPLIB's nug16a, nug17), from the
 best mapping that a second of `tabu` finds. `alone` is the same search without a cluster, with one worker. The last line is JSON:
-wall and CPU seconds, partial mappings, parts that came back and were lost, and CPU seconds of the process that deals them out.
+wall and CPU seconds, partial mappings, parts that came back and were lost, CPU seconds of the process that deals them out, and
+what a part without work takes there and back.
 """
 
 from __future__ import annotations
@@ -18,11 +19,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")  # as local workers
 
 import numpy as np
 
 import nmsolve
+from nmsolve.model.formats import load_instance
+from nmsolve.solvers.cluster import machines
+from nmsolve.solvers.cluster.errands import RemoteErrands
+from nmsolve.solvers.mapping.api import make_problem
+from nmsolve.solvers.mapping.branch_bound import engine
+from nmsolve.solvers.mapping.branch_bound.elsewhere import Part, PartDoer
+from nmsolve.solvers.mapping.exact.data import exact_data
 
 STORE = 100_000_000
 NUG20 = Path(nmsolve.__file__).parent / "cli/bench/instances/nug20.dat"
@@ -52,6 +60,25 @@ def search(path: Path, start: Any, seconds: float, cluster: str | None) -> dict[
     }  # fmt: skip
 
 
+def overhead(path: Path, address: str, rounds: int = 300) -> dict[str, float]:
+    """Return milliseconds of a part without work, there and back: by the clock, and of the CPU here."""
+    problem = make_problem(*load_instance(path))
+    tree = engine._tree(exact_data(problem), 10**6)
+    cluster = machines.joined(address)
+    errands = RemoteErrands(
+        cluster, PartDoer(tree, np.arange(problem.cores)), cluster.census, lambda cpu: None
+    )
+    for measured in (False, True):
+        begun, cpu = time.perf_counter(), time.process_time()
+        for _ in range(rounds):
+            errands.send(Part([], 2, 0.0))
+            while not errands.back(1.0):
+                continue
+        if measured:
+            wall, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    return {"ms": round(1000 * wall / rounds, 2), "here_cpu_ms": round(1000 * cpu / rounds, 2)}
+
+
 def main() -> None:
     """Measure and print."""
     from ray.cluster_utils import Cluster
@@ -68,16 +95,17 @@ def main() -> None:
         start = nmsolve.map(path, engines=["tabu"], time_limit=1.0).solution
         told["alone"] = search(path, start, o.seconds, None)
         print(json.dumps(told["alone"]), flush=True)
-        for machines in (int(m) for m in o.machines.split(",")):
+        for count in (int(m) for m in o.machines.split(",")):
             cluster = Cluster(
                 initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE}
             )
             try:
-                for _ in range(machines - 1):
+                for _ in range(count - 1):
                     cluster.add_node(num_cpus=1, object_store_memory=STORE)
                 machines.joined(cluster.address)
-                told[f"{machines} machines"] = search(path, start, o.seconds, cluster.address)
-                print(json.dumps(told[f"{machines} machines"]), flush=True)
+                told[f"{count} machines"] = search(path, start, o.seconds, cluster.address)
+                told["empty part"] = overhead(path, cluster.address)
+                print(json.dumps(told[f"{count} machines"]), flush=True)
             finally:
                 machines.joined(cluster.address).ray.shutdown()
                 machines._joined.clear()

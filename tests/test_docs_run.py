@@ -48,6 +48,8 @@ NOT_RUN = {
     "nmsolve map examples/first.json --cluster local -t 20s": _CLUSTER,
     "python bench/cluster.py --seeds 1": _CLUSTER,
     "python bench/cluster_kills.py --kills 50 --seconds 150": _CLUSTER,
+    "python bench/cluster_traffic.py": _CLUSTER,
+    "python bench/cluster_tree.py --nodes 16": _CLUSTER,
     "nmsolve doctor --warm": "compiles everything; CI does that before the tests",
     "nmsolve bench qaplib --methods auto,anneal,tabu,multilevel --seeds 10 --time-limit 60s --workers 2": _BENCH,
     "nmsolve bench peers --seeds 3 -t 30s": _BENCH,

@@ -93,8 +93,8 @@ class MapOptions:
     memory: Memory = None
     scratch: A[Path | None, Option(help="Folder for data that does not fit in memory. "
                                    "[default: the system's temporary folder]")] = None
-    resume: A[bool, Option("--resume", help="Continue a killed run from its last finished level (same problem and "
-                           "options).")] = False
+    resume: A[bool, Option("--resume", help="Continue a killed run from its last finished level, or from what was open "
+                           "of branch-bound (same problem and options).")] = False
     prohibit_turns: Turns = None
     route: A[str, Option(help="given: the machine's own routes; joint: chosen together with the mapping (small inputs); "
                          "chosen: after it; or xy, yx, west-first, north-last, negative-first, odd-even.")] = "given"

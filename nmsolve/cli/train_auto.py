@@ -19,7 +19,7 @@ def run_train_auto(o: TrainAutoOptions) -> int:
 
     Raises
     ------
-    InputError : wrong options, a damaged log, nothing to fit
+    InputError : wrong options, a damaged log, nothing to fit, no such cluster
     """
     from nmsolve.cli.answer import OK, prepare_file
     from nmsolve.learn.allocation.table import fitted
@@ -34,7 +34,9 @@ def run_train_auto(o: TrainAutoOptions) -> int:
     if not o.resume:
         log.unlink(missing_ok=True)
     instances = ((number, training(number)) for number in range(o.instances))
-    slices = log_slices(log, instances, o.seconds, lambda text: print(text, file=sys.stderr), o.longest)
+    slices = log_slices(
+        log, instances, o.seconds, lambda text: print(text, file=sys.stderr), o.longest, o.cluster
+    )
     table = fitted(slices)
     how = {
         "instances": len(table.features), "runs": len(slices), "cpu_seconds": round(sum(one.took for one in slices), 1),

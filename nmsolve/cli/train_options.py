@@ -8,7 +8,7 @@ from typing import Annotated as A
 
 from typer import Option
 
-from nmsolve.cli.commands import Json, Seed
+from nmsolve.cli.commands import Cluster, Json, Seed
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ class TrainAutoOptions:
     ] = 1800.0
     longest: A[float, Option(min=0.1, help="Seconds that no run of an engine is longer than.")] = 4.0
     resume: A[bool, Option("--resume", help="Go on with the log beside --out.")] = False
+    cluster: Cluster = None
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("auto.safetensors")
     json: Json = False
 

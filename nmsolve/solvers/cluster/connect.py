@@ -22,13 +22,15 @@ KNOCK = 2.0
 #: The first bytes of HTTP/2 (RFC 9113, 3.4), which Ray speaks, with empty settings; the answer is settings, too.
 _HELLO, _SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]), b"\4"
 _EXPECTED = "auto, local or HOST:PORT of a Ray cluster that this machine has joined (ray start)"
-#: Before Ray is imported: no usage statistics, and no words of Ray's own among those of the command.
+#: Before Ray is imported: no usage statistics, no words of Ray's own among those of the command; engines of a cluster of this
+#: machine alone have the priority that local workers have.
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_LOG_TO_DRIVER": "0",
     "RAY_gcs_rpc_server_connect_timeout_s": "5",
     "RAY_raylet_start_wait_time_s": "10",
+    "RAY_worker_niceness": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",
 }
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ LONGEST = LONG_HEURISTIC[-1]
 PATIENT = 8.0
 
 
+#: What runs the engines on an instance, by its number; a number, an instance and its runs.
+Work = Callable[[int, Instance], Iterable[Slice]]
+Logged = tuple[int, Instance, Iterable[Slice]]
+
+
 @dataclass(frozen=True)
 class Curves:
     """What a run gave: objectives and bounds as ``(second, value)``, the mapping (n,) if there is one, and CPU seconds."""
@@ -59,6 +65,7 @@ def log_slices(
     seconds: float,
     say: Callable[[str], None],
     longest: float = LONGEST,
+    cluster: str | None = None,
 ) -> list[Slice]:
     """Run what the file has not yet, add it line by line, and return all runs.
 
@@ -67,18 +74,24 @@ def log_slices(
     instances : numbers and instances
     seconds : CPU seconds of the runs that are added; no run begins after them
     longest : seconds that no run is longer than
+    cluster : address of a Ray cluster whose machines run them, some instances ahead; what is logged, and in which order, does not
+        depend on it
 
     Raises
     ------
-    InputError : the file is not such a log
+    InputError : the file is not such a log; there is no such cluster
     """
     known = read_slices(path)
     if path.exists() and not path.read_bytes().endswith(b"\n"):  # the last line was cut off
         write_atomic(path, "".join(one.line() for one in known))
-    done = {(one.instance, one.engine, one.limit) for one in known}
-    with path.open("a") as file:
-        for number, instance in instances:
-            for one in _missing(instance, number % LONG_EVERY == 0, longest, done):
+    done = frozenset((one.instance, one.engine, one.limit) for one in known)
+    work = partial(_missing, longest=longest, done=done)
+    with (
+        path.open("a") as file,
+        closing(_here(instances, work) if cluster is None else _there(instances, work, cluster)) as all_runs,
+    ):
+        for number, instance, runs in all_runs:
+            for one in runs:
                 known.append(one)
                 file.write(one.line())
                 file.flush()
@@ -89,11 +102,29 @@ def log_slices(
     return known
 
 
+def _here(instances: Iterable[tuple[int, Instance]], work: Work) -> Generator[Logged]:
+    """Yield numbers, instances and their runs, which begin when they are asked for."""
+    for number, instance in instances:
+        yield number, instance, work(number, instance)
+
+
+def _there(instances: Iterable[tuple[int, Instance]], work: Work, cluster: str) -> Generator[Logged]:
+    """The same from a cluster: as many instances ahead as it has cores. Those of a machine that is gone begin again."""
+    from nmsolve.solvers.cluster.tasks import ahead
+
+    calls = ((number, instance) for number, instance in instances)
+    yield from ((*call, runs) for call, runs in ahead(cluster, partial(_all_of, work), calls))
+
+
+def _all_of(work: Work, number: int, instance: Instance) -> list[Slice]:
+    return list(work(number, instance))
+
+
 def _missing(
-    instance: Instance, long: bool, longest: float, done: set[tuple[str, str, float]]
+    number: int, instance: Instance, *, longest: float, done: frozenset[tuple[str, str, float]]
 ) -> Iterator[Slice]:
     """Yield the runs of one instance that are not ``done``: heuristics first, then bounds from the best mapping."""
-    problem = instance.problem()
+    problem, long = instance.problem(), number % LONG_EVERY == 0
     steps = automatic(problem, PATIENT, 1, lambda name, why: None)
     finders = [s.engine.name for s in steps if s.engine.finds != "bounds"]
     provers = [s.engine.name for s in steps if s.engine.finds == "bounds"]
