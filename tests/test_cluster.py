@@ -243,6 +243,33 @@ class Large:
     def __init__(self): self.data = self.block
 ClusterCrew(joined(sys.argv[1]), Large())
 """
+#: Passes over connections that both machines hold, before and after one of the two that hold them has died.
+PASSES = """
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+import numpy as np
+sys.path.insert(0, sys.argv[2])
+from test_external_away import in_blocks, network, swept
+from nmsolve.heuristics.mapping.external.away import Away
+from nmsolve.heuristics.mapping.external.engine import cores_of
+from nmsolve.heuristics.mapping.external.holder import Holder
+from nmsolve.solvers.cluster.crew import ClusterCrew
+from nmsolve.solvers.cluster.machines import joined
+crew, hired = ClusterCrew(joined(sys.argv[1]), SimpleNamespace(size=3)), []
+def hire():
+    hired.append(crew.remotes(Holder, lambda: False))
+    return hired[-1]
+problem = network()
+level = in_blocks(problem, 4)
+away = Away(hire, level.source.blocks, (cores_of(problem), level.volume, level.domain, level.apart_ptr))
+assert away.spread() == 2
+held, (wanted, _) = replace(level, away=away), swept(level, problem, False)
+assert np.array_equal(swept(held, problem, False)[0], wanted)
+crew._cluster.ray.kill(hired[-1]._actors[0])
+assert np.array_equal(swept(held, problem, False)[0], wanted)
+assert len(hired) == 2 and away.machines == 2
+"""
 
 
 def until(run: subprocess.Popen[str], text: str) -> str:
@@ -414,6 +441,16 @@ def test_an_object_store_that_is_too_small_is_named(address: tuple[int, str]) ->
         [sys.executable, "-c", STORE, address[1]], capture_output=True, text=True, timeout=60
     )
     assert "the problem takes 92 MiB, the object store of a machine holds 76 MiB" in done.stderr, done.stderr
+
+
+@ray
+def test_machines_hold_a_network_and_propose_what_the_run_would(address: tuple[int, str]) -> None:
+    """Two of the three: the third has another version. The same placement, bit by bit, also after a death."""
+    done = subprocess.run(
+        [sys.executable, "-c", PASSES, address[1], Path(__file__).parent],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 @ray

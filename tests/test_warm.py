@@ -30,6 +30,7 @@ ROOMS = {
         "nmsolve.hw.between", "nmsolve.hw.summed", "nmsolve.hw.deadlock", "nmsolve.hw.detours", "nmsolve.model.mapping.",
         "nmsolve.solvers.mapping.recheck.fan_out", "nmsolve.heuristics.mapping.external.contraction",
         "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
+        "nmsolve.heuristics.mapping.external.holder", "nmsolve.heuristics.mapping.external.clustering",
     ),
     "pipelines": ("nmsolve.model.pipeline.", "nmsolve.hw.pipeline.", "nmsolve.heuristics.pipeline.", "nmsolve.solvers.pipeline."),
     "routing": ("nmsolve.model.routing.", "nmsolve.hw.routing.", "nmsolve.heuristics.routing.", "nmsolve.solvers.routing."),

@@ -135,7 +135,7 @@ PIPELINES = [
              "holds = period_at_least(problem, proof.floor) and batch_bound_holds(",
              "holds = batch_bound_holds(", False),
     Mutation("chain-batch", "no exact search", "test_strength_pipeline.py::test_chain_batch", "heuristics/pipeline/batch.py",
-             "self._exact(ceiling, price) if self.steps / PACE < time_left() else None", "None"),
+             "self.exact(ceiling, price) if self.steps / PACE < time_left() else None", "None"),
     Mutation("chain-batch", "stages are left out too early", _BATCH, _KERNELS,
              "+ weight * max(", "+ (weight + 1.0) * max(", False),
     Mutation("chain-batch", "no matter how fast", "test_strength_pipeline.py::test_chain_batch_energy", _KERNELS,

@@ -72,11 +72,11 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
     found.floor = math.floor(problem.ticks.floor(period) * (1 - 2.0**-50))
     found.plan, found.value = first, math.ldexp(objective(problem, first), problem.exponent)
     yield found
-    search = _Search(problem, partition, found)
+    search = Search(problem, partition, found)
     yield from search.run(time_left)
 
 
-class _Search:
+class Search:
     """One search, with the tables of its problem."""
 
     def __init__(self, problem: PipelineProblem, partition: ChainPartition, found: Descent) -> None:
@@ -117,7 +117,7 @@ class _Search:
                 # what is above is at most rounding better
                 following = min(ceiling, math.floor((found.value * (1 - ROUNDING) - least) / more))
             if following >= (1 - SLOW) * ceiling:
-                worst = self._exact(ceiling, price) if self.steps / PACE < time_left() else None
+                worst = self.exact(ceiling, price) if self.steps / PACE < time_left() else None
                 if worst is not None:
                     following = min(following, worst - 1)
                 elif following > (1 - STILL) * ceiling:
@@ -130,7 +130,7 @@ class _Search:
             ceiling = following
         yield found
 
-    def _exact(self, ceiling: int, price: float) -> int | None:
+    def exact(self, ceiling: int, price: float) -> int | None:
         """Return the largest load of the plan with the least sum within the ceiling, of those that are better than the one known,
         0 if none is; None if there are too many stages to choose from."""
         found, chain, limits = self.found, self.chain, self.limits

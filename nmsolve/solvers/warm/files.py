@@ -5,18 +5,23 @@ at them, and the search whose connections are on disk.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.build import symmetric
-from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, search_pairs
-from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.heuristics.mapping.external.accept import placement
+from nmsolve.heuristics.mapping.external.away import Away
+from nmsolve.heuristics.mapping.external.build import finest, symmetric
+from nmsolve.heuristics.mapping.external.clustering import cluster
+from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, cores_of, search_pairs
+from nmsolve.heuristics.mapping.external.holder import Holder
+from nmsolve.heuristics.mapping.external.sweep import Crew, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.hw.machines import load_machine
@@ -133,8 +138,16 @@ def _search(folder: Path) -> None:
             problem = make_problem(graph, board, balance=0.2, objective=objective)
             search_pairs(problem, _Tight(ScratchPlace(folder), tight if graph.on_disk else None))
 
-    source = symmetric(load_graph(path), Crew(1, None, lambda: False))
+    crew = Crew(1, None, lambda: False)
+    source = symmetric(load_graph(path), crew)
     thinned(source, 4, 1)
+    level, cores = finest(problem, source), cores_of(problem)
+    away = Away(_Here, source.blocks, (cores, level.volume, level.domain, level.apart_ptr))
+    away.spread()
+    held = replace(level, away=away)
+    cluster(held, 0.5, 1, crew)
+    s = placement(level.sizes, np.zeros(level.n, np.int32), cores.capacity, cores.capacity)
+    sweep(held, cores, s, False, 1.0, 1, crew)
 
 
 def _bound(folder: Path) -> None:
@@ -157,6 +170,25 @@ def _repair(folder: Path) -> None:
     pinned = (SideConstraint("here", "pin", (1,), (0,)),)
     problem = MappingProblem(graph, load_machine("mesh:1x2"), "hops", pinned, 1)
     stay_put(problem, np.zeros(2, np.int64))
+
+
+class _Here:
+    """What another machine does, done here: see :class:`~nmsolve.model.engine.Remotes`."""
+
+    def __init__(self) -> None:
+        self._holder = Holder(1)
+
+    def __len__(self) -> int:
+        return 1
+
+    def ask(self, method: str, *args: object) -> Callable[[], list[Any]]:
+        """Ask the only one."""
+        return self.ask_each(method, [args])
+
+    def ask_each(self, method: str, each: Sequence[Sequence[object]]) -> Callable[[], list[Any]]:
+        """Ask the only one."""
+        answer = getattr(self._holder, method)(*each[0])
+        return lambda: [answer]
 
 
 @dataclass

@@ -8,6 +8,9 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.heuristics.pipeline.batch import Descent, Search
+from nmsolve.heuristics.pipeline.chain import ChainPartition
+from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.floorplan import floorplan
 from nmsolve.heuristics.pipeline.room import Room
 from nmsolve.hw.pipeline.exchange import best_splits
@@ -43,12 +46,21 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
     cores = np.full(2, 3)
     work["passes"] = partial(laid_out, np.ones(2), np.ones(2), cores, 3)
     work["re-check of blocks"] = _recheck
+    work["sums within a ceiling"] = _sums
     work["floorplan"] = partial(floorplan, Machine("warm", (1, 1), (3, 3)), cores, np.ones((2, 2)))
     tight = replace(_problems()["chain, training"], memory=1.0)
     work["room for training"] = partial(Room(tight).cores, 9)
     for run in work.values():
         until_compiled(run)
     return list(work)
+
+
+def _sums() -> None:
+    """Find the plan of the least sum while none is known, as searches do that a poor plan begins."""
+    for problem in _problems().values():
+        if problem.adds_up:
+            partition = ChainPartition(replace(problem, rounds=None, energy=None))
+            Search(problem, partition, Descent()).exact(ANY_LOAD, 0.0)
 
 
 def _recheck() -> None:
