@@ -25,7 +25,7 @@ from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance, uses_nets
-from nmsolve.model.engine import Context
+from nmsolve.model.engine import Context, Remotes
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.features import takes
@@ -47,8 +47,11 @@ NODE_BYTES, LEAST = 80, 16 << 20
 DECODED = 24
 #: Bytes per node of making a mapping lawful, checking and scoring it (measured with ten million nodes).
 SCORED = 48
-#: Connections of a block of which every machine of a cluster has a part: enough that its batches take longer than the messages.
-AWAY_ARCS = 1 << 22
+#: Connections of a block of which every machine of a cluster has a part, at least, and blocks at most: enough in each that its
+#: batches take longer than the messages.
+AWAY_ARCS, AWAY_BLOCKS = 1 << 21, 64
+#: Copies of a block on their way to other machines (measured), and bytes per node of what these have to know.
+IN_FLIGHT, KNOWN = 6, 16
 
 
 class External:
@@ -125,13 +128,25 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
 def spread_out(level: Level, run: Run, disk: Disk, context: Context) -> Level:
     """Return the level with its connections spread over the machines of the cluster, if this run has one."""
     assert isinstance(level.source, Streamed)
-    blocks = level.source.apart(AWAY_ARCS).blocks
+    block = max(AWAY_ARCS, level.source.arcs // AWAY_BLOCKS)
+    messages = IN_FLIGHT * ARC_BYTES * block + KNOWN * level.n
+
+    def hire() -> Remotes | None:
+        there = context.remotes(Holder)
+        if there is None or messages <= disk.memory // 2:
+            return there
+        disk.say(
+            f"too little memory to spread connections over machines: it takes {messages / 2**20:.0f} MiB"
+        )
+        return None
+
     known = (run.cores, level.volume, level.domain, level.apart_ptr)
-    away = Away(lambda: context.remotes(Holder), blocks, known)
+    away = Away(hire, level.source.apart(block).blocks, known)
     machines = away.spread()
     if not machines:
         return level
-    disk.memory = min(disk.memory, (context.memory or 0) - needed(level.n))  # messages lie in memory, too
+    # messages lie in memory, too
+    disk.memory = max(LEAST, min(disk.memory, (context.memory or 0) - needed(level.n)))
     disk.say(f"{level.source.arcs // 2:,} connections are spread over {machines} machines")
     return replace(level, away=away)
 
