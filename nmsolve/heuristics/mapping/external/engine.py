@@ -130,10 +130,11 @@ def spread_out(level: Level, run: Run, disk: Disk, context: Context) -> Level:
     assert isinstance(level.source, Streamed)
     block = max(AWAY_ARCS, level.source.arcs // AWAY_BLOCKS)
     messages = IN_FLIGHT * ARC_BYTES * block + KNOWN * level.n
+    enough = messages <= disk.memory // 2
 
     def hire() -> Remotes | None:
         there = context.remotes(Holder)
-        if there is None or messages <= disk.memory // 2:
+        if there is None or enough:
             return there
         disk.say(
             f"too little memory to spread connections over machines: it takes {messages / 2**20:.0f} MiB"
