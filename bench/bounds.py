@@ -132,6 +132,12 @@ class Alone:
         """Nothing here looks for mappings."""
         raise NotImplementedError
 
+    def errands(self, doer: object) -> None:
+        """Return None: there is no other machine."""
+
+    def remotes(self, kind: type) -> None:
+        """Return None: there is no other machine."""
+
     def note(self, text: str) -> None:
         """Said nowhere."""
 

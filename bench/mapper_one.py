@@ -67,6 +67,12 @@ class CpuContext:
         self.trace.append((self.used(), move, value))
         return True
 
+    def errands(self, doer: object) -> None:
+        """Return None: there is no other machine."""
+
+    def remotes(self, kind: type) -> None:
+        """Return None: there is no other machine."""
+
     def note(self, text: str) -> None:
         self.trace.append((self.used(), text, self.best))
 

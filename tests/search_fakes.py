@@ -31,6 +31,9 @@ class QuietContext:
     def errands(self, doer):
         return None
 
+    def remotes(self, kind):
+        return None
+
     def incumbent(self):
         return self.best, self.value
 
