@@ -66,3 +66,15 @@ class Opened:
             f"(p) => {{ const b = explorer.board, c = b.m.board.cols; return {middle} }}", core
         )
         return x, y
+
+
+def fits(page: Opened, width: int) -> None:
+    """Check a page that follows a dark system."""
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = page.page.evaluate(paper)
+    page.part("theme").click()
+    assert (dark, page.page.evaluate(paper)) == ("rgb(22, 22, 22)", "rgb(255, 255, 255)")
+    for kind in page.part("colours").locator("option").all():
+        page.part("colours").select_option(kind.get_attribute("value"))
+        assert page.part("legend").inner_text()

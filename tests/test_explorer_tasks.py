@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser_support import Opened, chromium
+from browser_support import Opened, chromium, fits
 from command_support import run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -163,19 +163,8 @@ def test_pointer_keys_and_search_on_layers(pipeline: Path, browser: Any) -> None
 @pytest.mark.parametrize("width", [400, 1400])
 def test_a_network_on_narrow_and_wide_screens(width: int, pipeline: Path, browser: Any) -> None:
     """Nothing sticks out to the right; every choice of colours says what it means; the theme can be changed."""
-    fits(Opened(browser, pipeline / "pipeline.html", width, "dark"), width)
-
-
-def fits(page: Opened, width: int) -> None:
-    """Check a page that follows a dark system."""
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-    paper = "getComputedStyle(document.body).backgroundColor"
-    dark = page.page.evaluate(paper)
-    page.part("theme").click()
-    assert (dark, page.page.evaluate(paper)) == ("rgb(22, 22, 22)", "rgb(255, 255, 255)")
-    for kind in page.part("colours").locator("option").all():
-        page.part("colours").select_option(kind.get_attribute("value"))
-        assert page.part("legend").inner_text()
+    page = Opened(browser, pipeline / "pipeline.html", width, "dark")
+    fits(page, width)
     page.close()
 
 
@@ -266,6 +255,7 @@ def test_an_operator_says_where_it_could_run_instead(assignment: Path, browser: 
     assert "energy" in panel.inner_text() and "tensors" in panel.inner_text()
     page.close()
     fits(other, 400)
+    other.close()
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +321,7 @@ def test_pointer_keys_and_search_on_routes(routes: Path, browser: Any) -> None:
     assert "The whole board" in panel.inner_text()
     page.close()
     fits(other, 400)
+    other.close()
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from nmsolve.heuristics.mapping.external.lawful import placed, scattered, shed
 from nmsolve.heuristics.mapping.external.levels import Level, Resident
 from nmsolve.heuristics.mapping.external.search import again, search
 from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored, stored_source
-from nmsolve.heuristics.mapping.external.sweep import Crew, sweep
+from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.heuristics.rng import new_rng
@@ -458,3 +458,16 @@ def test_a_run_stopped_while_it_sorts_offers_the_order_of_the_file() -> None:
     External().run(problem, Hurried())  # type: ignore[arg-type]
     assert [move.partition(":")[0] for _, move in found] == ["the order of the file"]
     assert check_mapping(problem, found[0][0]) == []
+
+
+def test_a_run_from_disk_that_is_stopped_while_it_coarsens_places_nothing(tmp_path: Path) -> None:
+    """It has no order of clusters yet: to place nodes without one would read all connections again, for a useless mapping."""
+    save(snn(), tmp_path / "g.nmz")
+    problem = MappingProblem(snn(), mesh(3, 3, 460))
+    stops = iter([False] * 3)
+    with Scratch(tmp_path) as scratch:
+        disk = Disk(scratch, 1 << 26, 1.0, lambda: 0)
+        level = finest(problem, stored_source(open_graph(tmp_path / "g.nmz"), disk, ALONE))
+        run = run_on(problem, Crew(1, None, lambda: next(stops, True)))
+        with pytest.raises(Stopped):
+            search(level, run, 1.0, lambda pos, _: pytest.fail("it offered something"), disk)

@@ -18,7 +18,7 @@ from nmsolve.cli.progress import event_to_json
 from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle
-from nmsolve.model.files import write_atomic
+from nmsolve.model.files import made_folder, write_atomic
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_report import AssignReport
@@ -40,12 +40,7 @@ OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
 
 def prepare_folder(folder: Path) -> None:
     """Make the output folder before the search. InputError if the answer could not be written to it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder ({error.strerror})", str(folder), "a folder that can be written"
-        ) from None
+    made_folder(folder)
     _require_writable(folder)
     settle(folder)
 

@@ -8,7 +8,7 @@ from typing import Any
 from nmsolve.cli.run_events import EVENTS, ending, read_events
 from nmsolve.model.bound import Event
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import write_atomic
+from nmsolve.model.files import made_folder, write_atomic
 from nmsolve.model.trace_events import counter, moment, named_rows, span, trace_text
 
 #: What is written, in microseconds; reports of all kinds of runs.
@@ -41,13 +41,7 @@ def write_run_trace(run: Path, out: Path) -> tuple[Path, int]:
     text, engines = run_trace(
         events, ending(said)[0], {"run": run.resolve().name, "report": report and report.name}
     )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        from nmsolve.model.files import reason
-
-        raise InputError(f"cannot make the folder: {reason(error)}", str(out), "a writable place") from None
-    write_atomic(out / FILE, text)
+    write_atomic(made_folder(out) / FILE, text)
     return out / FILE, engines
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmsolve.hw.cost import checked_core
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import atomic_file, reason
+from nmsolve.model.files import atomic_file, made_folder
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, IntArray
@@ -35,13 +35,7 @@ def export_graph(graph: LogicGraph, machine: Machine, core: AnyArray, folder: st
             f"{graph.m:,} edges", graph.name, f"at most {MOST_EDGES:,} for a program that draws graphs"
         )
     at = checked_core(graph, machine, core)
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder: {reason(error)}", str(target), "a writable place"
-        ) from None
+    target = made_folder(folder)
     path = target / f"graph.{form}"
     with atomic_file(path) as file:
         for text in {"dot": _dot, "graphml": _graphml}[form](graph, machine, at):

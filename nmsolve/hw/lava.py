@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.hw.cost import checked_core
-from nmsolve.model.errors import InputError
-from nmsolve.model.files import atomic_file, reason
+from nmsolve.model.files import atomic_file, made_folder
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, IntArray
@@ -50,13 +49,7 @@ def export_lava(graph: LogicGraph, machine: Machine, core: AnyArray, folder: str
     of, names = populations_of(graph)
     place = _counted(of)
     first, length = _runs(of, place, at)
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder: {reason(error)}", str(target), "a writable place"
-        ) from None
+    target = made_folder(folder)
     used, logical = np.unique(_by_chip(machine)[at], return_inverse=True)
     rows: list[list[dict[str, int]]] = [[] for _ in names]
     chip, inside = _chip_and_core(machine)

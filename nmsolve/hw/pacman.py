@@ -18,7 +18,7 @@ from nmsolve.hw.cost import checked_core
 from nmsolve.hw.routes import route
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set
-from nmsolve.model.files import reason, write_atomic
+from nmsolve.model.files import made_folder, write_atomic
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
@@ -89,13 +89,7 @@ def export_pacman(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     size = np.bincount(slices.of, minlength=len(slices.core))
     key, bits = _keys(size, graph.name)
     tables, entries = _tables(machine, slices, _reached(graph, slices), key, bits)
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder: {reason(error)}", str(target), "a writable place"
-        ) from None
+    target = made_folder(folder)
     with file_set(target, FILES) as inside:
         for name, content in zip(
             FILES, (_placements(machine, slices), tables, _told(graph, slices, key, bits)), strict=True

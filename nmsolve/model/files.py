@@ -149,6 +149,22 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+def made_folder(folder: str | Path) -> Path:
+    """Return the folder, made if need be.
+
+    Raises
+    ------
+    InputError : it cannot be made
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder: {reason(error)}", str(folder), "a folder that can be written"
+        ) from None
+    return Path(folder)
+
+
 def decode_json(data: bytes, kind: type[T], path: str | Path) -> T:
     """Decode JSON text into ``kind`` (a msgspec struct), strictly typed.
 

@@ -15,7 +15,7 @@ from nmsolve.hw.sanafe.network import Senders, network
 from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set
-from nmsolve.model.files import atomic_file, reason, write_atomic
+from nmsolve.model.files import atomic_file, made_folder, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.tiles import tile_shape
@@ -86,13 +86,7 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     senders = Senders(graph, at)
     most = int(np.bincount(at[senders.node], minlength=machine.size).max(initial=1))
     steps = max(1, int(np.ceil(senders.rate.max(initial=0.0))))
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder: {reason(error)}", str(target), "a writable place"
-        ) from None
+    target = made_folder(folder)
     room = max(most, machine.capacity.get("neurons", 0))
     with file_set(target, FILES) as inside:
         write_atomic(inside / FILES[0], json.dumps(architecture(machine, room), indent=1) + "\n")

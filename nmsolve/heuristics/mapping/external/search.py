@@ -76,7 +76,7 @@ def coarsened(level: Level, run: Run, disk: Disk | None) -> Levels:
             label, k = cluster(seen, limit, run.key(), run.crew)
         else:
             label, k = kept[0], int(kept[0].max()) + 1
-        if k > FUTILE * fine.n or run.budget.stop():
+        if run.budget.stop() or k > FUTILE * fine.n:
             break
         if isinstance(fine.source, Resident):
             assert isinstance(seen.source, Resident)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 from nmsolve.heuristics.mapping.published.backends.scotch import HOW, PROGRAM
 
-#: Engines that run other tools, or do what another tool does: the package that each needs, and what installs it.
-PEERS: dict[str, tuple[str, str]] = {
-    "metis": ("pymetis", "pip install 'nmsolve[metis]'"),
-    "kaminpar": ("kaminpar", "pip install 'nmsolve[kaminpar]'"),
-    "mtkahypar": ("mtkahypar", "pip install 'nmsolve[mtkahypar]'"),
-    "scotch": ("", HOW),
-    "in-order": ("", ""),
+
+def _package(name: str) -> bool:
+    return find_spec(name) is not None
+
+
+#: Engines that run other tools, or do what another tool does: whether what each needs is there, and what installs it.
+PEERS: dict[str, tuple[Callable[[], bool], str]] = {
+    "metis": (partial(_package, "pymetis"), "pip install 'nmsolve[metis]'"),
+    "kaminpar": (partial(_package, "kaminpar"), "pip install 'nmsolve[kaminpar]'"),
+    "mtkahypar": (partial(_package, "mtkahypar"), "pip install 'nmsolve[mtkahypar]'"),
+    "scotch": (lambda: shutil.which(PROGRAM) is not None, HOW),
+    "in-order": (lambda: True, ""),
 }
 #: Tools that need an environment of their own: only bench/peers.py has them.
 APART = {
@@ -24,13 +31,4 @@ APART = {
 
 def missing() -> dict[str, str]:
     """Return the engines of :data:`PEERS` that cannot run here, with what installs them."""
-    out = {}
-    for name, (package, how) in PEERS.items():
-        there = (
-            find_spec(package) is not None
-            if package
-            else name != "scotch" or shutil.which(PROGRAM) is not None
-        )
-        if not there:
-            out[name] = how
-    return out
+    return {name: how for name, (there, how) in PEERS.items() if not there()}

@@ -41,7 +41,7 @@ class Scotch:
     finds = "mappings"
 
     def refuses(self, problem: MappingProblem) -> str | None:
-        """Return the problem has rules that SCOTCH does not know, or the program is not there."""
+        """Say that the problem has rules which SCOTCH does not know, or that the program is not there; None if neither."""
         reason = _takes(problem)
         if reason is None and shutil.which(PROGRAM) is None:
             reason = f"the program {PROGRAM} is not installed: {HOW}"
