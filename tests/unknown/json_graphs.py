@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from unknown import Row
-
 from nmsolve.model.formats import load_graph
+from unknown import Row
 
 ROWS = [
     Row(
