@@ -57,8 +57,13 @@ def scotch(indptr, indices, weights, rows, cols, balance, seed):
     return core[number], used
 
 
+def second(seed):
+    """Whether the run with this seed takes the tool's other setting: of two runs one does."""
+    return seed % 2 == 0
+
+
 def metis_scotch(indptr, indices, weights, rows, cols, balance, seed):
-    """METIS k-way, then SCOTCH one-to-one on the part graph."""
+    """METIS, by recursive bisection and k-way in turn, then SCOTCH one-to-one on the part graph."""
     import pymetis
     from scipy.sparse import coo_matrix
 
@@ -66,9 +71,9 @@ def metis_scotch(indptr, indices, weights, rows, cols, balance, seed):
     start, k, n = cpu(), rows * cols, len(indptr) - 1
     _, part = pymetis.part_graph(
         k,
-        xadj=indptr.astype(kind),
-        adjncy=indices.astype(kind),
+        pymetis.CSRAdjacency(indptr.astype(kind), indices.astype(kind)),
         eweights=weights.astype(kind),
+        recursive=second(seed),
         options=pymetis.Options(seed=seed, ufactor=max(1, int(1000 * balance))),
     )
     part = np.asarray(part)
@@ -85,7 +90,7 @@ def metis_scotch(indptr, indices, weights, rows, cols, balance, seed):
 
 
 def kaminpar_rig(indptr, indices, weights, rows, cols, balance, seed):
-    """KaMinPar k-way, then rig's annealer on the part graph."""
+    """KaMinPar, by its presets ``default`` and ``strong`` in turn, then rig's annealer on the part graph."""
     import kaminpar
     from scipy.sparse import coo_matrix
 
@@ -100,7 +105,9 @@ def kaminpar_rig(indptr, indices, weights, rows, cols, balance, seed):
         path.write_text("\n".join(lines) + "\n")
         graph = kaminpar.load_graph(str(path), kaminpar.GraphFileFormat.METIS)
     start = cpu()
-    engine = kaminpar.KaMinPar(num_threads=1, ctx=kaminpar.default_context())
+    engine = kaminpar.KaMinPar(
+        num_threads=1, ctx=kaminpar.strong_context() if second(seed) else kaminpar.default_context()
+    )
     part = np.asarray(engine.compute_partition(graph, k=k, eps=balance))
     ends = part[np.repeat(np.arange(n), np.diff(indptr))], part[indices]
     quotient = coo_matrix((weights, ends), shape=(k, k)).tocsr()
@@ -112,12 +119,12 @@ def kaminpar_rig(indptr, indices, weights, rows, cols, balance, seed):
 
 
 def mtkahypar(indptr, indices, weights, rows, cols, balance, seed):
-    """Mt-KaHyPar's mapping onto a target graph (Steiner tree objective)."""
+    """Mt-KaHyPar's mapping onto a target graph (Steiner tree objective), by its presets ``default`` and ``quality`` in turn."""
     import mtkahypar as mt
 
     mt.set_seed(seed)
     library = mt.initialize(1, False)
-    context = library.context_from_preset(mt.PresetType.DEFAULT)
+    context = library.context_from_preset(mt.PresetType.QUALITY if second(seed) else mt.PresetType.DEFAULT)
     context.logging = False
     context.set_mapping_parameters(rows * cols, balance)
     n = len(indptr) - 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,16 +39,20 @@ TOOLS = {"metis": "pymetis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar"}
 
 
 def by_index(task: Task) -> IntArray:
-    """A partitioner that any machine has: consecutive nodes."""
+    """A partition that any machine can make: consecutive nodes."""
     return np.arange(len(task.sizes)) * task.parts // len(task.sizes)
 
 
-def all_in_one(task: Task) -> IntArray:
+def consecutive(task: Task) -> Iterator[IntArray]:
+    yield by_index(task)
+
+
+def all_in_one(task: Task) -> Iterator[IntArray]:
     """A partitioner that ignores the limit."""
-    return np.zeros(len(task.sizes), np.int64)
+    yield np.zeros(len(task.sizes), np.int64)
 
 
-def backend(partition=by_index, nets=False) -> module.PartitionBackend:
+def backend(partition=consecutive, nets=False) -> module.PartitionBackend:
     return module.PartitionBackend("ours", "numpy", "none", partition, nets)
 
 
@@ -220,18 +226,48 @@ for objective, nets in (("cut", False), ("connectivity", True)):
     problem = communities(objective, True)
     order = np.random.default_rng(0).permutation(80)
     task = make_task(problem, nets and {name!r} == "mtkahypar", 1, 1)
-    part = partitioners.{name}(task)
-    again = partitioners.{name}(task)
-    assert part.shape == (80,) and 0 <= part.min() and part.max() < 16
-    assert np.array_equal(part, again)
+    found, again = [list(partitioners.{name}(task)) for _ in range(2)]
     shuffled = by_index(task)[order]
-    assert objective_value(problem, part) < objective_value(problem, shuffled)
+    for part in found:
+        assert part.shape == (80,) and 0 <= part.min() and part.max() < 16
+        assert objective_value(problem, part) < objective_value(problem, shuffled)
+    assert np.array_equal(found, again) and len(found) == 2
 """
     tests = Path(__file__).parent
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-W", "error::DeprecationWarning", "-c", code],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(tests)},
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_of_several_partitions_the_one_with_the_least_cut_is_kept_and_placed():
+    """Whatever their order; a partition that does not fit is passed over."""
+    problem = communities("cut")
+    good = np.arange(80) // 5
+    bad = np.random.default_rng(1).permutation(good)
+
+    for order in ((good, bad), (bad, good)):
+        context = FakeContext(problem, 30)
+        backend(lambda task, order=order: iter(order)).run(problem, context)
+        assert min(context.values) == context.values[-1] == objective_value(problem, good)
+
+
+def test_metis_does_not_lose_to_the_better_of_its_own_calls():
+    """Recursive bisection and k-way as pymetis makes them, with four nodes per core."""
+    pymetis = pytest.importorskip("pymetis")
+    rng = np.random.default_rng(5)
+    point = rng.random((256, 2))
+    near = np.argwhere(np.triu(((point[:, None] - point) ** 2).sum(2) < 0.012, 1))
+    graph = LogicGraph.from_edges(256, near[:, 0], near[:, 1], directed=False)
+    problem = make_problem(graph, load_machine("mesh:8x8"), balance=0.03, objective="cut")
+    context = FakeContext(problem, 60)
+    module.metis().run(problem, context)
+    indptr, indices, _ = graph.traffic
+    rows = [indices[a:b].tolist() for a, b in itertools.pairwise(indptr)]
+    for recursive in (False, True):
+        part = np.asarray(pymetis.part_graph(64, rows, recursive=recursive).vertex_part)
+        if np.bincount(part, minlength=64).max() <= problem.capacity[0, 0]:
+            assert min(context.values) <= 1.03 * objective_value(problem, part)

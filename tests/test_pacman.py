@@ -20,7 +20,7 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pacman import export_pacman
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, node_kinds
-from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.machine import Machine
 
 #: SpiNNaker's links by number: east, north, west, south as steps of (x, y); the diagonal ones are not used.
 STEPS = {0: (1, 0), 2: (0, 1), 3: (-1, 0), 5: (0, -1)}
@@ -66,8 +66,7 @@ class Routers:
 def board(rows: int, cols: int, **more: Any) -> Machine:
     return replace(
         Machine("b", (1, 1), (rows, cols)),
-        figures={"processors": Figure(18)},
-        capacity={"neurons": 17 * 4},
+        capacity={"neurons": 17 * 4, "processors": 17},
         **more,
     )
 
@@ -122,9 +121,42 @@ def test_what_does_not_fit_processors_or_is_no_spinnaker_is_refused(tmp_path: Pa
     heavy = LogicGraph.from_edges(2, [0], [1], resources=("neurons",), sizes=[[5], [1]])
     with pytest.raises(InputError, match="a node of 5 neurons"):
         export_pacman(heavy, board(2, 2), np.zeros(2, np.int64), tmp_path / "out")
-    with pytest.raises(InputError, match="no figure processors"):
+    with pytest.raises(InputError, match="no capacity processors"):
         export_pacman(graph, load_machine("mesh:2x2"), np.zeros(18, np.int64), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+#: (x, y) of the chips of a board of 48 with 16 usable processors, by SpiNNMachine 7.4.1; all others have 17.
+SMALLER = {(1, 1), (1, 3), (3, 1), (3, 3), (3, 5), (5, 2), (5, 4), (5, 6)}
+
+
+def test_a_full_board_is_filled_and_no_placement_is_on_a_processor_that_its_chip_lacks(
+    tmp_path: Path,
+) -> None:
+    """The board of a chip follows from the three boards of PACMAN's machine of 12 x 12 chips."""
+    boards = {(x0 + x, y0 + y) for x0, y0 in ((0, 0), (4, 8), (8, 4)) for x, y in SMALLER}
+    smaller = {(x % 12, y % 12) for x, y in boards}
+    for chips in (None, (2, 3)):
+        machine = load_machine("spinnaker1", chips)
+        y, x = np.divmod(np.arange(machine.size), machine.cols)
+        wanted = [
+            16 if at in smaller else 17 for at in zip((x % 12).tolist(), (y % 12).tolist(), strict=True)
+        ]
+        assert machine.limits("processors").tolist() == wanted
+        assert machine.limits("neurons").tolist() == [256 * w for w in wanted]
+    graph = LogicGraph.from_edges(
+        808, np.arange(807), np.arange(1, 808), ids=[f"p{k}/0" for k in range(808)], resources=("neurons",),
+        sizes=np.full((808, 1), 256),
+    )  # fmt: skip
+    machine = load_machine("spinnaker1")
+    core = np.repeat(np.arange(48), machine.limits("processors"))
+    export_pacman(graph, machine, core, tmp_path)
+    for p in json.loads((tmp_path / "placements.json").read_text()):
+        assert 1 <= p["p"] <= (16 if (p["x"], p["y"]) in smaller else 17)
+    full = core.copy()
+    full[core == 10] = 9  # chip (1, 1) has 16
+    with pytest.raises(InputError, match=r"chip \(1, 1\).* at most 16"):
+        export_pacman(graph, machine, np.where(full == 8, 9, full), tmp_path / "out")
 
 
 def test_the_command_writes_them_and_says_what_they_cannot_say(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.machine import Figure, Machine, tiled
 from nmsolve.model.types import BoolArray, IntArray
 
 #: Figures that the energy and latency formulas know (``nmsolve.hw.energy``), with their units.
@@ -33,12 +33,18 @@ class _FigureTable(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _CoreTable(msgspec.Struct, forbid_unknown_fields=True):
-    """Some cores (one of the three says which) that hold something else than ``[capacity]``."""
+    """Some cores (one of the four says which) that hold something else than ``[capacity]``.
+
+    ``at``: [row, column] of a core, within a rectangle of ``every`` [rows, columns] that is repeated over the board, whose corner
+    is core [0, 0].
+    """
 
     capacity: dict[str, Any]
     cores: int | list[int] | None = None
     rectangle: tuple[int, int, int, int] | None = None
     chips: int | list[int] | None = None
+    at: list[tuple[int, int]] | None = None
+    every: tuple[int, int] | None = None
 
 
 class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,6 +67,8 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     notes: str = ""
 
 
+#: Most rows and columns of a pattern that repeats.
+MOST_PERIOD = 1024
 #: No machine file is longer than this (bytes).
 LARGEST_FILE = 2**24
 
@@ -145,6 +153,8 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         },
         notes=t.notes.strip(),
     )
+    pattern = _pattern(machine, t.core, where)
+    machine = replace(machine, pattern=pattern, core_capacity=tiled(pattern, machine.rows, machine.cols))
     return replace(machine, core_capacity=_core_capacity(machine, t.core, where)) if t.core else machine
 
 
@@ -170,29 +180,71 @@ def _kinds_per_core(entry: Any, where: str) -> dict[str, Figure]:
 
 def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> dict[str, IntArray]:
     """Return what every core holds of the resources that ``[[core]]`` tables name; later tables go over earlier ones."""
+    out = dict(machine.core_capacity)
+    for i, table in enumerate(tables):
+        place = f"{where}: $.core[{i}]"
+        if table.every is not None:
+            continue
+        which = _which(machine, table, place)
+        for resource, amount in _amounts(machine, table, place):
+            limits = out.setdefault(resource, np.full(machine.size, machine.capacity[resource], np.int64))
+            limits[which] = amount
+    return out
+
+
+def _pattern(machine: Machine, tables: list[_CoreTable], where: str) -> dict[str, IntArray]:
+    """Return what tables with ``every`` say of each resource: (R, C) amounts that repeat over the board."""
     out: dict[str, IntArray] = {}
     for i, table in enumerate(tables):
         place = f"{where}: $.core[{i}]"
-        which = _which(machine, table, place)
-        for resource, figure in _capacities(table.capacity, f"{place}.capacity").items():
-            if resource not in machine.capacity:
+        if table.every is None:
+            continue
+        rows, cols = table.every
+        others = (table.cores, table.rectangle, table.chips)
+        if (
+            min(rows, cols) < 1
+            or max(rows, cols) > MOST_PERIOD
+            or not table.at
+            or any(x is not None for x in others)
+        ):
+            raise InputError(
+                f"every {[rows, cols]} and what repeats", place, f"`at` alone beside it, 1 to {MOST_PERIOD} rows and columns"
+            )  # fmt: skip
+        for r, c in table.at:
+            if not (0 <= r < rows and 0 <= c < cols):
+                raise InputError(f"core {[r, c]}", f"{place}.at", f"[row, column] within {rows} x {cols}")
+        for resource, amount in _amounts(machine, table, place):
+            same = out.setdefault(resource, np.full((rows, cols), machine.capacity[resource], np.int64))
+            if same.shape != (rows, cols):
                 raise InputError(
-                    f"[capacity] does not limit {resource}", f"{place}.capacity.{resource}",
-                    "a resource of [capacity], whose limit holds for all other cores",
-                )  # fmt: skip
-            limits = out.setdefault(resource, np.full(machine.size, machine.capacity[resource], np.int64))
-            limits[which] = int(figure.value)
+                    f"{resource} repeats by {list(same.shape)} already", f"{place}.every", "the same"
+                )
+            same[tuple(np.array(table.at).T)] = amount
     return out
+
+
+def _amounts(machine: Machine, table: _CoreTable, place: str) -> list[tuple[str, int]]:
+    """Return the resources of a ``[[core]]`` table, each with what its cores hold of it."""
+    stated = _capacities(table.capacity, f"{place}.capacity")
+    for resource in stated:
+        if resource not in machine.capacity:
+            raise InputError(
+                f"[capacity] does not limit {resource}", f"{place}.capacity.{resource}",
+                "a resource of [capacity], whose limit holds for all other cores",
+            )  # fmt: skip
+    return [(resource, int(figure.value)) for resource, figure in stated.items()]
 
 
 def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
     """Return (size,) the cores that a table is about."""
-    named = [k for k in ("cores", "rectangle", "chips") if getattr(table, k) is not None]
+    named = [k for k in ("cores", "rectangle", "chips", "at") if getattr(table, k) is not None]
     if len(named) != 1:
         raise InputError(
-            f"cores by {' and '.join(named) or 'nothing'}", where, "one of cores, rectangle and chips"
+            f"cores by {' and '.join(named) or 'nothing'}", where, "one of cores, rectangle, chips and at"
         )
     at = np.arange(machine.size)
+    if table.at is not None:
+        raise InputError("at without every", where, "every = [rows, columns], after which it repeats")
     if table.rectangle is not None:
         top, left, bottom, right = table.rectangle
         if not (0 <= top < bottom <= machine.rows and 0 <= left < right <= machine.cols):

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from importlib import resources
+from typing import Any
 
 from nmsolve.hw.foreign_machines import foreign_machine
 from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, read_table
@@ -100,11 +101,22 @@ def _preset(name: object, where: str) -> dict[str, object]:
 
 
 def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
-    """Return the preset's table with the entries of ``table`` put over it (tables entry by entry)."""
+    """Return the preset's table with the entries of ``table`` put over it (tables entry by entry).
+
+    What the preset says of single cores ends where ``table`` has another number of cores, or another capacity of all of them.
+    """
     name = table["preset"]
     out = dict(_preset(name, f"{where}: $.preset"))
     if "preset" in out:
         raise InputError(f"{name!r} rests on a preset itself", f"{where}: $.preset", "one that does not")
+    capacity = table.get("capacity")
+    stated = set(capacity) if isinstance(capacity, dict) else set()
+    single: Any = out.pop("core", [])
+    rest = [
+        {**one, "capacity": {r: c for r, c in one["capacity"].items() if r not in stated}} for one in single
+    ]
+    if "cores" not in table:
+        out["core"] = rest
     for key, value in table.items():
         old = out.get(key)
         if isinstance(old, dict) and isinstance(value, dict):

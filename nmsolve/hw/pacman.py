@@ -28,6 +28,8 @@ from nmsolve.model.types import AnyArray, IntArray
 FILES = ("placements.json", "routing_tables.json", "keys.json")
 #: SpiNNaker's numbers of the links east, west, towards growing rows (its north), towards smaller ones.
 LINKS = (0, 3, 2, 5)
+#: The capacity that says how many processors of a chip run programs.
+PROCESSORS = "processors"
 #: Bits of a key; the first processor that runs a program (0 watches the chip); entries of a router.
 KEY_BITS, FIRST, ENTRIES = 32, 1, 1023
 #: Neurons of a processor where the machine does not say.
@@ -75,17 +77,16 @@ def export_pacman(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
 
     Raises
     ------
-    InputError : a machine whose cores are no SpiNNaker chips (no figure ``processors``), a chip with more slices than processors,
-        more keys than 32 bits hold, a wrong mapping, a folder that cannot be written
+    InputError : a machine whose cores are no SpiNNaker chips (no capacity ``processors``), a chip with more slices than
+        processors, more keys than 32 bits hold, a wrong mapping, a folder that cannot be written
     """
     require_links(machine)
-    if "processors" not in machine.figures:
+    if PROCESSORS not in machine.capacity:
         raise InputError(
-            "its cores are no SpiNNaker chips: no figure processors", machine.name, "spinnaker1, or a machine file with it"
+            "its cores are no SpiNNaker chips: no capacity processors", machine.name, "spinnaker1, or a machine file with it"
         )  # fmt: skip
     at = checked_core(graph, machine, core)
-    usable = int(machine.figures["processors"].value) - FIRST
-    slices = slices_of(graph, machine, at, usable)
+    slices = slices_of(graph, machine, at)
     size = np.bincount(slices.of, minlength=len(slices.core))
     key, bits = _keys(size, graph.name)
     tables, entries = _tables(machine, slices, _reached(graph, slices), key, bits)
@@ -100,8 +101,8 @@ def export_pacman(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     return PacmanExport(files, len(size), most, entries, _notes(machine, entries))
 
 
-def slices_of(graph: LogicGraph, machine: Machine, core: IntArray, usable: int) -> Slices:
-    """Return the slices of a mapping ``core`` (n,) onto chips with so many ``usable`` processors.
+def slices_of(graph: LogicGraph, machine: Machine, core: IntArray) -> Slices:
+    """Return the slices of a mapping ``core`` (n,) onto chips, each with its own number of processors that run programs.
 
     A processor takes the chip's neurons over its processors, of one population: the graph's kinds, else what stands before the
     last ``/`` in all ids, else all nodes are of one. Where nodes stand for several neurons, the largest of a population counts.
@@ -110,7 +111,8 @@ def slices_of(graph: LogicGraph, machine: Machine, core: IntArray, usable: int) 
     ------
     InputError : a chip needs more processors, or a node has more neurons than one holds
     """
-    room = machine.capacity.get("neurons", USUAL * usable) // usable or 1
+    usable, most = machine.limits(PROCESSORS), max(1, machine.capacity[PROCESSORS])
+    room = machine.capacity.get("neurons", USUAL * most) // most or 1
     population, names = _populations(graph)
     order = np.lexsort((np.arange(graph.n), population, core))
     weight = (
@@ -132,11 +134,12 @@ def slices_of(graph: LogicGraph, machine: Machine, core: IntArray, usable: int) 
     heads = order[begins]
     chip = core[heads]
     processor = np.arange(len(chip)) - np.searchsorted(chip, chip) + FIRST
-    if (processor >= usable + FIRST).any():
-        full = int(chip[np.argmax(processor)])
+    over = processor - FIRST - usable[chip]
+    if (over >= 0).any():
+        full = int(chip[np.argmax(over)])
         raise InputError(
             f"chip {divmod(full, machine.cols)} needs {int((chip == full).sum())} processors, one population each",
-            graph.name, f"at most {usable}: fewer nodes or populations on a chip (kinds_per_core, slices)",
+            graph.name, f"at most {usable[full]}: fewer nodes or populations on a chip (kinds_per_core, slices)",
         )  # fmt: skip
     kind = population[heads]
     by = np.argsort(kind, kind="stable")

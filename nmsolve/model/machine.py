@@ -66,6 +66,8 @@ class Machine:
     held : resource name -> (size,) int64 what other networks hold of each core already
     kinds_per_core : most kinds of nodes (:attr:`nmsolve.model.graph.LogicGraph.kinds`) that may share a core; None: any number
     ports : name -> where input and output reach the board: one of :data:`SIDES`, or core numbers
+    pattern : resource name -> (R, C) int64 what the core in row r and column c holds, by r mod R and c mod C; ``core_capacity``
+        has the same for this board, :meth:`with_chips` makes that of another board from it
     """
 
     name: str
@@ -87,6 +89,7 @@ class Machine:
     held: MappingType[str, IntArray] = field(default_factory=dict)
     kinds_per_core: int | None = None
     ports: MappingType[str, str | tuple[int, ...]] = field(default_factory=dict)
+    pattern: MappingType[str, IntArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, pair in (("chips", self.chips), ("cores", self.cores)):
@@ -242,9 +245,10 @@ class Machine:
         return out
 
     def with_chips(self, rows: int, cols: int) -> Machine:
-        """Return the same kind of machine with another number of chips, all healthy and free, all cores alike.
+        """Return the same kind of machine with another number of chips, all healthy and free.
 
-        Ports at sides stay at the sides of the new board; those of listed cores are left out.
+        Cores are alike but for a :attr:`pattern`. Ports at sides stay at the sides of the new board; those of listed cores are
+        left out.
         """
         return replace(
             self,
@@ -252,7 +256,7 @@ class Machine:
             faulty_cores=(),
             taken_cores=(),
             faulty_links=(),
-            core_capacity={},
+            core_capacity=tiled(self.pattern, rows * self.cores[0], cols * self.cores[1]),
             held={},
             ports={name: where for name, where in self.ports.items() if isinstance(where, str)},
         )
@@ -276,3 +280,9 @@ class Machine:
         if self.distance_matrix is not None:
             h.update(np.ascontiguousarray(self.distance_matrix, np.float64).data)
         return h.hexdigest()[:16]
+
+
+def tiled(pattern: MappingType[str, IntArray], rows: int, cols: int) -> dict[str, IntArray]:
+    """Return what every core of a board of ``rows`` x ``cols`` cores holds: resource name -> (rows * cols,) int64."""
+    row, col = np.divmod(np.arange(rows * cols), cols)
+    return {r: own[row % own.shape[0], col % own.shape[1]] for r, own in pattern.items()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from nmsolve.heuristics.mapping.published.backends import partitioners
 from nmsolve.heuristics.mapping.published.backends.place import place_parts
 from nmsolve.heuristics.mapping.published.backends.task import Task, make_task
 from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.features import ANY, takes
@@ -25,6 +26,8 @@ def _no_balance(problem: MappingProblem) -> str | None:
     return None if problem.resources else "nothing limits what a core holds, so there is nothing to balance"
 
 
+#: Part of the time left in which a partition is placed before the next one is made.
+FIRST_PART = 0.1
 #: A partitioner's parts are all of one size.
 _takes = takes(f"{ANY} -constraints -unlike", _no_balance)
 
@@ -38,14 +41,14 @@ class PartitionBackend:
     Attributes
     ----------
     package, extra : what must be installed, and the extra of this package that brings it
-    partition : from a task to the part of every node
+    partition : from a task to the part of every node, once by each setting that the tool's documents recommend, quick ones first
     nets : it minimises connectivity itself; the others use the cut in its place
     """
 
     name: str
     package: str
     extra: str
-    partition: Callable[[Task], IntArray]
+    partition: Callable[[Task], Iterator[IntArray]]
     nets: bool = False
     finds: ClassVar[str] = "mappings"
 
@@ -57,24 +60,41 @@ class PartitionBackend:
         return reason
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Make one partition; then place its parts until time is up, if the objective knows distances.
+        """Partition by each setting; place the parts of the best partition until time is up, if the objective knows distances.
+
+        The partition with the least cut is the best, with the least connectivity where the tool minimises that. Until the next
+        one is there, which may come too late, a better one is placed for a tenth of the time.
 
         Raises
         ------
         NmsolveError : the parts do not fit on cores, even after moving nodes
         """
         nets = self.nets and (problem.aim.reach or uses_nets(problem))
-        part = self.partition(make_task(problem, nets, context.seed, context.workers))
-        wish = np.flatnonzero(problem.machine.usable)[part]
-        core = repair(problem, wish)
-        if core is None:
+        cut = replace(problem, objective="connectivity" if nets else "cut", ceilings=())
+        places = problem.objective not in ("cut", "connectivity")
+        best: IntArray | None = None
+        least = np.inf
+        for part in self.partition(make_task(problem, nets, context.seed, context.workers)):
+            wish = np.flatnonzero(problem.machine.usable)[part]
+            core = repair(problem, wish)
+            value = np.inf if core is None else objective_value(cut, core)
+            if core is None or value >= least:
+                continue
+            best, least = core, value
+            if moved := int((core != wish).sum()):
+                context.note(f"{moved} nodes moved, because parts held more than a core does")
+            context.offer(core, "partition")
+            if places:
+                place_parts(problem, _parts(core), context, FIRST_PART * context.time_left())
+        if best is None:
             raise NmsolveError(f"the parts of {self.name} do not fit on the cores, even after moving nodes")
-        moved = int((core != wish).sum())
-        if moved:
-            context.note(f"{moved} nodes moved, because parts held more than a core does")
-        context.offer(core, "partition")
-        if problem.objective not in ("cut", "connectivity"):
-            place_parts(problem, np.unique(core, return_inverse=True)[1].astype(np.int64), context)
+        if places:
+            place_parts(problem, _parts(best), context)
+
+
+def _parts(core: IntArray) -> IntArray:
+    """Return (n,) the cores in use, numbered from 0."""
+    return np.unique(core, return_inverse=True)[1].astype(np.int64)
 
 
 def metis() -> PartitionBackend:

@@ -1,13 +1,15 @@
-"""METIS, KaMinPar and Mt-KaHyPar: one function each, from a task to the part of every node.
+"""METIS, KaMinPar and Mt-KaHyPar: one function each, from a task to the part of every node, by one setting after the other.
 
-Packages are imported when a function is called. All of them hold the interpreter's lock and cannot be stopped: they
-belong in a child process.
+The first setting is what a plain call has, the next the best one that the tool's documents name. Packages are imported when a
+function is called. All of them hold the interpreter's lock and cannot be stopped: they belong in a child process.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,38 +17,46 @@ from nmsolve.heuristics.mapping.published.backends.task import Task
 from nmsolve.model.types import IntArray
 
 
-def metis(task: Task) -> IntArray:
-    """Return (n,) the parts by METIS, multilevel k-way (Karypis and Kumar 1998); they may exceed the limit."""
+def metis(task: Task) -> Iterator[IntArray]:
+    """Yield (n,) the parts by METIS (Karypis and Kumar 1998); they may exceed the limit.
+
+    Recursive bisection, then multilevel k-way, which a plain call takes above 8 parts: with few nodes per part the former cuts
+    less.
+    """
     import pymetis
 
     kind = pymetis.zero_copy_dtype()
     mean = task.sizes.sum() / task.parts
     options = pymetis.Options(seed=task.seed % 2**31, ufactor=max(1, int(1000 * (task.limit / mean - 1))))
-    found = pymetis.part_graph(
-        task.parts,
-        xadj=task.indptr.astype(kind),
-        adjncy=task.indices.astype(kind),
-        eweights=task.weights.astype(kind),
-        vweights=task.sizes.astype(kind),
-        options=options,
-    )
-    return np.asarray(found.vertex_part, np.int64)
+    graph = pymetis.CSRAdjacency(task.indptr.astype(kind), task.indices.astype(kind))
+    for recursive in (True, False):
+        found = pymetis.part_graph(
+            task.parts,
+            graph,
+            eweights=task.weights.astype(kind),
+            vweights=task.sizes.astype(kind),
+            recursive=recursive,
+            options=options,
+        )
+        yield np.asarray(found.vertex_part, np.int64)
 
 
-def kaminpar(task: Task) -> IntArray:
-    """Return (n,) the parts by KaMinPar, deep multilevel (Gottesbüren et al. 2021), preset ``default``.
+def kaminpar(task: Task) -> Iterator[IntArray]:
+    """Yield (n,) the parts by KaMinPar, deep multilevel (Gottesbüren et al. 2021), presets ``default`` and ``strong``.
 
     Repeatable with one worker.
     """
     import kaminpar as package
 
-    package.reseed(task.seed % 2**31)
     with tempfile.TemporaryDirectory(prefix="nmsolve-") as folder:
         file = Path(folder) / "graph.parhip"
         write_parhip(file, task)
         graph = package.load_graph(str(file), package.GraphFileFormat.PARHIP)
-    solver = package.KaMinPar(num_threads=task.workers, ctx=package.default_context())
-    return np.asarray(solver.compute_partition(graph, max_block_weights=[task.limit] * task.parts), np.int64)
+    for context in (package.default_context(), package.strong_context()):
+        package.reseed(task.seed % 2**31)
+        solver = package.KaMinPar(num_threads=task.workers, ctx=context)
+        found = solver.compute_partition(graph, max_block_weights=[task.limit] * task.parts)
+        yield np.asarray(found, np.int64)
 
 
 def write_parhip(file: Path, task: Task) -> None:
@@ -63,16 +73,20 @@ def write_parhip(file: Path, task: Task) -> None:
             column.astype(np.uint32).tofile(out)
 
 
-def mtkahypar(task: Task) -> IntArray:
-    """Return (n,) the parts by Mt-KaHyPar (Gottesbüren et al. 2024), preset ``default``: connectivity of nets, else the cut.
+def mtkahypar(task: Task) -> Iterator[IntArray]:
+    """Yield (n,) the parts by Mt-KaHyPar (Gottesbüren et al. 2024), presets ``default`` and ``quality``.
 
-    Repeatable with one worker.
+    Connectivity of nets, else the cut. Repeatable with one worker.
     """
     import mtkahypar as package
 
-    package.set_seed(task.seed % 2**31)
     machine = package.initialize(task.workers, False)
-    context = machine.context_from_preset(package.PresetType.DEFAULT)
+    for preset in (package.PresetType.DEFAULT, package.PresetType.QUALITY):
+        package.set_seed(task.seed % 2**31)
+        yield _by_mtkahypar(package, machine, machine.context_from_preset(preset), task)
+
+
+def _by_mtkahypar(package: Any, machine: Any, context: Any, task: Task) -> IntArray:
     context.logging = False
     goal = package.Objective.CUT if task.nets is None else package.Objective.KM1
     context.set_partitioning_parameters(task.parts, 0.03, goal)

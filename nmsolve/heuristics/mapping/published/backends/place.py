@@ -15,8 +15,10 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
 
-def place_parts(problem: MappingProblem, part: IntArray, context: Context) -> None:
-    """Place parts until time is up, offering mappings of the nodes.
+def place_parts(
+    problem: MappingProblem, part: IntArray, context: Context, seconds: float | None = None
+) -> None:
+    """Place parts for so many ``seconds``, until time is up if not given, offering mappings of the nodes.
 
     Parameters
     ----------
@@ -25,7 +27,7 @@ def place_parts(problem: MappingProblem, part: IntArray, context: Context) -> No
     parts = int(part.max()) + 1
     if parts < 2:
         return
-    Anneal().run(placement_problem(problem, part, parts), PartsContext(context, part))
+    Anneal().run(placement_problem(problem, part, parts), PartsContext(context, part, seconds))
 
 
 def placement_problem(problem: MappingProblem, part: IntArray, parts: int) -> MappingProblem:
@@ -51,8 +53,8 @@ def traffic_of_parts(graph: LogicGraph, part: IntArray, parts: int, *, once: boo
 class PartsContext(Within):
     """The context of the placement of the parts ``part`` (n,): what is offered becomes a mapping of the nodes."""
 
-    def __init__(self, context: Context, part: IntArray) -> None:
-        super().__init__(context)
+    def __init__(self, context: Context, part: IntArray, seconds: float | None = None) -> None:
+        super().__init__(context, seconds)
         self._part = part
 
     def offer(self, core: IntArray, move: str = "") -> bool:
