@@ -197,6 +197,28 @@ def test_core_tables_name_cores_rectangles_and_chips(tmp_path: Path) -> None:
     assert not machine.with_chips(1, 1).core_capacity
 
 
+def test_a_pattern_of_cores_repeats_over_a_board_of_any_size(tmp_path: Path) -> None:
+    path = toml(
+        tmp_path,
+        "every = [2, 4]\nat = [[0, 0], [1, 3]]\ncapacity = {neurons = 3}",
+        "cores = 1\ncapacity = {neurons = 1}",
+    )
+    machine = nmsolve.machine(str(path))
+    assert machine.limits("neurons").reshape(2, 6).tolist() == [
+        [3, 1, 10, 10, 3, 10],
+        [10, 10, 10, 3, 10, 10],
+    ]
+    wider = nmsolve.machine(str(path), chips=(1, 3))
+    assert wider.limits("neurons").reshape(2, 9)[:, 7:].tolist() == [[10, 3], [3, 10]]
+    assert wider.limits("neurons")[1] == 10
+    own = tmp_path / "own.toml"
+    own.write_text('preset = "spinnaker1"\n[capacity]\nneurons = 100\n')
+    assert set(nmsolve.machine(str(own)).limits("neurons").tolist()) == {100}
+    assert set(nmsolve.machine(str(own)).limits("processors").tolist()) == {16, 17}
+    own.write_text('preset = "spinnaker1"\ncores = [4, 4]\n')
+    assert not nmsolve.machine(str(own)).core_capacity
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -210,6 +232,12 @@ def test_core_tables_name_cores_rectangles_and_chips(tmp_path: Path) -> None:
         ("cores = 1\ncapacity = {neurons = -1}", "$.core[0].capacity.neurons"),
         ("cores = 1\ncapacity = {neurons = 1e20}", "$.core[0].capacity.neurons"),
         ("cores = 1\nneurons = 3", "$.core[0]"),
+        ("at = [[0, 1]]\ncapacity = {neurons = 1}", "$.core[0]: at without every"),
+        ("every = [2, 2]\ncapacity = {neurons = 1}", "`at` alone beside it"),
+        ("every = [2, 2]\nat = [[0, 1]]\ncores = 1\ncapacity = {neurons = 1}", "`at` alone beside it"),
+        ("every = [0, 2]\nat = [[0, 1]]\ncapacity = {neurons = 1}", "1 to 1024 rows and columns"),
+        ("every = [2, 2]\nat = [[0, 2]]\ncapacity = {neurons = 1}", "$.core[0].at: core [0, 2]"),
+        ("every = [2, 2]\nat = [[0, 1]]\ncapacity = {bytes = 1}", "$.core[0].capacity.bytes"),
     ],
 )
 def test_wrong_core_tables_name_their_path(tmp_path: Path, table: str, message: str) -> None:

@@ -180,7 +180,7 @@ def _kinds_per_core(entry: Any, where: str) -> dict[str, Figure]:
 
 def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> dict[str, IntArray]:
     """Return what every core holds of the resources that ``[[core]]`` tables name; later tables go over earlier ones."""
-    out = dict(machine.core_capacity)
+    out = {r: own.copy() for r, own in machine.core_capacity.items()}
     for i, table in enumerate(tables):
         place = f"{where}: $.core[{i}]"
         if table.every is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.published.backends import partitioners
 from nmsolve.heuristics.mapping.published.backends.place import place_parts
-from nmsolve.heuristics.mapping.published.backends.task import Task, make_task
+from nmsolve.heuristics.mapping.published.backends.task import Task, make_task, uneven
 from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
@@ -23,13 +23,14 @@ from nmsolve.model.types import IntArray
 
 
 def _no_balance(problem: MappingProblem) -> str | None:
-    return None if problem.resources else "nothing limits what a core holds, so there is nothing to balance"
+    if not problem.resources:
+        return "nothing limits what a core holds, so there is nothing to balance"
+    return uneven(problem)
 
 
 #: Part of the time left in which a partition is placed before the next one is made.
 FIRST_PART = 0.1
-#: A partitioner's parts are all of one size.
-_takes = takes(f"{ANY} -constraints -unlike", _no_balance)
+_takes = takes(f"{ANY} -constraints", _no_balance)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.repair import repair
-from nmsolve.heuristics.mapping.published.backends.task import whole_sizes, whole_weights
+from nmsolve.heuristics.mapping.published.backends.task import uneven, whole_sizes, whole_weights
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.features import ANY, takes
@@ -28,10 +28,10 @@ def _plain_mesh(problem: MappingProblem) -> str | None:
     m = problem.machine
     if m.distance_matrix is not None or m.torus or m.faulty_links or not m.usable.all():
         return "it knows whole meshes only"
-    return None
+    return uneven(problem)
 
 
-_takes = takes(f"{ANY} -constraints -unlike", _plain_mesh)
+_takes = takes(f"{ANY} -constraints", _plain_mesh)
 
 
 class Scotch:

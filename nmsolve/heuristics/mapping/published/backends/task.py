@@ -40,13 +40,22 @@ class Task:
     workers: int
 
 
+def uneven(problem: MappingProblem) -> str | None:
+    """Return why parts of one size cannot be made, None if they can: as many parts as cores, all as large as the smallest."""
+    usable = problem.machine.usable
+    least = problem.capacity[usable].min(axis=0) * int(usable.sum())
+    if problem.alike or (problem.sizes.sum(axis=0) <= least).all():
+        return None
+    return "its parts are all of one size, and parts of the size of the smallest core do not hold the network"
+
+
 def make_task(problem: MappingProblem, nets: bool, seed: int, workers: int) -> Task:
     """Return the task whose parts become cores; with ``nets``, as a hypergraph of messages.
 
     A partitioner balances one resource: the one of which the network needs the largest share.
     """
     usable = int(problem.machine.usable.sum())
-    capacity = problem.capacity[problem.machine.usable].max(axis=0)
+    capacity = problem.capacity[problem.machine.usable].min(axis=0)
     total = problem.sizes.sum(axis=0)
     scarce = int(np.argmax(total / np.maximum(capacity, 1)))
     need = float(total[scarce] / max(1, capacity[scarce]))
