@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
@@ -21,6 +21,7 @@ from nmsolve.solvers.search.crew import Crew
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.foreign_recheck import plain
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.referee import Referee
@@ -34,6 +35,8 @@ AWAY_PART, AWAY = 0.05, 0.5
 KNOWN = 0.3
 #: Least seconds of compiling that are worth a note.
 NOTICED = 1.0
+#: Stop reason of a result that was handed over while the search went on.
+RUNNING = "running"
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Options:
     words : bounds from before also count on a solver's word
     enough : stop once it is known whether the objective can be as low as this
     cluster : address of a Ray cluster whose cores are the workers; ``auto`` for the one that runs here, ``local`` for a new one
+    keep : called with the result so far: with the first answer at once, with better ones now and then, and before a second Ctrl-C
+        ends everything. Its stop reason is :data:`RUNNING`
 
     Raises
     ------
@@ -73,6 +78,7 @@ class Options:
     words: bool = False
     enough: float | None = None
     cluster: str | None = None
+    keep: Callable[[Result[Any]], None] | None = None
 
     def __post_init__(self) -> None:
         if not self.gap >= 0:
@@ -105,6 +111,7 @@ class RunOptions(TypedDict, total=False):
     scratch: ScratchPlace | None
     observers: Sequence[Observer]
     cluster: str | None
+    keep: Callable[[Result[Any]], None] | None
 
 
 @dataclass
@@ -176,6 +183,10 @@ class Task(ABC, Generic[S]):
     def answer(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
         """Return the best solution ``lifted`` (size,) in the user's terms, and all objectives by name."""
 
+    def so_far(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
+        """Return the same while the search goes on; without the objectives where these take long."""
+        return self.answer(lifted)
+
     def provers(self, seconds: float) -> list[str]:
         """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a
         run without ``--engines`` would also use."""
@@ -205,42 +216,50 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
-        run.steps = task.start(run)
-        others = [step.engine.name for step in run.steps if step.foreign]
-        incumbent.doubt(others, partial(_doubtful, task, budget))
-        _raise_known(task, run)
-        portfolio = Portfolio(
-            task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
-            scratch=options.scratch, crew=crew,
-        )  # fmt: skip
-        portfolio.run(run.steps)
-        placement = task.finish(run)
-        if (compiling := clock.stood() - stood) >= NOTICED:
-            text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
-            incumbent.record("note", "search", text)
-        status, reason = _say_ending(incumbent, budget, portfolio)
-        found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
-        objective = None if found is None else incumbent.objective
-        bound = incumbent.bound if incumbent.has_bound else None
-        return Result(
-            status=status,
-            stop_reason=reason,
-            objective_name=task.objective,
-            solution=found,
-            objective=objective,
-            bound=bound,
-            gap=gap(objective, bound),
-            bounds=incumbent.bounds + (() if placement is None else (placement,)),
+
+        def result(
+            status: str, reason: str, found: S | None, scores: Mapping[str, float], child_cpu: float = 0.0
+        ) -> Result[S]:
+            objective = None if found is None else incumbent.objective
+            bound = incumbent.bound if incumbent.has_bound else None
+            return Result(
+                status=status, stop_reason=reason, objective_name=task.objective, solution=found, objective=objective,
+                bound=bound, gap=gap(objective, bound), bounds=incumbent.bounds, events=incumbent.events,
+                engines=incumbent.shares(), wall_seconds=budget.elapsed(), cpu_seconds=time.process_time() - cpu + child_cpu,
+                seed=options.seed, memory_budget=memory.budget, memory_peak=memory.peak, scores=scores,
+            )  # fmt: skip
+
+        def keep() -> None:
+            if options.keep is not None and incumbent.lifted is not None:
+                status = "optimal" if incumbent.optimal else "feasible"
+                options.keep(result(status, RUNNING, *task.so_far(incumbent.lifted)))
+
+        keeper = Keeper(incumbent, keep)
+        try:
+            run.steps = task.start(run)
+            others = [step.engine.name for step in run.steps if step.foreign]
+            incumbent.doubt(others, partial(_doubtful, task, budget))
+            _raise_known(task, run)
+            portfolio = Portfolio(
+                task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
+                scratch=options.scratch, crew=crew, look=keeper.look,
+            )  # fmt: skip
+            portfolio.run(run.steps)
+            placement = task.finish(run)
+            if (compiling := clock.stood() - stood) >= NOTICED:
+                text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
+                incumbent.record("note", "search", text)
+            status, reason = _say_ending(incumbent, budget, portfolio)
+            found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
+        except KeyboardInterrupt:
+            keeper.keep()
+            raise
+        ended = result(status, reason, found, scores, portfolio.child_cpu)
+        return replace(
+            ended,
+            bounds=ended.bounds + (() if placement is None else (placement,)),
             placement_bound=None if placement is None else placement.value,
-            placement_gap=None if placement is None else gap(objective, placement.value),
-            scores=scores,
-            events=incumbent.events,
-            engines=incumbent.shares(),
-            wall_seconds=budget.elapsed(),
-            cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
-            seed=options.seed,
-            memory_budget=memory.budget,
-            memory_peak=memory.peak,
+            placement_gap=None if placement is None else gap(ended.objective, placement.value),
         )
 
 
