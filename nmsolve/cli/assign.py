@@ -81,7 +81,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     first, known = _first(o, start, given)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.assignment.exact import models
 

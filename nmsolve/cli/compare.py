@@ -42,7 +42,7 @@ def run_compare(o: CompareOptions) -> int:
     from nmsolve.cli.commands import AnswerOptions
     from nmsolve.hw.scores import score
 
-    prepare_file(o.out)
+    prepare_file(o.out, o)
     one, other = (load_answer(AnswerOptions(path, o.graph, o.machine)) for path in (o.one, o.other))
     _require_alike(one, other, o.other)
     scores = [score(loaded.graph, loaded.machine, loaded.core) for loaded in (one, other)]

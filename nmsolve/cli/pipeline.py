@@ -65,7 +65,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     with explained("pipeline"):
         names = None if o.pareto is None else _front_names(o, given.problem)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.pipeline.exact import models
 

@@ -93,7 +93,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded, o.objective)
     search = _search(o, start, problem)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.routing.exact import models
 

@@ -86,7 +86,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         inputs = msgspec.structs.replace(inputs, again=kept)
     names = names or (given.problem.objective,)
     first, known = _first(o, start, given)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.schedule.exact import models
 
