@@ -22,6 +22,7 @@ from nmsolve.cli.patience import Patience
 from nmsolve.cli.route import FLOWS, routing_problem, write_routing
 from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.in_memory import GraphLike
@@ -120,6 +121,7 @@ class RoutingAnswer(Answer[ChosenRoutes]):
         return drawn(kind, kinds)
 
 
+@plain_arguments
 def route(
     mapping: MappingLike,
     graph: GraphLike | None = None,

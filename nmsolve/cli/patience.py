@@ -58,7 +58,8 @@ class Patience:
 
     def __enter__(self) -> Patience:
         self._stop = self._open.enter_context(stopping())
-        self._stop.heard = _say_stopping
+        if self._limit < math.inf:  # a command; functions print nothing
+            self._stop.heard = _say_stopping
         return self
 
     def __exit__(

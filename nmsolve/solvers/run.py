@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,8 @@ from typing import Any, Generic, TypedDict, TypeVar
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, shortened
+from nmsolve.model.quantities import seconds
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.crew import Crew
@@ -39,13 +41,22 @@ NOTICED = 1.0
 RUNNING = "running"
 
 
+#: What numbers must be, for callers whose types nobody checks.
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("gap", numbers.Real, "a number >= 0"),
+    ("seed", numbers.Integral, "a whole number >= 0"),
+    ("workers", numbers.Integral, "a whole number >= 1"),
+    ("memory", (numbers.Integral, type(None)), "a whole number of bytes"),
+)
+
+
 @dataclass(frozen=True)
 class Options:
     """How to run, whatever the problem.
 
     Attributes
     ----------
-    time_limit : wall seconds, from ``started`` (``clock.now()``; now if not given) on
+    time_limit : wall seconds, or text such as ``5m``, from ``started`` (``clock.now()``; now if not given) on
     gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
     seed : seed of all random choices
     workers : engines that run at the same time
@@ -81,6 +92,11 @@ class Options:
     keep: Callable[[Result[Any]], None] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "time_limit", seconds(self.time_limit, "time_limit"))
+        for name, kind, what in _KINDS:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise InputError(f"{name} is {shortened(repr(value))}", "", what)
         if not self.gap >= 0:
             raise InputError(f"the gap is {self.gap}", "", "a number >= 0")
         if self.workers < 1:
@@ -101,7 +117,7 @@ class Options:
 class RunOptions(TypedDict, total=False):
     """Those of :class:`Options` that every function which solves a problem takes by name; an unknown one is a TypeError."""
 
-    time_limit: float
+    time_limit: float | str
     started: float | None
     gap: float
     seed: int
