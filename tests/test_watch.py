@@ -145,15 +145,9 @@ def test_a_full_disk_ends_the_lines_and_not_the_search(tmp_path: Path) -> None:
 def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
     """Also those that do not end; what comes after them is read."""
     good = json.dumps({"type": "note", "text": "here"}) + "\n"
-    (tmp_path / LIVE).write_bytes(
-        b"not json\n[1]\n\xff\xfe\n"
-        + b"[" * 5000
-        + b"\n"
-        + good.encode()
-        + b"x" * (3 * MOST_BYTES)
-        + b"\n"
-        + good.encode()
-    )
+    endless = b"x" * (3 * MOST_BYTES) + b"\n"
+    lines = b"not json\n[1]\n\xff\xfe\n" + b"[" * 5000 + b"\n" + good.encode() + endless + good.encode()
+    (tmp_path / LIVE).write_bytes(lines)
     at, events = 0, []
     for _ in range(6):
         found = events_from(tmp_path, at)
