@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +22,7 @@ from browser_support import chromium
 from command_support import run_here
 
 from nmsolve.cli.progress import LIVE, live
-from nmsolve.cli.watch import Watcher, events_from
+from nmsolve.cli.watch import MOST_BYTES, MOST_CONNECTIONS, Server, Watcher, events_from, page_of
 from nmsolve.model.bound import Event
 
 TOKEN = "token"
@@ -28,7 +31,7 @@ TOKEN = "token"
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     """A folder with a running search of two events, and the port of its server."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Watcher)
+    server = Server(("127.0.0.1", 0), Watcher)
     server.folder, server.token = tmp_path, TOKEN  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -122,7 +125,7 @@ def test_a_run_is_followed_to_its_page(tmp_path: Path) -> None:
 
 def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     assert "no such folder" in run_here("watch", tmp_path / "no", code=2).stderr
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Watcher)
+    server = Server(("127.0.0.1", 0), Watcher)
     said = run_here("watch", tmp_path, "--port", server.server_port, code=2).stderr
     server.server_close()
     assert f"--port {server.server_port}: it cannot be used" in said
@@ -137,3 +140,57 @@ def test_a_full_disk_ends_the_lines_and_not_the_search(tmp_path: Path) -> None:
         for k in range(3):
             tell(Event(k * time.time(), "incumbent", "a", 5.0))
     assert not (tmp_path / LIVE).exists()
+
+
+def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
+    """Also those that do not end; what comes after them is read."""
+    good = json.dumps({"type": "note", "text": "here"}) + "\n"
+    endless = b"x" * (3 * MOST_BYTES) + b"\n"
+    lines = b"not json\n[1]\n\xff\xfe\n" + b"[" * 5000 + b"\n" + good.encode() + endless + good.encode()
+    (tmp_path / LIVE).write_bytes(lines)
+    at, events = 0, []
+    for _ in range(6):
+        found = events_from(tmp_path, at)
+        at = found["next"]  # type: ignore[assignment]
+        events += found["events"]  # type: ignore[operator]
+    assert [e["text"] for e in events] == ["here", "here"]
+
+
+def test_only_plain_files_are_read(tmp_path: Path) -> None:
+    """A pipe would never end; a link leads elsewhere."""
+    (tmp_path / "elsewhere").write_text("secret")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "report.html").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(folder / "route.html")
+    assert "secret" not in page_of(folder)
+    os.mkfifo(folder / LIVE)
+    assert events_from(folder, 0)["events"] == []
+    (folder / LIVE).unlink()
+    (folder / LIVE).symlink_to(tmp_path / "elsewhere")
+    assert events_from(folder, 0)["events"] == []
+
+
+def test_clients_that_leave_or_come_in_crowds_do_no_harm(
+    served: tuple[Path, int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, port = served
+    (folder / "report.html").write_text("x" * 2**22)
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.sendall(f"GET /{TOKEN}/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            line.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # leaves with a reset
+    crowd = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_CONNECTIONS + 8)]
+    closed = 0
+    for line in crowd[MOST_CONNECTIONS:]:
+        line.settimeout(10)
+        with contextlib.suppress(ConnectionError):
+            closed += line.recv(1) == b""
+    assert closed > 0
+    for line in crowd:
+        line.close()
+    time.sleep(0.2)
+    assert asked(port, f"/{TOKEN}/")[0] == 200
+    assert "Traceback" not in capfd.readouterr().err

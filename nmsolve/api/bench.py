@@ -21,10 +21,12 @@ from nmsolve.cli.bench.store import Key, Outcome
 from nmsolve.cli.bench.summary import Table
 from nmsolve.cli.commands import BenchOptions
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.in_memory import GraphLike, named_graph
 from nmsolve.model.machine import Machine
+from nmsolve.model.quantities import seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,12 +110,13 @@ class Benchmark:
         return drawn(kind, kinds)
 
 
+@plain_arguments
 def bench(
     suites: SuitesLike,
     methods: str | Sequence[str] | None = None,
     *,
     seeds: int = 10,
-    time_limit: float = 60.0,
+    time_limit: float | str = 60.0,
     workers: int = 1,
     only: str | None = None,
     machine: MachineLike | None = None,
@@ -143,10 +146,11 @@ def bench(
     ------
     InputError : anything wrong with these, before any run; or another benchmark uses the folder
     """
+    limit = seconds(time_limit, "time_limit")
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
             return bench(
-                suites, methods, seeds=seeds, time_limit=time_limit, workers=workers, only=only, machine=machine,
+                suites, methods, seeds=seeds, time_limit=limit, workers=workers, only=only, machine=machine,
                 chips=chips, balance=balance, objective=objective, problem=problem, out=folder, **options,
             )  # fmt: skip
     if not 1 <= seeds <= 10_000 or workers < 1:
@@ -158,7 +162,7 @@ def bench(
     page, heard = options.get("page"), options.get("on_run")
     o = BenchOptions(
         _names(suites, folder_of_runs), methods if methods is None or isinstance(methods, str) else ",".join(methods), seeds,
-        repr(float(time_limit)), workers, only, _machine(machine, folder_of_runs), grid_text(chips), balance, objective,
+        repr(limit), workers, only, _machine(machine, folder_of_runs), grid_text(chips), balance, objective,
         problem, [f"{k}={v}" for k, v in options.get("set", {}).items()], folder_of_runs,
         None if page is None else Path(page),
     )  # fmt: skip

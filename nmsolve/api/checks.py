@@ -14,6 +14,7 @@ from nmsolve.cli.commands import ScoreOptions, VerifyOptions
 from nmsolve.cli.report import CheckPart
 from nmsolve.cli.verdict import label, words_behind
 from nmsolve.hw.scores import score as score_mapping
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 
@@ -56,6 +57,7 @@ class Verification:
         )
 
 
+@plain_arguments
 def score(
     mapping: MappingLike | Answer[Any], graph: GraphLike | None = None, machine: MachineLike | None = None,
     *, chips: str | tuple[int, int] | None = None, placement: str | Path | None = None,
@@ -94,6 +96,7 @@ def score(
     return score_mapping(source.named.graph, source.board, core_of(mapping, source.named, source.board))
 
 
+@plain_arguments
 def verify(
     answer: Answer[Any] | ParetoFront | str | Path, *, bound: bool = True, graph: str | Path | None = None,
     machine: str | None = None, routes: str | Path | None = None,

@@ -16,8 +16,8 @@ from nmsolve.api.placed import placed
 from nmsolve.cli.answer import prepare_file
 from nmsolve.cli.commands import RouteProblemOptions
 from nmsolve.cli.explain import find_conflict, problem_to_explain, write_routes_of
-from nmsolve.cli.options import seconds as require_seconds
 from nmsolve.cli.route import routing_problem
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.in_memory import GraphLike
@@ -25,6 +25,7 @@ from nmsolve.model.mapping.files import write_mapping
 from nmsolve.model.pipeline.files import write_plan
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.quantities import seconds
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain import MappingLimits
@@ -106,6 +107,7 @@ class Explained(Generic[S]):
         return out
 
 
+@plain_arguments
 def explain(
     graph: GraphLike,
     machine: MachineLike | None = None,
@@ -114,7 +116,7 @@ def explain(
     balance: float | None = None,
     chips: str | tuple[int, int] | None = None,
     occupied: Sequence[str | Path] = (),
-    time_limit: float = TIME_LIMIT,
+    time_limit: float | str = TIME_LIMIT,
     seed: int = 0,
 ) -> Explained[IntArray]:
     """Find out whether any mapping exists; if not, a smallest set of limits that conflict.
@@ -139,7 +141,7 @@ def explain(
     >>> found.status, [limit.name for limit in found.limits]
     ('infeasible', ['apart 0'])
     """
-    require_seconds(str(time_limit))
+    time_limit = seconds(time_limit, "time_limit")
     source = source_of(graph, machine, chips, constraints, occupied)
     problem: Any = problem_to_explain(source.named.graph, source.board, source.constraints, balance)
     found, confirmed = find_conflict(MappingLimits(problem), time_limit, seed)
@@ -151,6 +153,7 @@ def _write_mapping(source: Source, path: Path, core: IntArray) -> None:
     write_mapping(path, source.named.graph, source.board, core)
 
 
+@plain_arguments
 def explain_route(
     mapping: MappingLike,
     graph: GraphLike | None = None,
@@ -163,7 +166,7 @@ def explain_route(
     channels: int = 1,
     chips: str | tuple[int, int] | None = None,
     placement: str | Path | None = None,
-    time_limit: float = TIME_LIMIT,
+    time_limit: float | str = TIME_LIMIT,
     seed: int = 0,
 ) -> Explained[Routes]:
     """Find out whether a mapping has any routes; if not, a smallest set of limits that conflict.
@@ -177,7 +180,7 @@ def explain_route(
     ------
     InputError : an argument is wrong
     """
-    require_seconds(str(time_limit))
+    time_limit = seconds(time_limit, "time_limit")
     loaded = placed(mapping, graph, machine, chips, placement).loaded
     o = RouteProblemOptions(
         Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels
@@ -204,12 +207,13 @@ class PlanLimits(TypedDict, total=False):
     branch: Mapping[str, float | str] | str | None
 
 
+@plain_arguments
 def explain_pipeline(
     model: str | Path,
     cores: int | None = None,
     machine: MachineLike | None = None,
     *,
-    time_limit: float = TIME_LIMIT,
+    time_limit: float | str = TIME_LIMIT,
     seed: int = 0,
     **limits: Unpack[PlanLimits],
 ) -> Explained[PipelinePlan]:
@@ -224,7 +228,7 @@ def explain_pipeline(
     ------
     InputError : an argument is wrong
     """
-    require_seconds(str(time_limit))
+    time_limit = seconds(time_limit, "time_limit")
     _, problem = stated_plan(model, cores, machine, **limits)
     found, confirmed = find_conflict(PipelineLimits(problem.problem), time_limit, seed)
     return Explained(found, confirmed, partial(_write_plan, problem.problem))

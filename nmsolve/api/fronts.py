@@ -28,6 +28,7 @@ from nmsolve.cli.patience import Patience
 from nmsolve.cli.pipeline import stated_inputs
 from nmsolve.cli.progress import number
 from nmsolve.cli.route import route_inputs
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
@@ -210,6 +211,7 @@ class ParetoFront:
         return drawn(kind, {"front": partial(picture_of, self.front, PLAIN)})
 
 
+@plain_arguments
 def pareto(
     graph: GraphLike | RoutingAnswer | PipelineAnswer,
     machine: MachineLike | None = None,

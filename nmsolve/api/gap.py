@@ -27,6 +27,7 @@ from nmsolve.cli.loading import load_answer
 from nmsolve.cli.map_answer import Beside
 from nmsolve.cli.map_search import Found
 from nmsolve.cli.patience import Patience
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.solvers.mapping.api import bound_mapping, make_problem
@@ -62,6 +63,7 @@ def gap(
 ) -> MappingAnswer: ...
 
 
+@plain_arguments
 def gap(
     mapping: MappingLike | RoutingAnswer | PipelineAnswer,
     graph: GraphLike | None = None,

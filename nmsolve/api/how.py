@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from nmsolve.model.bound import Event
 from nmsolve.model.clock import now
+from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import seconds
 from nmsolve.solvers.run import RunOptions
 
 #: Seconds of a search if nothing is said.
@@ -45,6 +48,14 @@ def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
         if name not in known:
             raise TypeError(f"got an unexpected keyword argument {name!r}")
     how: Any = {"started": now(), "time_limit": time_limit, **given}
+    memory, engines = how.get("memory"), how.get("engines")
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, Integral)):
+        raise InputError(f"memory is {memory!r}", "memory", "a whole number of bytes")
+    if isinstance(engines, str):
+        how["engines"] = [name.strip() for name in engines.split(",")]
+    elif engines is not None and not isinstance(engines, Sequence):
+        raise InputError(f"engines are {engines!r}", "engines", "names or engines, in a list")
+    how["time_limit"] = seconds(how["time_limit"], "time_limit")
     on_event = how.pop("on_event", None)
     if on_event is not None:
         how["observers"] = [*how.get("observers", ()), on_event]

@@ -147,6 +147,9 @@ def source_machine(machine: MachineLike, chips: str | tuple[int, int] | None = N
                 "chips beside a machine as an object", machine.name, "machine.with_chips(rows, columns)"
             )
         return machine
+    if not isinstance(machine, str | Path):
+        what = f"the machine is a {type(machine).__name__}"
+        raise InputError(what, "machine", "a preset, mesh:RxC, a machine.toml or a Machine")
     return load_machine(str(machine), chips=chip_grid(grid_text(chips)))
 
 
@@ -157,7 +160,11 @@ def machine_text(machine: MachineLike | None) -> str | None:
 
 def grid_text(chips: str | tuple[int, int] | None) -> str | None:
     """Return chips as options have them: ``3x4``."""
-    return "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
+    if isinstance(chips, tuple | list):
+        return "x".join(map(str, chips))
+    if chips is not None and not isinstance(chips, str):
+        raise InputError(f"chips are {chips!r}", "chips", "(rows, columns), or text such as 3x4")
+    return chips
 
 
 def _loaded(graph: GraphLike, memory: int | None) -> Named:
@@ -172,6 +179,9 @@ def _constraints(given: ConstraintsLike, graph: LogicGraph, machine: Machine) ->
     """Return the constraints of a file, or those given; entries name nodes by their ids."""
     if isinstance(given, str | Path):
         return load_constraints(given, graph, machine)
+    if not isinstance(given, Sequence):
+        what = f"the constraints are a {type(given).__name__}"
+        raise InputError(what, "constraints", "a file, or a list of entries or objects")
     entries = [c for c in given if not isinstance(c, SideConstraint)]
     try:
         content = msgspec.convert({"constraints": entries}, ConstraintsFile)

@@ -26,6 +26,7 @@ from nmsolve.cli.console import Quiet
 from nmsolve.cli.map_problem import objectives_of, state_map, with_objective
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.patience import Patience
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.formats.in_memory import GraphLike
@@ -142,6 +143,7 @@ class MappingAnswer(Answer[IntArray]):
         return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))
 
 
+@plain_arguments
 def map(
     graph: GraphLike,
     machine: MachineLike | None = None,

@@ -23,6 +23,7 @@ from nmsolve.cli.pipeline_page import plan_drawings, target
 from nmsolve.cli.pipeline_problem import Given, state_problem
 from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.pipeline.objectives import minimised
@@ -200,6 +201,7 @@ class PipelineAnswer(Answer[PipelinePlan]):
         return drawn(kind, kinds)
 
 
+@plain_arguments
 def pipeline(
     model: str | Path,
     cores: int | None = None,

@@ -22,7 +22,9 @@ from nmsolve.cli.patience import Patience
 from nmsolve.cli.route import FLOWS, routing_problem, write_routing
 from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.routing.files import routes_again
 from nmsolve.model.routing.problem import RoutingProblem
@@ -74,7 +76,7 @@ class RoutingAnswer(Answer[ChosenRoutes]):
         o = self.files(folder)
         loaded = self.mapped.loaded
         with Patience() as patience:
-            write_routing(o, loaded, self.problem, self, patience, self.better)
+            write_routing(o, loaded, self.problem, self, patience, new_run(), self.better)
 
     def verify(self, *, bound: bool = True) -> Verification:
         """Write mapping and routes to a temporary folder, and check both from their files alone (:func:`nmsolve.verify`)."""
@@ -119,6 +121,7 @@ class RoutingAnswer(Answer[ChosenRoutes]):
         return drawn(kind, kinds)
 
 
+@plain_arguments
 def route(
     mapping: MappingLike,
     graph: GraphLike | None = None,

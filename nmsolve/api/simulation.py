@@ -14,7 +14,6 @@ from nmsolve.api.routing import RoutingAnswer
 from nmsolve.cli import pictures, pictures_routing
 from nmsolve.cli.answer import prepare_folder
 from nmsolve.cli.commands import SimulateOptions
-from nmsolve.cli.options import seconds as require_seconds
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.cli.simulate import simulated, write_simulation
@@ -22,8 +21,10 @@ from nmsolve.cli.simulate_report import Runs, SimulationReport, build, shown
 from nmsolve.cli.simulate_setting import InMemory, Setting, setting_of
 from nmsolve.cli.simulation_page import UNIT, curve_of
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
+from nmsolve.model.quantities import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,6 +121,7 @@ class Simulation:
         return drawn(kind, kinds)
 
 
+@plain_arguments
 def simulate(
     mapping: MappingLike | RoutingAnswer | None = None,
     graph: GraphLike | None = None,
@@ -165,7 +167,7 @@ def simulate(
     """
     how: Any = dict(options)
     tell, limit = how.pop("on_progress", None), how.pop("time_limit", 60.0)
-    require_seconds(str(limit))
+    limit = seconds(limit, "time_limit")
     mapped: Placed | None = None
     if isinstance(mapping, RoutingAnswer):
         routes, mapped = routes or mapping, mapping.mapped

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +18,7 @@ from nmsolve.cli.options import fraction
 from nmsolve.cli.progress import event_to_json
 from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError, InputError
-from nmsolve.model.file_set import file_set, new_run, settle
+from nmsolve.model.file_set import file_set, new_run, settle, signed
 from nmsolve.model.files import made_folder, write_atomic
 
 if TYPE_CHECKING:
@@ -34,19 +35,75 @@ if TYPE_CHECKING:
 
 #: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"
+#: Options that name files to write, and options that name answers.
+OUTPUTS = ("out", "target", "page", "write_model", "write_onnx", "scratch", "library", "memory_of")
+ANSWERS = ("mapping", "warm_start", "routes", "one", "other")
+#: No path is longer.
+LONGEST_PATH = 4096
 #: Exit codes (docs/files.md).
 OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make the output folder before the search. InputError if the answer could not be written to it."""
+def prepare_folder(folder: Path, names: Sequence[str] = (), asked: object = None) -> None:
+    """Make the output folder before the search.
+
+    Parameters
+    ----------
+    names : patterns of the names of files that will be written or removed there
+    asked : options of the command: none of the files that they name may be lost
+
+    Raises
+    ------
+    InputError : the answer could not be written to it, or would replace an input
+    """
+    require_inputs_kept((folder / name for name in names), asked)
     made_folder(folder)
     _require_writable(folder)
     settle(folder)
 
 
-def prepare_file(path: Path) -> None:
-    """Check that a file can be written. InputError if its folder is missing or read-only, or if it is a folder itself."""
+def require_inputs_kept(outputs: Iterable[Path], asked: object) -> None:
+    """Refuse outputs that would replace a file which an option names; an answer that a run has signed may be improved in place.
+
+    Parameters
+    ----------
+    outputs : paths; the name of the last part may be a pattern
+    asked : options of a command, a dataclass
+
+    Raises
+    ------
+    InputError : naming the option and the file
+    """
+    wanted = [(path.parent.resolve(), path.name) for path in outputs]
+    for option, path in _inputs_of(asked):
+        if option in ANSWERS and signed(path):
+            continue
+        # Files are replaced by renaming: what a link elsewhere leads to is safe, what lies in the folder itself is not.
+        for place in {path.resolve(), path.parent.resolve() / path.name}:
+            if any(place.parent == folder and fnmatchcase(place.name, name) for folder, name in wanted):
+                words = option.rstrip("_").replace("_", "-")
+                what = f"an output would replace this input ({words})"
+                raise InputError(what, str(place), "another --out, or another name of the input")
+
+
+def _inputs_of(asked: object) -> Iterator[tuple[str, Path]]:
+    """Yield the options that name existing files, each with a file."""
+    for option, value in vars(asked).items() if asked is not None else ():
+        if option in OUTPUTS:
+            continue
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, (str, Path)) and len(str(one)) < LONGEST_PATH and os.path.isfile(one):
+                yield option, Path(one)
+
+
+def prepare_file(path: Path, asked: object = None) -> None:
+    """Check that a file can be written, and is none of those that the options ``asked`` name.
+
+    Raises
+    ------
+    InputError : its folder is missing or read-only, it is a folder itself, or an input
+    """
+    require_inputs_kept([path], asked)
     if path.is_dir():
         raise InputError("it is a folder", str(path), "a file")
     if not path.absolute().parent.is_dir():

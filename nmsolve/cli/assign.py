@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     first, known = _first(o, start, given)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.assignment.exact import models
 
@@ -91,6 +92,8 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
         run = new_run()
         with watching(o.json, [OBJECTIVES[name] for name in names] if given.own else (), o.out) as observers:
             told = {"observers": observers, "known": known, **how}
+            if len(names) == 1:
+                told["keep"] = partial(write_unchecked, o, given, inputs, run)
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(
                     given, inputs, names, first, _searching(limit), told
@@ -218,24 +221,10 @@ def write_assign(
     """
     from nmsolve.cli.assign_page import render_assign_html
     from nmsolve.cli.check_assign import bound_checks, result_checks
-    from nmsolve.model.files import write_atomic
-    from nmsolve.solvers.assignment.recheck import RECHECKS
-    from nmsolve.solvers.mapping.certificates import certificates_text
 
     problem, answer = given.problem, Answer(o.out, FILES, run, alone=True)
     solution = result.solution
-    with answer.found() as folder:
-        if solution is not None:
-            write_answer(folder / ANSWER, problem, solution)
-        if better is not None:
-            write_answer(folder / BETTER, problem, better)
-        left = [] if solution is None else ["assignment", "bounds"]
-        report = build_assign_report(given, result, msgspec.to_builtins(inputs), left)
-        rows = (("", b) for b in result.bounds)
-        proofs = certificates_text(problem.content_hash, rows, earlier, RECHECKS.keys())
-        write_atomic(folder / CERTIFICATES, proofs)
-        write_atomic(folder / "events.jsonl", event_lines(result.events))
-        write_atomic(folder / REPORT, as_json(report))
+    report = write_unchecked(o, given, inputs, run, result, earlier, better)
     with answer.added() as files:
         if solution is not None:
             report = msgspec.structs.replace(report, programs=_programs(o, given, solution))
@@ -252,6 +241,31 @@ def write_assign(
             files[PAGE] = render_assign_html(
                 given, result, report, f"nmsolve verify {o.out} --bound", o.plain
             )
+    return report
+
+
+def write_unchecked(
+    o: AssignOptions, given: Given, inputs: AssignInputs, run: str, result: Result[Any], earlier: Sequence[Stage] = (),
+    better: Any = None,
+) -> AssignReport:  # fmt: skip
+    """Write assignment.json, certificates, events and a report that says what is not checked yet."""
+    from nmsolve.model.files import write_atomic
+    from nmsolve.solvers.assignment.recheck import RECHECKS
+    from nmsolve.solvers.mapping.certificates import certificates_text
+
+    problem, solution = given.problem, result.solution
+    with Answer(o.out, FILES, run, alone=True).found() as folder:
+        if solution is not None:
+            write_answer(folder / ANSWER, problem, solution)
+        if better is not None:
+            write_answer(folder / BETTER, problem, better)
+        left = [] if solution is None else ["assignment", "bounds"]
+        report = build_assign_report(given, result, msgspec.to_builtins(inputs), left)
+        rows = (("", b) for b in result.bounds)
+        proofs = certificates_text(problem.content_hash, rows, earlier, RECHECKS.keys())
+        write_atomic(folder / CERTIFICATES, proofs)
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        write_atomic(folder / REPORT, as_json(report))
     return report
 
 

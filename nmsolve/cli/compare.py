@@ -42,7 +42,7 @@ def run_compare(o: CompareOptions) -> int:
     from nmsolve.cli.commands import AnswerOptions
     from nmsolve.hw.scores import score
 
-    prepare_file(o.out)
+    prepare_file(o.out, o)
     one, other = (load_answer(AnswerOptions(path, o.graph, o.machine)) for path in (o.one, o.other))
     _require_alike(one, other, o.other)
     scores = [score(loaded.graph, loaded.machine, loaded.core) for loaded in (one, other)]
@@ -53,12 +53,12 @@ def run_compare(o: CompareOptions) -> int:
         "type": "comparison",
         "nodes": one.graph.n,
         "moved": moved,
-        "scores": [{**asdict(r), "change": r.change} for r in rows],
+        "scores": [{**asdict(r), "change": r.change, "better": r.other < r.one} for r in rows],
         "page": str(o.out),
     }
     lines = [
-        f"{'objective':16} {'one':>20} {'other':>20}  change",
-        *(f"{r.name:16} {number(r.one):>20} {number(r.other):>20}  {change_words(r.change)}" for r in rows),
+        f"{'objective':16} {'one':>20} {'other':>20}  change (less is better)",
+        *(f"{r.name:16} {number(r.one):>20} {number(r.other):>20}  {change_words(r)}" for r in rows),
         f"{moved:,} of {one.graph.n:,} nodes sit on another core",
         f"page: {o.out}",
     ]  # fmt: skip
@@ -76,9 +76,12 @@ def _require_alike(one: Loaded, other: Loaded, path: Path) -> None:
         raise InputError(f"it has {text[1]}, the first one {text[0]}", str(path), "boards of one shape")
 
 
-def change_words(change: float | None) -> str:
-    """Return a relative change for people: ``+3.1 %``; ``-`` where there is none to state."""
-    return "-" if change is None else ("+" if change > 0 else "") + percent(change)
+def change_words(row: _Row) -> str:
+    """Return a relative change for people: ``+3.1 %, worse``; of every objective less is better (``reward`` is the loss)."""
+    if row.one == row.other:
+        return "the same"
+    share = "" if row.change is None else ("+" if row.change > 0 else "") + percent(row.change) + ", "
+    return share + ("worse" if row.other > row.one else "better")
 
 
 def _page(o: CompareOptions, one: Loaded, other: Loaded, rows: list[_Row], moved: int) -> str:

@@ -42,7 +42,7 @@ def run_draw(o: DrawOptions) -> int:
         raise InputError(
             f"unknown form {o.out.suffix!r}", "--out", "a file that ends with ." + ", .".join(FORMS)
         )
-    prepare_file(o.out)
+    prepare_file(o.out, o)
     kinds = _pictures(o)
     kind = o.what or next(iter(kinds), SEARCH)
     if kind not in kinds:

@@ -235,7 +235,7 @@ def _explained(
 
     limit = opt.seconds(o.time_limit)
     if o.out is not None:
-        prepare_file(o.out)
+        prepare_file(o.out, o)
     found, confirmed = find_conflict(limits, limit, o.seed)
     if o.out is not None and found.solution is not None:
         write(o.out, found.solution)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli.answer import tell
+from nmsolve.cli.answer import require_inputs_kept, tell
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
@@ -26,6 +26,7 @@ def run_export(o: ExportOptions) -> int:
     ------
     InputError : an unknown tool, wrong files, a machine that the tool does not know
     """
+    require_inputs_kept((o.out / name for name in FILES), o)
     if o.to == PERFETTO:
         return _search(o)
     if o.to not in TOOLS:
@@ -107,6 +108,11 @@ def _picture(form: str) -> Callable[[Loaded, Path], Told]:
     return write
 
 
+#: What exports may be called.
+FILES = (
+    "arch.yaml", "network.yaml", "placements.json", "routing_tables.json", "keys.json", "core_assignment.json", "graph.dot",
+    "graph.graphml", "trace.json",
+)  # fmt: skip
 #: The search of a run; every other tool takes a mapping.
 PERFETTO = "perfetto"
 #: Tools whose input files can be written.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from nmsolve.model.types import IntArray
     from nmsolve.solvers.routed.faults import FaultStudy, Trial
 
+#: File names of trials.
+FILES = ("faults.json", "faults.html")
 #: Seconds between lines of progress; trials and links that are listed.
 BEAT, WORST, LISTED = 1.0, 10, 20
 
@@ -88,7 +90,7 @@ def run_faults(o: FaultOptions) -> int:
     plan = FaultPlan(o.links, o.cores, o.routers, o.trials, o.migration_budget, o.seed)
     check_plan(loaded.machine, plan)
     study = _study(o, loaded)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     say = _Progress(o.trials, o.json)
     with Patience(clock.end(opt.seconds(o.time_limit))) as patience:
         with budget.ctrl_c():
@@ -96,7 +98,7 @@ def run_faults(o: FaultOptions) -> int:
         reason = "interrupt" if patience.asked else "time" if len(trials) < o.trials else "done"
         weak = weak_links(study)
         report = build(o, loaded, study, trials, weak, reason)
-        answer = Answer(o.out, ("faults.json", "faults.html"))
+        answer = Answer(o.out, FILES)
         with answer.found() as folder:
             write_atomic(folder / "faults.json", as_json(report))
         with answer.added() as files, patience.optional():

@@ -11,7 +11,7 @@ from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder,
 from nmsolve.cli.console import Terminal
 from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import instance
-from nmsolve.cli.map_answer import say, write_answer
+from nmsolve.cli.map_answer import FILES, Beside, say, write_answer, write_unchecked
 from nmsolve.cli.map_problem import PLAIN, chosen_words, limits_of, objectives_of, state_map, with_objective
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.map_turns import resolved
@@ -19,13 +19,14 @@ from nmsolve.cli.pareto import run_front
 from nmsolve.cli.patience import Patience, search_time
 from nmsolve.cli.report import tick_words, waiting_words
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
 from nmsolve.model.mapping.files import read_mapping
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, objective_names
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
     from nmsolve.cli.earlier import Start
-    from nmsolve.model.bound import Bound
+    from nmsolve.model.bound import Bound, Result
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 
@@ -49,24 +50,41 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     if begin is not None:
         start = read_mapping(begin.answer, problem.graph, problem.machine)
         known = [b for _, b in begin.known("certificates.json", problem.hash)]
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.scratch is not None:
         prepare_folder(o.scratch)
     if o.write_model is not None:
         from nmsolve.solvers.mapping.models import models
 
         write_models("mapping", lambda: models(problem, free_routes=o.route == "joint"), o.write_model)
+    name = new_run()
+
+    def keep(so_far: Result[Any]) -> None:
+        beside = Beside(routes=getattr(so_far.solution, "routes", None))
+        write_unchecked(o.out, problem, so_far, map_inputs(o, problem), name, beside)
+
     with Patience(clock.end(limit)) as patience:
         time = clock.of_command()
-        run = Run(o, problem, start, search_time(limit), how, patience, time, Terminal(o.json, o.out), known)
+        run = Run(
+            o,
+            problem,
+            start,
+            search_time(limit),
+            how,
+            patience,
+            time,
+            Terminal(o.json, o.out),
+            known,
+            None if front else keep,
+        )
         if front is not None:
             objectives = MappingObjectives(problem, run.stage)
             return run_front(o, MapFront(problem), objectives, front, limit, patience, map_inputs(o, problem))
-        return _leave(run, search_map(run, objective_names(o.objective or PLAIN)), words)
+        return _leave(run, search_map(run, objective_names(o.objective or PLAIN)), words, name)
 
 
-def _leave(run: Run, found: Found, words: list[str]) -> int:
-    """Write and print what was found, and the ``words``; return the exit code.
+def _leave(run: Run, found: Found, words: list[str], name: str) -> int:
+    """Write what was found as the run ``name``, print it and the ``words``; return the exit code.
 
     Raises
     ------
@@ -75,7 +93,7 @@ def _leave(run: Run, found: Found, words: list[str]) -> int:
     o, result = run.o, found.result
     inputs = map_inputs(o, found.problem) | found.more
     report = write_answer(
-        o.out, found.problem, result, inputs, o.prohibit_turns, run.patience, found.beside, plain=o.plain
+        o.out, found.problem, result, inputs, o.prohibit_turns, run.patience, found.beside, name, o.plain
     )
     say(o.out, report, o.json)
     if found.trouble is not None:

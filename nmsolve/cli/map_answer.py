@@ -12,6 +12,7 @@ from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
 from nmsolve.model.bound import Result
+from nmsolve.model.file_set import new_run
 from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
@@ -72,16 +73,12 @@ def write_answer(
     """
     from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.between import BetweenCores
-    from nmsolve.hw.verify import STAGES
     from nmsolve.model.host.memory import own_peak
 
-    answer, mapped = Answer(out, FILES, run, alone=True), beside.mapped
-    routing = None if mapped is None else mapped.part
-    left = [] if result.core is None else [*STAGES, *([] if mapped is None else [ROUTES])]
-    with answer.found() as folder:
-        _write_found(folder, problem, result, beside)
-        report = build_report(problem, result, [], inputs, left, routing)
-        write_atomic(folder / "report.json", as_json(report))
+    run, mapped = run or new_run(), beside.mapped
+    answer, routing = Answer(out, FILES, run, alone=True), None if mapped is None else mapped.part
+    report = write_unchecked(out, problem, result, inputs, run, beside)
+    left = list(report.not_checked)
     checks: list[CheckPart] = []
     between: BetweenCores | None = None
     if result.core is not None:
@@ -94,6 +91,26 @@ def write_answer(
         report = build_report(problem, result, checks, inputs, left, routing)
     with answer.added() as files:
         files |= {"report.json": as_json(report), "report.html": page}
+    return report
+
+
+def write_unchecked(
+    out: Path,
+    problem: MappingProblem,
+    result: Result,
+    inputs: dict[str, Any],
+    run: str,
+    beside: Beside = ALONE,
+) -> Report:
+    """Write mapping, certificates, events and a report that says what is not checked yet; see :func:`write_answer`."""
+    from nmsolve.hw.verify import STAGES
+
+    mapped = beside.mapped
+    left = [] if result.core is None else [*STAGES, *([] if mapped is None else [ROUTES])]
+    with Answer(out, FILES, run, alone=True).found() as folder:
+        _write_found(folder, problem, result, beside)
+        report = build_report(problem, result, [], inputs, left, None if mapped is None else mapped.part)
+        write_atomic(folder / "report.json", as_json(report))
     return report
 
 

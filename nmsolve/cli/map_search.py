@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ class Run:
     limit : seconds of ``--time-limit`` that are for searching
     how : the options that every search takes, but for its time, its observers and its scratch folder
     known : what an earlier run proved of the problem
+    keep : takes the best mapping so far by the first objective (:class:`nmsolve.solvers.run.Options`); none of a front
     listen : observers of the searches of a run with several objectives, of which the terminal shows only the outcome
     """
 
@@ -48,6 +49,7 @@ class Run:
     clock: Clock
     console: Console
     known: Sequence[Bound] = ()
+    keep: Callable[[Result[Any]], None] | None = None
     listen: Sequence[Any] = ()
 
     @property
@@ -68,6 +70,7 @@ class Run:
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=how.get("engines"),
             warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
             mip_solver=o.mip_solver, allocate=o.allocate, observers=self.listen, cluster=o.cluster,
+            keep=self.keep if start is None else None,
         )  # fmt: skip
 
     def tell_stage(self, name: str, ceilings: Sequence[tuple[str, float]], seconds: float) -> None:
@@ -120,7 +123,7 @@ def _once(run: Run) -> Found:
     with run.console.watching() as observers:
         options: RunOptions = {
             **run.how, "time_limit": mapping_time(o, run.limit, run.clock), "observers": observers,
-            "scratch": ScratchPlace(o.scratch, o.resume),
+            "scratch": ScratchPlace(o.scratch, o.resume), "keep": run.keep,
         }  # fmt: skip
         result = solve(
             problem,
@@ -164,7 +167,7 @@ def _with_free_routes(run: Run) -> Found:
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
     with run.console.watching() as observers:
-        options: RunOptions = {**run.how, "time_limit": run.limit, "observers": observers}
+        options: RunOptions = {**run.how, "time_limit": run.limit, "observers": observers, "keep": run.keep}
         result, two_phase = solve_joint(run.problem, warm_start=run.start, **options)
     routes = None if result.solution is None else result.solution.routes
     words: tuple[str, ...] = ()

@@ -9,42 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from nmsolve.cli import clock
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, shortened
+from nmsolve.model.quantities import seconds as seconds
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import GapOptions, MapOptions, SearchOptions
     from nmsolve.solvers.run import RunOptions
 
-_SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-#: Seconds that the clocks and timers of the system can still wait for (30 years).
-_LONGEST = 1e9
-
-
-def shortened(text: str) -> str:
-    """Return a value for a message of one line: the first 40 characters of a long one."""
-    return text if len(text) <= 40 else text[:40] + "..."
 
 
 def names(text: str | None) -> list[str] | None:
     """Parse ``star, joint`` -> [star, joint]; None stays None."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def seconds(text: str) -> float:
-    """Parse ``90``, ``90s``, ``5m``, ``200ms`` -> seconds.
-
-    Raises
-    ------
-    InputError : not a positive, finite duration
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text, re.ASCII)
-    found = float(match[1]) * _SECONDS.get(match[2], 0.0) if match else 0.0
-    if not 0 < found <= _LONGEST:
-        raise InputError(
-            f"time limit {shortened(text)!r}", "--time-limit", "a positive number of seconds, 90s or 5m"
-        )
-    return found
 
 
 #: How many of an objective's unit a unit stands for, by that unit.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType, TracebackType
 
 from nmsolve.model import clock
@@ -57,6 +58,8 @@ class Patience:
 
     def __enter__(self) -> Patience:
         self._stop = self._open.enter_context(stopping())
+        if self._limit < math.inf:  # a command; functions print nothing
+            self._stop.heard = _say_stopping
         return self
 
     def __exit__(
@@ -122,6 +125,15 @@ class Patience:
             if alarm:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 signal.signal(signal.SIGALRM, before)
+
+
+def _say_stopping() -> None:
+    """Print what the first signal does; not by ``print``, as the signal may have come in the middle of one."""
+    with suppress(OSError):
+        os.write(
+            2,
+            b"stopping: the best answer so far is written; Ctrl-C again ends at once, and leaves what is on disk\n",
+        )
 
 
 class _Cut:

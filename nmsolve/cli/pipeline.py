@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -64,7 +65,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     with explained("pipeline"):
         names = None if o.pareto is None else _front_names(o, given.problem)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.pipeline.exact import models
 
@@ -76,7 +77,8 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     run = new_run()
     with Patience(clock.end(limit)) as patience:
         with watching(o.json, out=o.out) as observers:
-            told = {"observers": observers, "known": known, **how}
+            keep = partial(write_unchecked, o, given, run)
+            told = {"observers": observers, "known": known, "keep": keep, **how}
             with explained("pipeline"):
                 result, better = _search(
                     given.problem, first, start is not None and start.stays, search, told
@@ -213,24 +215,12 @@ def write_pipeline(
 
     Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
     """
-    from nmsolve.cli.check_pipeline import plan_certificates, plan_checks
+    from nmsolve.cli.check_pipeline import plan_checks
     from nmsolve.cli.pipeline_page import render_pipeline_html
-    from nmsolve.model.files import write_atomic
-    from nmsolve.model.pipeline.files import read_plan, write_plan
+    from nmsolve.model.pipeline.files import read_plan
 
-    inputs, answer = msgspec.to_builtins(stated_inputs(o)), Answer(o.out, FILES, run, alone=True)
-    with answer.found() as folder:
-        if result.solution is not None:
-            write_plan(folder / PLAN, given.problem, result.solution)
-        if better is not None:
-            write_plan(folder / BETTER, given.problem, better)
-        left = [] if result.solution is None else ["plan"]
-        report = build_pipeline_report(given, result, [], o.batches, inputs, left)
-        if result.solution is not None and o.trace:
-            _write_trace(folder / TRACE, given, result.solution, report)
-        write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))
-        write_atomic(folder / "events.jsonl", event_lines(result.events))
-        write_atomic(folder / REPORT, as_json(report))
+    answer = Answer(o.out, FILES, run, alone=True)
+    report = write_unchecked(o, given, run, result, better)
     if result.solution is not None and o.write_onnx is not None and given.graph and given.layers:
         from nmsolve.model.formats.onnx_plan import write_onnx_plan
 
@@ -248,6 +238,34 @@ def write_pipeline(
         with patience.drawing():
             command = f"nmsolve verify {o.out} --bound"
             files[PAGE] = render_pipeline_html(given, result, report, command, o.plain)
+    return report
+
+
+def write_unchecked(
+    o: PipelineOptions,
+    given: Given,
+    run: str,
+    result: Result[PipelinePlan],
+    better: PipelinePlan | None = None,
+) -> PipelineReport:
+    """Write plan.json, the certificate, events and a report that says what is not checked yet."""
+    from nmsolve.cli.check_pipeline import plan_certificates
+    from nmsolve.model.files import write_atomic
+    from nmsolve.model.pipeline.files import write_plan
+
+    with Answer(o.out, FILES, run, alone=True).found() as folder:
+        if result.solution is not None:
+            write_plan(folder / PLAN, given.problem, result.solution)
+        if better is not None:
+            write_plan(folder / BETTER, given.problem, better)
+        left = [] if result.solution is None else ["plan"]
+        inputs = msgspec.to_builtins(stated_inputs(o))
+        report = build_pipeline_report(given, result, [], o.batches, inputs, left)
+        if result.solution is not None and o.trace:
+            _write_trace(folder / TRACE, given, result.solution, report)
+        write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        write_atomic(folder / REPORT, as_json(report))
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace as replace_option
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +33,7 @@ from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.model.bound import Result, gap
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
 from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.solvers.multi_objective import objective_names
 
@@ -91,7 +93,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded, o.objective)
     search = _search(o, start, problem)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.routing.exact import models
 
@@ -101,8 +103,10 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
         return _route_front(o, names, loaded, problem)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json, out=o.out) as observers, explained("route"):
-            result, better = search(time_limit=search_time(limit), observers=observers, **how)
-        report = write_routing(o, loaded, problem, result, patience, better)
+            run = new_run()
+            keep = partial(write_unchecked, o, loaded, problem, run)
+            result, better = search(time_limit=search_time(limit), observers=observers, keep=keep, **how)
+        report = write_routing(o, loaded, problem, result, patience, run, better)
     return finish(o, result, report, _words(report), (PAGE, REPORT), "route", "routes exist")
 
 
@@ -174,7 +178,7 @@ FILES = (FLOWS, PROOFS, "events.jsonl", REPORT, PAGE, BETTER)
 
 
 def write_routing(
-    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience,
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience, run: str,
     better: ChosenRoutes | None = None,
 ) -> RouteReport:  # fmt: skip
     """Write flow-routes.json, events and report; then check the routes from their file alone, draw, and write report and page.
@@ -182,23 +186,10 @@ def write_routing(
     Whoever loses ``patience`` gets all of it but what is not done yet: checks, the comparison with turn models, the page.
     """
     from nmsolve.cli.routing_page import render_route_html
-    from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.hw.verify_routes import verify_flow_routes
-    from nmsolve.model.files import write_atomic
-    from nmsolve.model.routing.files import write_flow_routes
 
-    answer, path, uncovered = Answer(o.out, FILES), o.out / FLOWS, ""
-    with answer.found() as folder:
-        if (found := result.solution) is not None:
-            worms, uncovered = cover_long_messages(problem.machine, problem.flows, found.routes)
-            write_flow_routes(folder / FLOWS, problem, found.routes, found.turns, found.numbering, worms)
-        if better is not None:
-            write_flow_routes(folder / BETTER, problem, better.routes, better.turns, better.numbering)
-        proofs = {name: stage.bounds for name, stage in result.stages.items()}
-        write_atomic(folder / PROOFS, certificates_text(problem, proofs))
-        write_atomic(folder / "events.jsonl", event_lines(result.events))
-        report = _report(o, loaded, problem, result, uncovered)
-        write_atomic(folder / REPORT, as_json(report))
+    answer, path = Answer(o.out, FILES, run), o.out / FLOWS
+    report = write_unchecked(o, loaded, problem, run, result, better)
     again = VerifyOptions(o.mapping, o.graph, o.machine, o.chips, o.placement, routes=path, bound=True)
     command = as_command("verify", again)
     with answer.added() as files:
@@ -213,6 +204,30 @@ def write_routing(
             report = replace(report, rules=max_link_by_rule(problem), not_checked=[])
             files[REPORT] = as_json(report)
             files[PAGE] = render_route_html(loaded, problem, result, report, command, o.plain)
+    return report
+
+
+def write_unchecked(
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, run: str, result: Result[ChosenRoutes],
+    better: ChosenRoutes | None = None,
+) -> RouteReport:  # fmt: skip
+    """Write flow-routes.json, certificates, events and a report that says what is not checked yet."""
+    from nmsolve.hw.routing.proof import cover_long_messages
+    from nmsolve.model.files import write_atomic
+    from nmsolve.model.routing.files import write_flow_routes
+
+    uncovered = ""
+    with Answer(o.out, FILES, run).found() as folder:
+        if (found := result.solution) is not None:
+            worms, uncovered = cover_long_messages(problem.machine, problem.flows, found.routes)
+            write_flow_routes(folder / FLOWS, problem, found.routes, found.turns, found.numbering, worms)
+        if better is not None:
+            write_flow_routes(folder / BETTER, problem, better.routes, better.turns, better.numbering)
+        proofs = {name: stage.bounds for name, stage in result.stages.items()}
+        write_atomic(folder / PROOFS, certificates_text(problem, proofs))
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        report = _report(o, loaded, problem, result, uncovered)
+        write_atomic(folder / REPORT, as_json(report))
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -85,7 +86,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         inputs = msgspec.structs.replace(inputs, again=kept)
     names = names or (given.problem.objective,)
     first, known = _first(o, start, given)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.schedule.exact import models
 
@@ -99,6 +100,8 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         better = None
         with watching(o.json, out=o.out) as observers:
             told = {"observers": observers, "known": known, **how}
+            if len(names) == 1:
+                told["keep"] = partial(write_unchecked, o, given, inputs, run)
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(given, inputs, names, first, seconds, told)
             else:
@@ -193,27 +196,9 @@ def write_run(
     """
     from nmsolve.cli.check_schedule import bound_checks, result_checks
     from nmsolve.cli.schedule_page import render_schedule_html
-    from nmsolve.hw.schedule.walk import walked
-    from nmsolve.model.files import write_atomic
-    from nmsolve.solvers.mapping.certificates import certificates_text
-    from nmsolve.solvers.schedule.recheck import FREE
 
     problem, answer, solution = given.problem, Answer(o.out, FILES, run, alone=_alone(o)), result.solution
-    seen = None if solution is None else walked(problem, solution)
-    with answer.found() as folder:
-        if solution is not None:
-            write_answer(folder / ANSWER, problem, solution)
-            _export(o, folder, given, solution, seen)
-        if given.earlier:
-            write_atomic(folder / EARLIER, given.earlier)
-        if better is not None:
-            write_answer(folder / BETTER, problem, better)
-        left = [] if solution is None else ["schedule", "bounds"]
-        report = build_schedule_report(given, result, msgspec.to_builtins(inputs), seen, left)
-        proofs = certificates_text(problem.content_hash, (("", b) for b in result.bounds), earlier, FREE)
-        write_atomic(folder / CERTIFICATES, proofs)
-        write_atomic(folder / "events.jsonl", event_lines(result.events))
-        write_atomic(folder / REPORT, as_json(report))
+    report = write_unchecked(o, given, inputs, run, result, earlier, better)
     with answer.added() as files:
         with patience.optional(CHECKS):
             if solution is not None:
@@ -230,6 +215,35 @@ def write_run(
             files[PAGE] = render_schedule_html(
                 given, result, report, f"nmsolve verify {o.out} --bound", o.plain
             )
+    return report
+
+
+def write_unchecked(
+    o: ScheduleOptions, given: Given, inputs: ScheduleInputs, run: str, result: Result[Schedule], earlier: Sequence[Stage] = (),
+    better: Schedule | None = None,
+) -> ScheduleReport:  # fmt: skip
+    """Write schedule.json, certificates, events and a report that says what is not checked yet."""
+    from nmsolve.hw.schedule.walk import walked
+    from nmsolve.model.files import write_atomic
+    from nmsolve.solvers.mapping.certificates import certificates_text
+    from nmsolve.solvers.schedule.recheck import FREE
+
+    problem, solution = given.problem, result.solution
+    seen = None if solution is None else walked(problem, solution)
+    with Answer(o.out, FILES, run, alone=_alone(o)).found() as folder:
+        if solution is not None:
+            write_answer(folder / ANSWER, problem, solution)
+            _export(o, folder, given, solution, seen)
+        if given.earlier:
+            write_atomic(folder / EARLIER, given.earlier)
+        if better is not None:
+            write_answer(folder / BETTER, problem, better)
+        left = [] if solution is None else ["schedule", "bounds"]
+        report = build_schedule_report(given, result, msgspec.to_builtins(inputs), seen, left)
+        proofs = certificates_text(problem.content_hash, (("", b) for b in result.bounds), earlier, FREE)
+        write_atomic(folder / CERTIFICATES, proofs)
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        write_atomic(folder / REPORT, as_json(report))
     return report
 
 

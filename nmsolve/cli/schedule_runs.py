@@ -12,6 +12,7 @@ from nmsolve.cli.check_floorplan import FOLDER
 from nmsolve.cli.check_pipeline import PLAN, REPORT
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
+from nmsolve.model.files import read_limited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def with_tasks(o: ScheduleOptions) -> ScheduleOptions:
     from nmsolve.cli.answer import prepare_folder
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.schedule.from_runs import tasks_from_runs
-    from nmsolve.model.schedule.tasks_file import write_tasks
+    from nmsolve.model.schedule.tasks_file import encoded, write_tasks
 
     for option, value in {"TASKS": o.tasks, "--reschedule": o.reschedule}.items():
         if value is not None:
@@ -48,7 +49,11 @@ def with_tasks(o: ScheduleOptions) -> ScheduleOptions:
             )
     tasks = tasks_from_runs([run for run, _ in found], load_machine(machine), o.frames or 1)
     prepare_folder(o.out)
-    write_tasks(o.out / TASKS, tasks)
+    path = o.out / TASKS
+    if path.exists() and read_limited(path) != encoded(tasks):
+        what = "it holds other tasks than those of the plans, and would be replaced"
+        raise InputError(what, str(path), "another --out, or no such file")
+    write_tasks(path, tasks)
     return replace(o, tasks=o.out / TASKS, machine=machine)
 
 

@@ -34,7 +34,7 @@ def run_simulate(o: SimulateOptions) -> int:
     """
     limit = opt.seconds(o.time_limit)
     setting = setting_of(o)
-    prepare_folder(o.out)
+    prepare_folder(o.out, FILES, o)
     with Patience(clock.end(limit)) as patience:
         edge, runs = simulated(o, setting, clock.end(limit), Says().progress, lambda: patience.asked)
         report = build(setting, runs, edge, o.seed)

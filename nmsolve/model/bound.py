@@ -171,7 +171,8 @@ class Result(Generic[S]):
     Attributes
     ----------
     status : ``optimal``, ``feasible``, ``infeasible`` (proved), ``unknown``
-    stop_reason : ``gap``, ``time``, ``memory``, ``interrupt``, ``exhausted`` (nothing left to try), ``error``
+    stop_reason : ``gap``, ``time``, ``memory``, ``interrupt``, ``exhausted`` (nothing left to try), ``error``;
+        ``running`` of what a search had found while it went on
     solution : what was decided, or None: (n,) core of every node, a plan, routes
     objective, bound, gap : of the whole problem; None where there is none
     bounds : the best bound of every method and scope

@@ -9,6 +9,20 @@ class NmsolveError(Exception):
     """Root of every error nmsolve raises on purpose. ``str(error)`` is one line for a person."""
 
 
+#: Most characters of one part of a message, and of a value in it.
+LONGEST, LONGEST_VALUE = 600, 40
+
+
+def shortened(text: str) -> str:
+    """Return a value for a message of one line: the first characters of a long one."""
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "..."
+
+
+def _cut(text: str) -> str:
+    """Return a part of a message; of a long one the beginning and the end, which name what and where."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+
+
 class InputError(NmsolveError):
     """A file, option or argument is wrong.
 
@@ -20,12 +34,14 @@ class InputError(NmsolveError):
     what : what is wrong, in words
     where : file name with JSON path (``net.json: $.edges[3].weight``) or line (``net.graph:12``)
     expected : what would have been right
+
+    Of more than :data:`LONGEST` characters in one of them the message leaves out the middle.
     """
 
     def __init__(self, what: str, where: str = "", expected: str = "") -> None:
         self.what, self.where, self.expected = what, where, expected
-        text = f"{where}: {what}" if where else what
-        super().__init__(f"{text}; expected {expected}" if expected else text)
+        text = f"{_cut(where)}: {_cut(what)}" if where else _cut(what)
+        super().__init__(f"{text}; expected {_cut(expected)}" if expected else text)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.what, self.where, self.expected)

@@ -134,7 +134,7 @@ def _complete(folder: Path, staged: Path, owned: Sequence[str], run: str, others
             str(p.relative_to(folder))
             for pattern in others
             for p in folder.glob(pattern)
-            if p.is_file() and _signed(p)
+            if p.is_file() and signed(p)
         }
         write_atomic(staged / _REMOVED, json.dumps(sorted(earlier - {p.name for p in _files(staged)})))
         flush_folder(staged)
@@ -201,8 +201,8 @@ def _sign(path: Path, run: str) -> None:
             os.fsync(file.fileno())
 
 
-def _signed(path: Path) -> bool:
-    """Return True if :func:`_sign` wrote a run's id into the file."""
+def signed(path: Path) -> bool:
+    """Return True if a run has written its id into the file."""
     with path.open("rb") as file:
         if path.suffix in (".json", ".jsonl"):
             return re.match(rb'{("type": "run", )?"run": "', file.read(64)) is not None

@@ -54,8 +54,8 @@ class Machine:
     chips, cores : (rows, columns), each >= 1
     capacity : resource name -> what one core holds (whole number); any other resource is unlimited
     link_weight, crossing_weight : > 0
-    faulty_cores, taken_cores : core numbers
-    faulty_links : (from core, to core) pairs of neighbours
+    faulty_cores, taken_cores : core numbers; also taken as (row, column) pairs
+    faulty_links : (from core, to core) pairs of neighbours, likewise
     energy : figures ``message``, ``router``, ``link_x``, ``link_y``, ``crossing`` per message, in pJ;
         missing ones are 0
     latency : figures ``router``, ``link_x``, ``link_y``, ``crossing`` in ns; missing ones are 0
@@ -93,8 +93,19 @@ class Machine:
 
     def __post_init__(self) -> None:
         for what, pair in (("chips", self.chips), ("cores", self.cores)):
-            if len(pair) != 2 or min(pair) < 1:
-                raise InputError(f"{what} are {tuple(pair)}", self.name, "two whole numbers >= 1")
+            if not (
+                isinstance(pair, tuple | list) and len(pair) == 2 and all(_whole(v) and v >= 1 for v in pair)
+            ):
+                raise InputError(f"{what} are {pair!r}", self.name, "two whole numbers >= 1")
+        for name in ("faulty_cores", "taken_cores"):
+            object.__setattr__(self, name, tuple(self._number(p, name) for p in getattr(self, name)))
+        for link in self.faulty_links:
+            if not (isinstance(link, tuple | list) and len(link) == 2):
+                raise InputError(f"faulty_links has {link!r}", self.name, "pairs (from core, to core)")
+        links = tuple(
+            (self._number(a, "faulty_links"), self._number(b, "faulty_links")) for a, b in self.faulty_links
+        )
+        object.__setattr__(self, "faulty_links", links)
         for what, weight in (("link_weight", self.link_weight), ("crossing_weight", self.crossing_weight)):
             if not 0 < weight < LARGEST:
                 raise InputError(f"{what} is {weight}", self.name, "a finite number > 0, below 1e30")
@@ -144,6 +155,17 @@ class Machine:
                 raise InputError(f"port {name!r} is at {where!r}", self.name, "one of " + ", ".join(SIDES))
             else:
                 self.at(where)
+
+    def _number(self, core: object, what: str) -> int:
+        """Return the number of a core that is given by its number, or by row and column."""
+        if _whole(core):
+            return int(core)  # type: ignore[call-overload, no-any-return]
+        if isinstance(core, tuple | list) and len(core) == 2 and all(_whole(v) for v in core):
+            row, col = core
+            if 0 <= row < self.rows and 0 <= col < self.cols:
+                return int(row * self.cols + col)
+        expected = f"core numbers, or (row, column) within {self.rows} x {self.cols}"
+        raise InputError(f"{what} has {core!r}", self.name, expected)
 
     def at(self, place: str) -> tuple[int, ...]:
         """Return the cores at a side of the board (one of :data:`SIDES`) or at a port, usable or not, ascending.
@@ -286,3 +308,7 @@ def tiled(pattern: MappingType[str, IntArray], rows: int, cols: int) -> dict[str
     """Return what every core of a board of ``rows`` x ``cols`` cores holds: resource name -> (rows * cols,) int64."""
     row, col = np.divmod(np.arange(rows * cols), cols)
     return {r: own[row % own.shape[0], col % own.shape[1]] for r, own in pattern.items()}
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -44,7 +44,9 @@ def bounding(task: Task[S], options: Options, where: str) -> Bounded[S]:
         raise InputError(
             "engine 'auto' looks for mappings", "--engines", "engines that prove bounds, or none"
         )
-    found = solve(task, replace(options, engines=names))
+    found = solve(
+        task, replace(options, engines=names, keep=None)
+    )  # a better answer takes no place of the given one
     objective = float(task.referee.score(first))
     better = found.solution if found.objective is not None and found.objective < objective else None
     best: dict[tuple[str, str], Bound] = {}

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, shortened
+from nmsolve.model.quantities import seconds
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.crew import Crew
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.foreign_recheck import plain
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.referee import Referee
@@ -34,6 +37,17 @@ AWAY_PART, AWAY = 0.05, 0.5
 KNOWN = 0.3
 #: Least seconds of compiling that are worth a note.
 NOTICED = 1.0
+#: Stop reason of a result that was handed over while the search went on.
+RUNNING = "running"
+
+
+#: What numbers must be, for callers whose types nobody checks.
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("gap", numbers.Real, "a number >= 0"),
+    ("seed", numbers.Integral, "a whole number >= 0"),
+    ("workers", numbers.Integral, "a whole number >= 1"),
+    ("memory", (numbers.Integral, type(None)), "a whole number of bytes"),
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Options:
 
     Attributes
     ----------
-    time_limit : wall seconds, from ``started`` (``clock.now()``; now if not given) on
+    time_limit : wall seconds, or text such as ``5m``, from ``started`` (``clock.now()``; now if not given) on
     gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
     seed : seed of all random choices
     workers : engines that run at the same time
@@ -54,6 +68,8 @@ class Options:
     words : bounds from before also count on a solver's word
     enough : stop once it is known whether the objective can be as low as this
     cluster : address of a Ray cluster whose cores are the workers; ``auto`` for the one that runs here, ``local`` for a new one
+    keep : called with the result so far: with the first answer at once, with better ones now and then, and before a second Ctrl-C
+        ends everything. Its stop reason is :data:`RUNNING`
 
     Raises
     ------
@@ -73,8 +89,14 @@ class Options:
     words: bool = False
     enough: float | None = None
     cluster: str | None = None
+    keep: Callable[[Result[Any]], None] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "time_limit", seconds(self.time_limit, "time_limit"))
+        for name, kind, what in _KINDS:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise InputError(f"{name} is {shortened(repr(value))}", "", what)
         if not self.gap >= 0:
             raise InputError(f"the gap is {self.gap}", "", "a number >= 0")
         if self.workers < 1:
@@ -95,7 +117,7 @@ class Options:
 class RunOptions(TypedDict, total=False):
     """Those of :class:`Options` that every function which solves a problem takes by name; an unknown one is a TypeError."""
 
-    time_limit: float
+    time_limit: float | str
     started: float | None
     gap: float
     seed: int
@@ -105,6 +127,7 @@ class RunOptions(TypedDict, total=False):
     scratch: ScratchPlace | None
     observers: Sequence[Observer]
     cluster: str | None
+    keep: Callable[[Result[Any]], None] | None
 
 
 @dataclass
@@ -176,6 +199,10 @@ class Task(ABC, Generic[S]):
     def answer(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
         """Return the best solution ``lifted`` (size,) in the user's terms, and all objectives by name."""
 
+    def so_far(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
+        """Return the same while the search goes on; without the objectives where these take long."""
+        return self.answer(lifted)
+
     def provers(self, seconds: float) -> list[str]:
         """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a
         run without ``--engines`` would also use."""
@@ -205,42 +232,50 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
-        run.steps = task.start(run)
-        others = [step.engine.name for step in run.steps if step.foreign]
-        incumbent.doubt(others, partial(_doubtful, task, budget))
-        _raise_known(task, run)
-        portfolio = Portfolio(
-            task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
-            scratch=options.scratch, crew=crew,
-        )  # fmt: skip
-        portfolio.run(run.steps)
-        placement = task.finish(run)
-        if (compiling := clock.stood() - stood) >= NOTICED:
-            text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
-            incumbent.record("note", "search", text)
-        status, reason = _say_ending(incumbent, budget, portfolio)
-        found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
-        objective = None if found is None else incumbent.objective
-        bound = incumbent.bound if incumbent.has_bound else None
-        return Result(
-            status=status,
-            stop_reason=reason,
-            objective_name=task.objective,
-            solution=found,
-            objective=objective,
-            bound=bound,
-            gap=gap(objective, bound),
-            bounds=incumbent.bounds + (() if placement is None else (placement,)),
+
+        def result(
+            status: str, reason: str, found: S | None, scores: Mapping[str, float], child_cpu: float = 0.0
+        ) -> Result[S]:
+            objective = None if found is None else incumbent.objective
+            bound = incumbent.bound if incumbent.has_bound else None
+            return Result(
+                status=status, stop_reason=reason, objective_name=task.objective, solution=found, objective=objective,
+                bound=bound, gap=gap(objective, bound), bounds=incumbent.bounds, events=incumbent.events,
+                engines=incumbent.shares(), wall_seconds=budget.elapsed(), cpu_seconds=time.process_time() - cpu + child_cpu,
+                seed=options.seed, memory_budget=memory.budget, memory_peak=memory.peak, scores=scores,
+            )  # fmt: skip
+
+        def keep() -> None:
+            if options.keep is not None and incumbent.lifted is not None:
+                status = "optimal" if incumbent.optimal else "feasible"
+                options.keep(result(status, RUNNING, *task.so_far(incumbent.lifted)))
+
+        keeper = Keeper(incumbent, keep)
+        try:
+            run.steps = task.start(run)
+            others = [step.engine.name for step in run.steps if step.foreign]
+            incumbent.doubt(others, partial(_doubtful, task, budget))
+            _raise_known(task, run)
+            portfolio = Portfolio(
+                task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
+                scratch=options.scratch, crew=crew, look=keeper.look,
+            )  # fmt: skip
+            portfolio.run(run.steps)
+            placement = task.finish(run)
+            if (compiling := clock.stood() - stood) >= NOTICED:
+                text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
+                incumbent.record("note", "search", text)
+            status, reason = _say_ending(incumbent, budget, portfolio)
+            found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
+        except KeyboardInterrupt:
+            keeper.keep()
+            raise
+        ended = result(status, reason, found, scores, portfolio.child_cpu)
+        return replace(
+            ended,
+            bounds=ended.bounds + (() if placement is None else (placement,)),
             placement_bound=None if placement is None else placement.value,
-            placement_gap=None if placement is None else gap(objective, placement.value),
-            scores=scores,
-            events=incumbent.events,
-            engines=incumbent.shares(),
-            wall_seconds=budget.elapsed(),
-            cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
-            seed=options.seed,
-            memory_budget=memory.budget,
-            memory_peak=memory.peak,
+            placement_gap=None if placement is None else gap(ended.objective, placement.value),
         )
 
 

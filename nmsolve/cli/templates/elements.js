@@ -24,13 +24,25 @@ function measured(value, unit) {
   return `${value.toLocaleString("en", {maximumSignificantDigits: 4})} ${SCALES[unit][k]}`.trim();
 }
 
-// Numbers below count whose names hold the text: those that begin with it first.
+// Numbers below count whose names hold the text: the text itself first, then those that begin with it.
 function matches(count, name, text, most) {
   if (!text) return [];
-  const starts = [], within = [], wanted = text.toLowerCase();
-  for (let k = 0; k < count && starts.length < most; k++) {
-    const at = name(k).toLowerCase().indexOf(wanted);
-    if (at === 0) starts.push(k); else if (at > 0 && within.length < most) within.push(k);
+  const exact = [], starts = [], within = [], wanted = text.toLowerCase();
+  for (let k = 0; k < count; k++) {
+    const own = name(k).toLowerCase(), at = own.indexOf(wanted);
+    const into = own === wanted ? exact : at === 0 ? starts : at > 0 ? within : null;
+    if (into && into.length < most) into.push(k);
   }
-  return starts.concat(within).slice(0, most);
+  return exact.concat(starts, within).slice(0, most);
+}
+
+// Whether a name is the text that was searched for; "core (0, 1)" is "(0, 1)" too.
+function isNamed(name, text) {
+  const own = name.toLowerCase(), wanted = text.toLowerCase();
+  return own === wanted || own.endsWith(` ${wanted}`);
+}
+
+// What is said of a text that is no name, with names that hold it or not.
+function noneNamed(text, any) {
+  return `nothing is called “${text}”${any ? "; names that hold it:" : ""}`;
 }

@@ -45,11 +45,13 @@ function wire(place, view, state, panel, about) {
 
   const search = by("search"), list = by("matches");
   search.addEventListener("input", () => {
-    list.replaceChildren(...about.find(search.value.trim(), 12).map(([thing, name]) => el("li", {}, panel.to(thing, name))));
+    const text = search.value.trim(), found = about.find(text, 12);
+    const none = text && !(found.length && isNamed(found[0][1], text)) ? [el("li", {class: "soft"}, noneNamed(text, found.length > 0))] : [];
+    list.replaceChildren(...none, ...found.map(([thing, name]) => el("li", {}, panel.to(thing, name))));
   });
   search.addEventListener("keydown", (event) => {
-    const [first] = about.find(search.value.trim(), 1);
-    if (event.key === "Enter" && first) { choose(first[0], true); list.replaceChildren(); }
+    const text = search.value.trim(), [first] = about.find(text, 1);
+    if (event.key === "Enter" && first && isNamed(first[1], text)) { choose(first[0], true); list.replaceChildren(); }
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && document.activeElement !== search) { event.preventDefault(); search.focus(); }

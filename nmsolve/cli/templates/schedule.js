@@ -491,11 +491,13 @@
     if (shown.one >= 0) pick(shown.one); else soon();
   }
   search.addEventListener("input", function () {
-    list.replaceChildren(...find(search.value.trim(), FOUND).map(function (one) { return el("button", {type: "button", click: function () { list.replaceChildren(); one[1](); }}, one[0]); }));
+    const text = search.value.trim(), found = find(text, FOUND);
+    told.textContent = text && !(found.length && isNamed(found[0][0], text)) ? noneNamed(text, found.length > 0) : "";
+    list.replaceChildren(...found.map(function (one) { return el("button", {type: "button", click: function () { list.replaceChildren(); one[1](); }}, one[0]); }));
   });
   search.addEventListener("keydown", function (event) {
-    const first = find(search.value.trim(), 1)[0];
-    if (event.key === "Enter" && first) { list.replaceChildren(); first[1](); }
+    const text = search.value.trim(), first = find(text, 1)[0];
+    if (event.key === "Enter" && first && isNamed(first[0], text)) { list.replaceChildren(); first[1](); }
   });
   document.addEventListener("keydown", function (event) {
     if (event.key === "/" && document.activeElement !== search) { event.preventDefault(); search.focus(); }

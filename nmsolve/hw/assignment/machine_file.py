@@ -12,6 +12,7 @@ import msgspec
 from nmsolve.hw.assignment.machine import MOST_THREADS, Link, Memory, Processor, ProcessorMachine, Rate
 from nmsolve.hw.foreign_machines import foreign_machine
 from nmsolve.hw.machine_file import read_table
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.machine import Figure
@@ -89,6 +90,7 @@ def processor_presets() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
 
 
+@plain_arguments
 def load_processors(spec: str) -> ProcessorMachine:
     """Return the machine that ``spec`` names: a preset, a machine of another package, or the path of a TOML file.
 

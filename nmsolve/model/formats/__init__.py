@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmsolve.model import plugins
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -58,6 +59,7 @@ class Rates(NamedTuple):
     seconds: float | None = None
 
 
+@plain_arguments
 def load_graph(path: str | Path) -> LogicGraph:
     """Read a graph; the format is chosen by the extension.
 
@@ -69,6 +71,7 @@ def load_graph(path: str | Path) -> LogicGraph:
     return graph
 
 
+@plain_arguments
 def save_graph(graph: LogicGraph, path: str | Path) -> None:
     """Write a graph; the format is chosen by the extension. An existing file survives any failure.
 

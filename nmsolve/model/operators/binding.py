@@ -39,6 +39,22 @@ def parse_bindings(text: str | None) -> dict[str, int]:
     return bindings
 
 
+def stated_bindings(given: Mapping[str, int] | str | None) -> dict[str, int]:
+    """Return the values of symbols that are given as a mapping or as text.
+
+    Raises
+    ------
+    InputError : neither of them; as :func:`parse_bindings`
+    """
+    if isinstance(given, str) or given is None:
+        return parse_bindings(given)
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"the bindings are a {type(given).__name__}", "bind", "symbol -> number, or batch=8,seq=128"
+        )
+    return parse_bindings(",".join(f"{name}={number}" for name, number in given.items()))
+
+
 def partly_bound(count: Count, bindings: Mapping[str, int]) -> Count:
     """Return the expression with its bound symbols replaced; a number if none is left.
 

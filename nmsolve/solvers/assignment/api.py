@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
-from nmsolve.hw.assignment.constraints import AssignConstraints
+from nmsolve.hw.assignment.constraints import AssignConstraints, read_constraints
 from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
+from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model import clock
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.recheck import check_assign_bound
@@ -28,14 +33,15 @@ from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.portfolio import Step
 
 
+@plain_arguments
 def assign(
-    model: OperatorGraph | AssignProblem,
-    machine: ProcessorMachine | None = None,
+    model: OperatorGraph | AssignProblem | str | Path,
+    machine: ProcessorMachine | str | Path | None = None,
     *,
     objective: str = "latency",
-    bindings: Mapping[str, int] | None = None,
-    constraints: AssignConstraints | None = None,
-    library: Library | None = None,
+    bindings: Mapping[str, int] | str | None = None,
+    constraints: AssignConstraints | str | Path | None = None,
+    library: Library | str | Path | None = None,
     warm_start: Assignment | None = None,
     **options: Unpack[RunOptions],
 ) -> Result[Assignment]:
@@ -44,12 +50,12 @@ def assign(
 
     Parameters
     ----------
-    model : the operators of a model (:func:`nmsolve.load_model`), or a stated problem, which needs no more
-    machine : processors, memories and links (:func:`nmsolve.processors`)
+    model : the operators of a model (:func:`nmsolve.load_model`), its .onnx file, or a stated problem, which needs no more
+    machine : processors, memories and links (:func:`nmsolve.processors`), or their name or file
     objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md)
-    bindings : values of the symbols in input shapes and of trip counts
-    constraints : what must be where (docs/files.md)
-    library : measured times; what it does not know is taken from the machine's roofline
+    bindings : values of the symbols in input shapes and of trip counts, also as text (``batch=8,seq=128``)
+    constraints : what must be where (docs/files.md), or their file
+    library : measured times, or their file; what it does not know is taken from the machine's roofline
     warm_start : an assignment to start from
     options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
         :data:`nmsolve.solvers.assignment.registry.REGISTRY`, all that fit if not given
@@ -66,9 +72,27 @@ def assign(
     options.setdefault("started", clock.now())
     if isinstance(model, AssignProblem):
         return solve_assignment(model, warm_start=warm_start, **options)
-    if machine is None:
-        raise InputError("the processors are missing", model.name, "a machine")
-    stated = state_assignment(model, machine, bindings=bindings, objective=objective, constraints=constraints)
+    graph = load_onnx(model) if isinstance(model, str | Path) else model
+    if not isinstance(graph, OperatorGraph):
+        raise InputError(
+            f"the model is a {type(model).__name__}", "assign", "a .onnx file, or what load_model returns"
+        )
+    board = load_processors(str(machine)) if isinstance(machine, str | Path) else machine
+    if not isinstance(board, ProcessorMachine):
+        found = "missing" if machine is None else f"a {type(machine).__name__}"
+        raise InputError(
+            f"the processors are {found}", graph.name, "their name, their file, or what processors returns"
+        )
+    rules = read_constraints(constraints) if isinstance(constraints, str | Path) else constraints
+    times = Library(library) if isinstance(library, str | Path) else library
+    stated = state_assignment(
+        graph,
+        board,
+        bindings=stated_bindings(bindings),
+        objective=objective,
+        constraints=rules,
+        library=times,
+    )
     return solve_assignment(stated.problem, warm_start=warm_start, **options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Unpack
 
@@ -211,6 +212,9 @@ class _Stages:
             started=self.began,
             seed=self.options.seed + 1000 * self.rounds,
             known=self.known.get(stage.objective, ()) if stage.objective not in self.done else (),
+            keep=None
+            if self.options.keep is None or stage.objective == MISSING
+            else partial(self._keep, stage),
         )
         before = self.done[stage.objective].bounds if stage.objective in self.done else ()
         task = RoutingTask(stage, start, before, self.options.seed)
@@ -224,6 +228,16 @@ class _Stages:
             self.ended = result.stop_reason
         self.all.append(result)
         return result
+
+    def _keep(self, stage: RoutingStage, so_far: Result[IntArray]) -> None:
+        """Hand over what is known while a stage is searched; its solutions keep to all ceilings."""
+        assert self.options.keep is not None and so_far.solution is not None
+        done, every = self.done, self.all
+        self.done, self.all = {**done, stage.objective: so_far}, [*every, so_far]
+        try:
+            self.options.keep(replace(self.result(np.array(so_far.solution)), stop_reason=so_far.stop_reason))
+        finally:
+            self.done, self.all = done, every
 
     def result(self, solution: IntArray | None) -> Result[ChosenRoutes]:
         """Return everything that is known at the end; the figures are recomputed from the routes."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model import clock
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.files import load_schedule
@@ -26,6 +27,7 @@ from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.portfolio import Step
 
 
+@plain_arguments
 def schedule(
     tasks: Stated | ScheduleProblem | str | Path,
     *,
@@ -57,6 +59,9 @@ def schedule(
     options.setdefault("started", clock.now())
     stated = load_schedule(tasks) if isinstance(tasks, str | Path) else tasks
     problem = stated.problem if isinstance(stated, Stated) else stated
+    if not isinstance(problem, ScheduleProblem):
+        what = f"the tasks are a {type(tasks).__name__}"
+        raise InputError(what, "schedule", "a file, or what load_tasks returns")
     return solve_schedule(asked(problem, objective, weights, at_most), warm_start=warm_start, **options)
 
 

@@ -100,6 +100,7 @@ class Portfolio:
     memory : the memory budget; what this process leaves of it is divided among the children
     scratch : where engines in this process may put files
     crew : who works elsewhere, at all steps but those that are quick or use threads; processes of this machine if not given
+    look : called now and then in this thread, also while an engine runs here
     """
 
     def __init__(
@@ -113,7 +114,9 @@ class Portfolio:
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
         crew: Callable[[Referee], Crew] | None = None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
+        self._look_too = look
         self._away, self._make_crew = crew is not None, crew or LocalCrew
         self._referee, self._incumbent, self._budget = referee, incumbent, budget
         self._seed, self._workers = seed, workers
@@ -148,6 +151,7 @@ class Portfolio:
                 turn = self._next_turn(turns) if more and free and not self._stopping() else None
                 if turn is not None:
                     self._start(*turn)
+                self._look_too()
                 more = not self._stopping() and (
                     turn is not None or bool(self._running()) or (not free and self._hopes())
                 )
@@ -349,13 +353,11 @@ class Portfolio:
 
     def _look(self) -> None:
         """See to the children now and then while an engine runs in this process; from this thread only."""
-        if (
-            self._pool
-            and self._running()
-            and get_ident() == self._thread
-            and clock.now() >= self._looked + _POLL
-        ):
-            self._looked = clock.now()
+        if get_ident() != self._thread or clock.now() < self._looked + _POLL:
+            return
+        self._looked = clock.now()
+        self._look_too()
+        if self._pool and self._running():
             self._tend(self._pool, 0.0)
 
     def _tend(self, pool: _Pool, wait: float) -> None:

@@ -19,6 +19,8 @@ class Stop:
         self.asked_at: float | None = None
         #: Called with the first signal as it came; cuts off what runs.
         self.at_once: Callable[[int, FrameType | None], None] | None = None
+        #: Called with the first signal before that; says what happens.
+        self.heard: Callable[[], None] | None = None
 
     @property
     def asked(self) -> bool:
@@ -30,6 +32,8 @@ class Stop:
         if self.asked:
             raise KeyboardInterrupt
         self.asked_at = clock.now()
+        if self.heard is not None:
+            self.heard()
         if self.at_once is not None:
             self.at_once(number, frame)
 
