@@ -8,24 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from nmsolve.model.errors import CertificateError
+from nmsolve.model.limit import Limit as Limit
 from nmsolve.solvers.search.budget import Budget
 
 S = TypeVar("S")
 #: No single question gets more than this part of the time that is left; the first one gets more.
 PATIENCE, FIRST = 0.5, 0.8
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One thing that could be lifted: ``kind`` and ``name`` are unique in a problem, ``words`` are what messages call it.
-
-    ``rule`` : the rule itself, where it is an object of its own
-    """
-
-    kind: str
-    name: str = ""
-    words: str = ""
-    rule: Any = None
 
 
 @dataclass(frozen=True, eq=False)

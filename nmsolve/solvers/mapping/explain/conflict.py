@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model.mapping.broken import CUT_OFF
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.groups import Groups, make_groups
+from nmsolve.model.mapping.limits import limits_of, restricted
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.mapping.explain.limits import limits_of, restricted
 from nmsolve.solvers.mapping.explain.model import has_mapping
 from nmsolve.solvers.mapping.recheck.conflict import impossible
 from nmsolve.solvers.search import conflict
@@ -84,7 +85,9 @@ def _overfull(
         if need <= held:
             continue
         nodes = int(items[problem.group_of].sum())
-        who = _and([x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken")])
+        who = _and(
+            [x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken", CUT_OFF)]
+        )
         verb = "leaves" if who and who.count("'") == 2 and "cores" not in who else "leave"
         start = f"{who} {verb} " if who else "there are "
         unit = "node" if name == "nodes" and limit == 1 else name
