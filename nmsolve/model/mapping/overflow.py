@@ -39,7 +39,10 @@ def _too_large(groups: Groups, limit: IntArray) -> list[str]:
         if len(over):
             g = int(over[np.argmax(size[over])])
             more = f"; {len(over) - 1} more are too large" if len(over) > 1 else ""
-            verb = "needs" if len(groups.members(g)) == 1 else "need"
+            single = len(groups.members(g)) == 1
+            verb = "needs" if single else "need"
+            if single and limit[r] > 0:
+                more = f": split it into {-(-size[g] // limit[r])} nodes or more{more}"
             out.append(f"{groups.label(g)} {verb} {size[g]} {name}, {_a_core(groups)} holds {limit[r]}{more}")
     return out
 
