@@ -59,7 +59,7 @@ def say_idle(graph: LogicGraph, machine: Machine) -> None:
         at += f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         cores = f"core {at} is" if len(lost) == 1 else f"cores {at} are"
         doubtful(
-            f"{cores} not used: dead links cut off {'it' if len(lost) == 1 else 'them'} from the other {machine.usable.sum()}",
+            f"{cores} not used, since dead links part {'it' if len(lost) == 1 else 'them'} from the other {machine.usable.sum()}",
             machine.name, "links that work both ways between any two cores",
         )  # fmt: skip
 

@@ -67,7 +67,7 @@ def restricted(problem: MappingProblem, limits: Sequence[Limit]) -> MappingProbl
     for kind in LIMITS:
         stated = kind.stated(problem)
         kept = {x.name for x in stated if x in limits}
-        if len(kept) < len(stated) or not kind.rows:
+        if len(kept) < len(stated) or not stated:  # also what the other limits imply, once these are lifted
             alone = kind.only(alone, kept)
     return alone
 

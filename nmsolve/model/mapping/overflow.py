@@ -21,16 +21,11 @@ def overflows(problem: MappingProblem) -> list[str]:
         return []
     groups = make_groups(problem)
     limit, room = problem.capacity.max(axis=0), problem.capacity.sum(axis=0)
-    too_large = _too_large(groups, limit)
-    return (
-        too_large
-        + _total(groups, limit, room, bool(too_large))
-        + _regions(groups)
-        + _halves(groups, limit, room)
-    )
+    large = too_large_nodes(groups, limit)
+    return large + _total(groups, limit, room, bool(large)) + _regions(groups) + _halves(groups, limit, room)
 
 
-def _too_large(groups: Groups, limit: IntArray) -> list[str]:
+def too_large_nodes(groups: Groups, limit: IntArray) -> list[str]:
     """Return nodes (or ``together`` groups) that no core can hold, the largest of each resource by name."""
     out = []
     for r, name in enumerate(groups.problem.resources):

@@ -11,6 +11,7 @@ from nmsolve.model.mapping.broken import CUT_OFF
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.groups import Groups, make_groups
 from nmsolve.model.mapping.limits import limits_of, restricted
+from nmsolve.model.mapping.overflow import too_large_nodes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import BoolArray, IntArray
@@ -39,6 +40,9 @@ class MappingLimits(Limits[IntArray]):
         if not alone.machine.usable.any():
             return "no core is left: all are " + " or ".join(x.kind for x in limits)
         groups = make_groups(alone)
+        large = too_large_nodes(groups, alone.capacity.max(axis=0))
+        if large:
+            return large[0]
         if groups.masks[groups.mask_of].any(axis=1).all():
             confined = groups.mask_of > 0
             for items in (confined, np.ones(len(confined), bool)):
