@@ -18,6 +18,8 @@ def _with_neurons(path: Path) -> None:
 
 
 ROWS = [
-    Row("model.mapping.idle", _with_neurons, f"{name}.toml", f"cores = [1, 3]\n[capacity]\n{name} = 2\n", name)
+    Row(
+        "model.mapping.idle", _with_neurons, f"{name}.toml", f"cores = [1, 3]\n[capacity]\n{name} = 2\n", name
+    )
     for name in ("neuron", "Neurons", "synapses", "axon_in", "least_neurons", "kinds_per_core")
 ]
