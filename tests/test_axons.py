@@ -29,13 +29,13 @@ from nmsolve.model.mapping.axons import axon_usage
 from nmsolve.model.mapping.axons_fit import most_axons, without_axons
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit, require_fit
+from nmsolve.model.mapping.limits import restricted
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.mapping.explain.limits import restricted
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 SEEDS = st.integers(0, 10**6)

@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 import nmsolve
 from nmsolve.cli.main import app
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.limit import Limit
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.limits import limits_of, restricted
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
 
 

@@ -170,8 +170,12 @@ def test_matrix_topologies_charge_every_core_on_its_own_and_have_no_links():
 def test_cut_off_cores_are_named():
     """Both links into the corner are dead."""
     machine = Machine("m", (1, 1), (2, 2), faulty_links=((0, 1), (1, 0), (0, 2), (2, 0)))
-    with pytest.raises(InputError, match="no route from core 0"):
-        distance_matrix(machine, "hops")
+    graph = LogicGraph.from_edges(2, [0], [1])
+    assert objective_value(MappingProblem(graph, machine), [1, 2]) == 2
+    with pytest.raises(InputError, match="node 1 is on core 0, which dead links cut off"):
+        objective_value(MappingProblem(graph, machine), [1, 0])
+    with pytest.raises(InputError, match="core 0"):
+        score(graph, machine, [1, 0])
     alone = Machine("m", (1, 1), (2, 2), faulty_links=machine.faulty_links, faulty_cores=(0,))
     assert np.isfinite(distance_matrix(alone, "hops")).all()
 

@@ -46,7 +46,10 @@ def test_what_fits_has_no_reasons() -> None:
 
 def test_node_larger_than_any_core_is_named_with_numbers() -> None:
     p = problem([1, 9, 7], mesh(2, 2, 4))
-    assert explain_misfit(p)[0] == "node 'b' needs 9 neurons, a core holds 4; 1 more are too large"
+    assert (
+        explain_misfit(p)[0]
+        == "node 'b' needs 9 neurons, a core holds 4: split it into 3 nodes or more; 1 more are too large"
+    )
     with pytest.raises(DoesNotFitError, match=r"^net on mesh:2x2: node 'b' needs 9") as error:
         require_fit(p)
     assert isinstance(error.value, InputError) and "\n" not in str(error.value)

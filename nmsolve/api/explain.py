@@ -80,6 +80,16 @@ class Explained(Generic[S]):
         return () if self.found.conflict is None else self.found.conflict.limits
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        """Every separate reason in words; ``limits`` and ``text`` are those of the first one. All of them must go."""
+        return tuple(c.text for c in self.found.conflicts)
+
+    @property
+    def lift(self) -> tuple[Limit, ...]:
+        """Limits without which some solution keeps all others, as was checked; empty if none was found in time."""
+        return self.found.lift
+
+    @property
     def minimal(self) -> bool:
         """True if without any one of ``limits`` the others can be kept, each case with a checked solution."""
         return self.found.conflict is not None and self.found.conflict.minimal
@@ -101,7 +111,7 @@ class Explained(Generic[S]):
         if self.found.solution is not None:
             self.write(out, self.found.solution)
         elif self.found.conflict is not None:
-            write_atomic(out, json.dumps(self.found.conflict.certificate) + "\n")
+            write_atomic(out, json.dumps(self.found.certificate) + "\n")
         else:
             raise InputError("nothing was found", str(out), "more time")
         return out

@@ -24,6 +24,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.any_file import read_any_mapping
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.constraints_file import ConstraintsFile, constraints_of, load_constraints, stated
+from nmsolve.model.mapping.idle import say_idle
 from nmsolve.model.types import AnyArray, IntArray
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def source_of(
     if board is None:
         what = "a preset, mesh:RxC, a machine.toml or a Machine"
         raise InputError("no machine given", named.graph.name, what)
+    say_idle(named.graph, board)
     path = Path(constraints).resolve() if isinstance(constraints, str | Path) else None
     return Source(
         named, board, spec, grid, machine is None, _constraints(constraints, named.graph, board), path,

@@ -141,6 +141,7 @@ class VerifyOptions(AnswerOptions):
     routes: A[Path | None, Option(help="Routes to check as well (flow-routes.json). "
                                   "[default: the one beside the mapping]")] = None
     memory: Residence = None
+    strict: Strict = False
     json: Json = False
 
 
@@ -160,6 +161,7 @@ class GapOptions(AnswerOptions):
     workers: Workers = 1
     cluster: Cluster = None
     memory: Memory = None
+    strict: Strict = False
     out: Out = Path("nmsolve-gap")
     json: Json = False
 
@@ -454,6 +456,7 @@ class ExplainOptions:
     occupied: Occupied = None
     constraints: Constraints = None
     balance: Balance = None
+    strict: Strict = False
     time_limit: TimeLimit = "60s"
     seed: Seed = 0
     out: Proof = None

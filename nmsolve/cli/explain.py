@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
-    from nmsolve.solvers.search.conflict import Explanation, Limits
+    from nmsolve.solvers.search.conflict import Conflict, Explanation, Limits
 
 S = TypeVar("S")
 #: Part of the time limit for finding a conflict; the rest is for checking it with a second program.
@@ -240,7 +240,7 @@ def _explained(
     if o.out is not None and found.solution is not None:
         write(o.out, found.solution)
     elif o.out is not None and found.conflict is not None:
-        write_atomic(o.out, json.dumps(found.conflict.certificate) + "\n")
+        write_atomic(o.out, json.dumps(found.certificate) + "\n")
     out = None if found.status == "unknown" else o.out
     text = "" if found.solution is None else describe(found.solution)
     tell(o.json, [_as_json(found, confirmed, words, out)], _as_text(found, confirmed, words, text, out))
@@ -255,7 +255,7 @@ def find_conflict(limits: Limits[S], seconds: float, seed: int) -> tuple[Explana
         found = smallest_conflict(limits, FIND_PART * seconds, seed)
         confirmed = None
         if found.conflict is not None and not patience.asked:
-            confirmed = recheck_conflict(limits, found.conflict.certificate, (1 - FIND_PART) * seconds)
+            confirmed = recheck_conflict(limits, found.certificate, (1 - FIND_PART) * seconds)
     return found, confirmed
 
 
@@ -269,12 +269,15 @@ def _as_json(
         "out": None if out is None else str(out),
     }
     if found.conflict is not None:
-        line["conflict"] = [
-            {"kind": x.kind, "name": x.name, "needed": x in found.conflict.needed}
-            for x in found.conflict.limits
-        ]
-        line |= {"minimal": found.conflict.minimal, "confirmed": confirmed, "text": found.conflict.text}
+        line |= _conflict_json(found.conflict) | {"confirmed": confirmed}
+        line["also"] = [_conflict_json(c) for c in found.conflicts[1:]]
+        line["lift"] = [{"kind": x.kind, "name": x.name} for x in found.lift]
     return line
+
+
+def _conflict_json(conflict: Conflict[Any]) -> dict[str, Any]:
+    limits = [{"kind": x.kind, "name": x.name, "needed": x in conflict.needed} for x in conflict.limits]
+    return {"conflict": limits, "minimal": conflict.minimal, "text": conflict.text}
 
 
 def _as_text(
@@ -286,13 +289,23 @@ def _as_text(
         return [f"{subject} can be {words.done}: {text} was found and checked", *written]
     if found.conflict is None:
         return [f"unknown: neither {a} of {subject} nor a proof that there is none was found in time"]
-    conflict = found.conflict
-    lines = [f"{subject} cannot be {words.done}: {conflict.text}", "these limits conflict:"]
-    for x in conflict.limits:
-        sure = "" if x in conflict.needed else " (time ran out before it was shown to be needed)"
-        lines.append(f"  {x.words}{sure}")
-    if conflict.minimal:
+    lines, separate = [], len(found.conflicts) > 1
+    if separate:
+        lines.append(
+            f"{subject} cannot be {words.done} for {len(found.conflicts)} separate reasons; each must go:"
+        )
+    for k, conflict in enumerate(found.conflicts, 1):
+        start = f"reason {k}" if separate else f"{subject} cannot be {words.done}"
+        lines += [f"{start}: {conflict.text}", "these limits conflict:"]
+        for x in conflict.limits:
+            sure = "" if x in conflict.needed else " (time ran out before it was shown to be needed)"
+            lines.append(f"  {x.words}{sure}")
+    if found.enough == found.conflict.limits:
         lines.append(f"lift any one of them and the others can be kept ({a} of each such case was checked)")
-    if confirmed:
-        lines.append(f"a second {words.second} confirms that there is no {words.solution}")
-    return [*lines, *written]
+    elif found.lift:
+        lift = " and ".join(x.words for x in found.lift)
+        all_of_it = f"all of this must be lifted: {lift}" if len(found.lift) > 1 else f"lift {lift}"
+        lines.append(f"{all_of_it}; then all other limits can be kept ({a} was checked)")
+    confirms = f"a second {words.second} confirms that there is no {words.solution}"
+    slow = f"not confirmed: a second {words.second} had no answer in time, or the problem is too large for it"
+    return [*lines, confirms if confirmed else slow, *written]

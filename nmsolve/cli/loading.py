@@ -171,19 +171,21 @@ def instance(
     """
     from nmsolve.hw.machines import load_machine
     from nmsolve.model.formats.implied import implied_machine
+    from nmsolve.model.mapping.idle import say_idle
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
     loaded = load_within(graph, memory)
-    implied = implied_machine(loaded, str(graph))
+    board = implied_machine(loaded, str(graph))
     if machine is not None:
-        return loaded, beside_earlier(load_machine(machine, chips=chip_grid(chips)), occupied, memory)
-    if implied is None:
+        board = load_machine(machine, chips=chip_grid(chips))
+    if board is None:
         raise InputError(
             "no machine given",
             str(graph),
             "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)",
         )
-    return loaded, beside_earlier(implied, occupied, memory)
+    say_idle(loaded, board)
+    return loaded, beside_earlier(board, occupied, memory)
 
 
 def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str | None = None) -> Loaded:

@@ -18,7 +18,7 @@ import numpy as np
 
 from nmsolve.model.compiled import inlined
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import Messages
+from nmsolve.model.graph import LogicGraph, Messages
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, read_only
@@ -100,9 +100,6 @@ def core_distance(problem: MappingProblem) -> CoreDistance:
     As the record of the objective says: the sum of link weights along a shortest route, pJ along a route of least energy
     (:mod:`nmsolve.hw.energy`), or 1 between different cores. Where it is not a sum (:func:`uses_links`), it is a surrogate.
 
-    Raises
-    ------
-    InputError : dead links leave two usable cores without a route
     """
     if problem.aim.distance == "apart":
         m = problem.machine
@@ -185,3 +182,10 @@ def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:
     if len(at) and (at.min() < 0 or at.max() >= machine.size):
         raise InputError("the mapping names an unknown core", machine.name, f"0..{machine.size - 1}")
     return at
+
+
+def require_connected(graph: LogicGraph, machine: Machine, core: AnyArray) -> None:
+    """Raise InputError where the mapping ``core`` (n,) has a node on a core that dead links cut off: no route ends there."""
+    for u in np.flatnonzero(np.isin(core, machine.cut_off))[:1].tolist() if machine.cut_off else ():
+        what = f"node {graph.node_id(u)!r} is on core {core[u]}, which dead links cut off"
+        raise InputError(what, machine.name, "every node on a core that is connected to the others")

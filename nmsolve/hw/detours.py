@@ -33,7 +33,7 @@ class RouteTrees:
     Attributes
     ----------
     dist : (P, P) float64, sum of link weights from row to column (largest finite value where there is no
-        route, which :func:`route_trees` allows only for cores that can hold nothing)
+        route: one of the two cores then is not usable)
     before : (P, P) int32, ``before[p, q]`` is the core just before ``q`` on the route from ``p``; ``q``
         itself if ``p == q`` or there is no route
     """
@@ -78,8 +78,7 @@ def route_trees(machine: Machine, quantity: str = "hops") -> RouteTrees:
 
     Raises
     ------
-    InputError : two usable cores have no route; more than 8192 cores; a link of no cost (routes would be
-    arbitrary)
+    InputError : more than 8192 cores; a link of no cost (routes would be arbitrary)
     """
     kept = _TREES.setdefault(machine, {})
     if quantity not in kept:
@@ -103,12 +102,6 @@ def _build_trees(machine: Machine, quantity: str) -> RouteTrees:
     chunk = max(1, 2**20 // size)
     for first in range(0, size, chunk):
         _trees_from(first, min(first + chunk, size), machine.rows, machine.cols, weights, ends, dist, before)
-    usable = np.flatnonzero(machine.usable)
-    cut = ~np.isfinite(dist[np.ix_(usable, usable)])
-    if cut.any():
-        a, b = (int(usable[i]) for i in np.argwhere(cut)[0])
-        at = [f"core {p} (row {p // machine.cols}, column {p % machine.cols})" for p in (a, b)]
-        raise InputError(f"faulty links leave no route from {at[0]} to {at[1]}", machine.name, "a route")
     finite = np.isfinite(dist)
     dist[~finite] = dist[finite].max(initial=0.0)
     return RouteTrees(frozen(dist), frozen(before))
@@ -172,7 +165,7 @@ def distance_matrix(machine: Machine, quantity: str) -> FloatArray:
 
     Raises
     ------
-    InputError : two usable cores have no route; a mesh of more than 8192 cores with dead links
+    InputError : a mesh of more than 8192 cores with dead links
     """
     apart = ~np.eye(machine.size, dtype=bool)
     given, step = machine.distance_matrix, step_value(machine, quantity)

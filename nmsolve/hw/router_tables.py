@@ -14,16 +14,11 @@ from nmsolve.hw.links import Links, links_of
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import IntArray, read_only
+from nmsolve.model.types import BoolArray, IntArray, read_only
 
 
 def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntArray:
-    """(P,) int64 entries that every router needs under the mapping ``core`` (n,); block by block, so also from disk.
-
-    Raises
-    ------
-    InputError : dead links leave two usable cores without a route
-    """
+    """(P,) int64 entries that every router needs under the mapping ``core`` (n,); block by block, so also from disk."""
     out, links, at = (
         np.zeros(machine.size, np.int64),
         links_of(machine),
@@ -32,6 +27,27 @@ def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntAr
     for rows in graph.blocks(READERS):
         _add_entries(rows.fixed, at, links, out)
     return out
+
+
+def routers_of_messages(graph: LogicGraph, machine: Machine, core: IntArray) -> BoolArray:
+    """(rows, P) bool: the routers where every message needs an entry under the mapping ``core`` (n,)."""
+    out, links, at = (
+        np.zeros((graph.rows, machine.size), bool),
+        links_of(machine),
+        read_only(np.asarray(core, np.int64)),
+    )
+    for rows in graph.blocks():
+        _mark_entries(rows.fixed, at, links, out[rows.first : rows.first + len(rows.source)])
+    return out
+
+
+@kernel
+def _mark_entries(rows: Rows, core: IntArray, links: Links, out: BoolArray) -> None:
+    """Mark the routers of all messages of a block in ``out`` (rows, P)."""
+    marks = np.zeros((5, out.shape[1]), np.int64)
+    for i in range(len(rows.source)):
+        for j in range(entries_of_row(i, rows, core, links, marks)):
+            out[i, marks[4, j]] = True
 
 
 @kernel

@@ -21,6 +21,7 @@ from nmsolve.hw.cost import (
     checked_core,
     core_distance,
     machine_distance,
+    require_connected,
     uses_nets,
 )
 from nmsolve.hw.detours import route_trees
@@ -71,9 +72,10 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
     """Return the problem's objective for the mapping ``core`` (n,); exact where weights and distances are whole
     numbers.
 
-    Does not check feasibility. Raises InputError where usable cores have no route (dead links).
+    Does not check feasibility. Raises InputError where dead links cut off the core of a node.
     """
     at = checked_core(problem.graph, problem.machine, core)
+    require_connected(problem.graph, problem.machine, at)
     if problem.aim.formula:
         return float(named(problem.aim.formula)(problem, at))
     ready = prepared(problem)
@@ -99,19 +101,11 @@ def _pairwise(ready: Prepared, rows: Rows, skip: BoolArray, at: IntArray) -> flo
 
 
 def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
-    """Say which ceiling on another objective the mapping ``core`` (n,) breaks first (beyond rounding of sums).
-
-    Else the router whose table it overfills most; None if it breaks neither.
-    """
+    """Say which ceiling on another objective the mapping ``core`` (n,) breaks first (beyond rounding of sums); None: none."""
     for name, most in problem.ceilings:
         value = objective_value(replace(problem, objective=name, ceilings=()), core)
         if value > most * (1 + CEILING_SLACK):
             return f"{name} is {value:.10g}, the ceiling is {most:.10g}"
-    if problem.table_limit is not None:
-        used = router_entries(problem.graph, problem.machine, np.asarray(core, np.int64))
-        worst = int(np.argmax(used))
-        if used[worst] > problem.table_limit:
-            return f"the router of core {worst} needs {used[worst]} table_entries, its limit is {problem.table_limit}"
     return None
 
 
@@ -182,6 +176,7 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     ]
     ready = {name: prepared(replace(problem, objective=name)) for name in names}
     at, stay = checked_core(graph, machine, core), read_only(np.arange(machine.size))
+    require_connected(graph, machine, at)
     out = dict.fromkeys([*names, "connectivity"], 0.0)
     wait = None if "latency-max" in without else Latency(machine)
     links = LinkLoads(graph, machine, at) if has_routes(machine) else None

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ class Machine:
     there is more than one chip along that axis, else ``link_weight``).
 
     A *faulty* or *taken* core can hold no node; its router still forwards messages. A *faulty link* carries
-    nothing, in either direction given: name both directions if both are dead.
+    nothing, in either direction given: name both directions if both are dead. Cores that dead links cut off
+    hold no node either (:attr:`cut_off`).
 
     ``distance_matrix`` replaces the mesh altogether (any topology, e.g. from QAPLIB); ``chips`` is then
     (1, 1) and ``cores`` is (1, number of cores).
@@ -214,9 +216,45 @@ class Machine:
 
     @cached_property
     def usable(self) -> BoolArray:
-        """(size,) bool: cores that may hold nodes."""
+        """(size,) bool: cores that may hold nodes: healthy ones that are not cut off."""
+        out = self.healthy.copy()
+        out[list(self.cut_off)] = False
+        return out
+
+    @cached_property
+    def healthy(self) -> BoolArray:
+        """(size,) bool: cores that are neither faulty nor taken."""
         out = np.ones(self.size, bool)
         out[list(self.faulty_cores + self.taken_cores)] = False
+        return out
+
+    @cached_property
+    def cut_off(self) -> tuple[int, ...]:
+        """Cores that dead links part from those in use, ascending; they hold no node.
+
+        In use is one strongly connected component of the links that work: messages pass between any two of its cores, both ways,
+        also through routers of faulty and taken cores. It is the one with most healthy cores; of equal ones that with the lowest
+        healthy core.
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        healthy = self.healthy
+        if not self.faulty_links or not healthy.any():
+            return ()
+        dead = set(self.faulty_links)
+        links = [(p, q) for p in range(self.size) for q in self.neighbours(p) if (p, q) not in dead]
+        start, end = np.array(links, np.int64).reshape(-1, 2).T
+        works = coo_array((np.ones(len(links), bool), (start, end)), shape=(self.size, self.size))
+        piece = connected_components(works, connection="strong")[1]
+        most = np.bincount(piece, healthy)[piece]
+        kept = piece[np.flatnonzero(healthy & (most == most.max()))[0]]
+        return tuple(np.flatnonzero(piece != kept).tolist())
+
+    def lifting(self, **changes: Any) -> Machine:
+        """Return this machine with other limits and the same cores cut off, whichever component is then the largest."""
+        out = replace(self, **changes)
+        out.__dict__["cut_off"] = self.cut_off
         return out
 
     def holding(self, resource: str, amount: int) -> Machine:

@@ -88,10 +88,11 @@ def _no_core(groups: Groups) -> list[str]:
         if not names:
             out.append(f"no core is large enough for {who}")
         elif len(names) == 1:
-            small = "" if problem.alike else " or too small"
-            out.append(
-                f"{names[0]} leaves no usable core for {who}: those it allows are faulty or taken{small}"
-            )
+            why = ["faulty", "taken"]
+            why += ["cut off by dead links"] if problem.machine.cut_off else []
+            why += [] if problem.alike else ["too small"]
+            listed = f"{', '.join(why[:-1])} or {why[-1]}"
+            out.append(f"{names[0]} leaves no usable core for {who}: those it allows are {listed}")
         else:
             listed = ", ".join(names[:-1]) + " and " + names[-1]
             out.append(f"constraints contradict each other: {listed} leave no core for {who}")

@@ -21,16 +21,11 @@ def overflows(problem: MappingProblem) -> list[str]:
         return []
     groups = make_groups(problem)
     limit, room = problem.capacity.max(axis=0), problem.capacity.sum(axis=0)
-    too_large = _too_large(groups, limit)
-    return (
-        too_large
-        + _total(groups, limit, room, bool(too_large))
-        + _regions(groups)
-        + _halves(groups, limit, room)
-    )
+    large = too_large_nodes(groups, limit)
+    return large + _total(groups, limit, room, bool(large)) + _regions(groups) + _halves(groups, limit, room)
 
 
-def _too_large(groups: Groups, limit: IntArray) -> list[str]:
+def too_large_nodes(groups: Groups, limit: IntArray) -> list[str]:
     """Return nodes (or ``together`` groups) that no core can hold, the largest of each resource by name."""
     out = []
     for r, name in enumerate(groups.problem.resources):
@@ -39,7 +34,10 @@ def _too_large(groups: Groups, limit: IntArray) -> list[str]:
         if len(over):
             g = int(over[np.argmax(size[over])])
             more = f"; {len(over) - 1} more are too large" if len(over) > 1 else ""
-            verb = "needs" if len(groups.members(g)) == 1 else "need"
+            single = len(groups.members(g)) == 1
+            verb = "needs" if single else "need"
+            if single and limit[r] > 0:
+                more = f": split it into {-(-size[g] // limit[r])} nodes or more{more}"
             out.append(f"{groups.label(g)} {verb} {size[g]} {name}, {_a_core(groups)} holds {limit[r]}{more}")
     return out
 

@@ -77,8 +77,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
     np.add.at(merged, group, sizes)
     machine = problem.machine
     if own:
-        machine = replace(
-            machine,
+        machine = machine.lifting(
             capacity={**machine.capacity, **own},
             core_capacity={r: c for r, c in machine.core_capacity.items() if r not in own},
             held={

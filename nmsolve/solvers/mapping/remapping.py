@@ -9,6 +9,7 @@ from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError
+from nmsolve.model.mapping.limits import limits_of
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
@@ -51,28 +52,25 @@ def fewest_moves(
 ) -> tuple[IntArray | None, int]:
     """Return ``(core, least)``: a mapping that moves few nodes from the reference, and a number that none can undercut.
 
-    A model over classes of nodes that are alike and were on the same core (:mod:`nmsolve.solvers.mapping.explain.model`).
+    A model over classes of nodes that are alike and were on the same core (:mod:`nmsolve.solvers.mapping.explain.rows`).
     ``core`` is None if no mapping was found; ``least`` is 0 where the model would be too large.
     """
     from ortools.sat.python import cp_model
 
     from nmsolve.solvers.mapping.explain.classes import classes_of
-    from nmsolve.solvers.mapping.explain.limits import limits_of
-    from nmsolve.solvers.mapping.explain.model import add_limit, place_variables, values
+    from nmsolve.solvers.mapping.explain.rows import add_limits, place_variables
     from nmsolve.solvers.search.cpsat import new_solver
 
     classes = classes_of(problem, problem.sizes, _origin(problem))
     if classes is None or seconds <= 0:
         return start, 0
     model = cp_model.CpModel()
-    y = place_variables(model, classes, problem.cores)
-    always = model.new_constant(1)
-    for limit in limits_of(problem):
-        add_limit(model, problem, classes, y, limit, always)
+    places = place_variables(model, problem, classes)
+    add_limits(places, dict.fromkeys(limits_of(problem), model.new_constant(1)))
     assert problem.migration is not None
     indptr, home, count = problem.migration.homes
     stay = [
-        int(count[j]) * y[k][int(home[j])]
+        int(count[j]) * places.y[k][int(home[j])]
         for k, u in enumerate(classes.first.tolist())
         for j in range(indptr[u], indptr[u + 1])
     ]
@@ -81,7 +79,7 @@ def fewest_moves(
     status = solver.status_name(solver.solve(model))
     if status not in ("OPTIMAL", "FEASIBLE"):
         return start, 0
-    core = classes.expand(values(solver, y))
+    core = classes.expand(places.values(solver))
     least = int(np.ceil(solver.best_objective_bound - 1e-6))
     return (start if _illegal(problem, core) else core), least
 

@@ -171,7 +171,7 @@ class FaultStudy:
 
     def _move(self, plan: FaultPlan, base: Trial, machine: Machine, works: BoolArray) -> Trial:
         """Repair with moved nodes."""
-        usable = machine.usable & main_part(machine, self.placed.core)
+        usable = machine.healthy & main_part(machine, self.placed.core)
         away = ~usable[self.placed.core]
         what = f"{int(away.sum())} nodes on dead or cut-off cores"
         budget = int(away.sum()) if plan.migration_budget is None else plan.migration_budget
@@ -286,8 +286,8 @@ def broken(
 def main_part(machine: Machine, core: IntArray) -> BoolArray:
     """Return (P,) cores of the part of the network, joined by two-way links, where most nodes sit on healthy cores."""
     tree = forest_of(machine, two_way(machine)).tree
-    healthy = core[machine.usable[core]]
-    where = tree[healthy if len(healthy) else np.flatnonzero(machine.usable)]
+    held = core[machine.healthy[core]]
+    where = tree[held if len(held) else np.flatnonzero(machine.healthy)]
     main: BoolArray = tree == np.argmax(np.bincount(where, minlength=machine.size + 1))
     return main
 

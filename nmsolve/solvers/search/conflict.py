@@ -1,31 +1,19 @@
-"""A smallest conflict: limits that together forbid every solution, each of them needed for that. One loop for every problem."""
+"""Smallest conflicts: limits that together forbid every solution, each of them needed for that. One loop for every problem."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from nmsolve.model.errors import CertificateError
+from nmsolve.model.limit import Limit as Limit
 from nmsolve.solvers.search.budget import Budget
 
 S = TypeVar("S")
 #: No single question gets more than this part of the time that is left; the first one gets more.
 PATIENCE, FIRST = 0.5, 0.8
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One thing that could be lifted: ``kind`` and ``name`` are unique in a problem, ``words`` are what messages call it.
-
-    ``rule`` : the rule itself, where it is an object of its own
-    """
-
-    kind: str
-    name: str = ""
-    words: str = ""
-    rule: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +95,109 @@ class Conflict(Generic[S]):
 
 @dataclass(frozen=True, eq=False)
 class Explanation(Generic[S]):
-    """What was found: ``status`` is ``feasible`` (with a ``solution``), ``infeasible`` (with a ``conflict``) or ``unknown``."""
+    """What was found.
+
+    Attributes
+    ----------
+    status : ``feasible`` (with a ``solution``), ``infeasible`` (with ``conflicts``) or ``unknown``
+    conflicts : separate reasons: no limit is in two of them, and each forbids every solution by itself. Without all of their
+        limits there is a solution, unless time ran out
+    lift : limits without which there is a solution, ``lifted``, that obeys all others; none of them alone could be kept as well
+        as far as time allowed to ask. Empty if time ran out
+    enough : limits of the only conflict each of which is enough to lift
+    """
 
     status: str
     solution: S | None = None
-    conflict: Conflict[S] | None = None
+    conflicts: tuple[Conflict[S], ...] = ()
+    lift: tuple[Limit, ...] = ()
+    lifted: S | None = None
+    enough: tuple[Limit, ...] = ()
+    certificate: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def conflict(self) -> Conflict[S] | None:
+        """The first conflict."""
+        return self.conflicts[0] if self.conflicts else None
+
+
+class _Questions(Generic[S]):
+    """A problem asked within a budget."""
+
+    def __init__(self, problem: Limits[S], budget: Budget, seed: int) -> None:
+        self.problem, self._budget, self._seed = problem, budget, seed
+
+    def ask(self, limits: tuple[Limit, ...], part: float = PATIENCE) -> Answer[S]:
+        left = 0.0 if self._budget.interrupted else part * self._budget.left()
+        return self.problem.ask(limits, left, self._seed, lambda: self._budget.interrupted)
+
+    def without(self, some: Collection[Limit]) -> Answer[S]:
+        """Ask about all limits but ``some``."""
+        return self.ask(tuple(x for x in self.problem.every if x not in some))
+
+    def proved(self, limits: tuple[Limit, ...], answer: Answer[S]) -> tuple[Limit, ...]:
+        """Return limits out of ``limits``, which ``answer`` proves impossible, that were proved impossible when asked alone.
+
+        What CP-SAT says that its proof needs may not be enough for one (or-tools issue 5141), so it is asked again.
+        """
+        smaller = _ordered(limits, answer.needed)
+        while smaller != limits:
+            again = self.ask(smaller)
+            if again.status != "infeasible":
+                break
+            limits, smaller = smaller, _ordered(smaller, again.needed)
+        return limits
+
+    def conflict(self, limits: tuple[Limit, ...], answer: Answer[S]) -> Conflict[S]:
+        """Return a smallest conflict among ``limits``, which ``answer`` proves impossible."""
+        kept = self.proved(limits, answer)
+        needed: dict[Limit, S] = {}
+        for x in limits:
+            if x not in kept:
+                continue
+            others = tuple(other for other in kept if other is not x)
+            answer = self.ask(others)
+            if answer.status == "infeasible":
+                kept = self.proved(others, answer)
+            elif answer.solution is not None:
+                needed[x] = answer.solution
+        necessary = tuple(x for x in kept if x in needed)
+        without = tuple(needed[x] for x in necessary)
+        certificate = {
+            "limits": [_named(x) for x in kept],
+            "without": [_named(x) | self.problem.written(s) for x, s in zip(necessary, without, strict=True)],
+        }
+        return Conflict(kept, necessary, without, self.problem.reason(kept), certificate)
+
+    def enough(self, conflict: Conflict[S]) -> dict[Limit, S]:
+        """Return limits of the conflict that are enough to lift, each with a solution that obeys all others."""
+        out: dict[Limit, S] = {}
+        for x, solution in zip(conflict.needed, conflict.without, strict=True):
+            others = tuple(other for other in self.problem.every if other is not x)
+            if self.problem.complaint(others, self.problem.written(solution)) is None:
+                out[x] = solution
+                continue
+            answer = self.ask(others)
+            if answer.solution is not None:
+                out[x] = answer.solution
+        return out
+
+    def fewest(self, lift: tuple[Limit, ...], solution: S) -> tuple[tuple[Limit, ...], S]:
+        """Return limits out of ``lift`` that are enough to lift, with a solution; the last ones are kept first."""
+        for x in reversed(lift):
+            fewer = tuple(other for other in lift if other is not x)
+            answer = self.without(fewer) if fewer else Answer[S]("infeasible")
+            if answer.solution is not None:
+                lift, solution = fewer, answer.solution
+        return lift, solution
 
 
 def smallest_conflict(problem: Limits[S], seconds: float = 60.0, seed: int = 0) -> Explanation[S]:
-    """Find a solution, or a smallest set of limits that forbids one.
+    """Find a solution, or all separate reasons why there is none, each a smallest set of limits that forbids one.
 
     Every limit is dropped in turn: if the others still forbid every solution it is not needed (and those that sufficed for that
     proof take the place of the set), if they allow one it is. What is left is minimal, unless time ran out: then limits of
-    which neither was proved are kept.
+    which neither was proved are kept. Then the same is asked without the limits found, until there is a solution.
 
     Parameters
     ----------
@@ -127,34 +205,37 @@ def smallest_conflict(problem: Limits[S], seconds: float = 60.0, seed: int = 0) 
     """
     budget = Budget(max(seconds, 1e-9))
     with budget.ctrl_c():
+        questions = _Questions(problem, budget, seed)
+        answer = questions.ask(problem.every, FIRST)
+        if answer.status != "infeasible":
+            return Explanation(answer.status, answer.solution)
+        conflicts: list[Conflict[S]] = []
+        left = problem.every
+        while answer.status == "infeasible" and (left or not conflicts):
+            conflicts.append(questions.conflict(left, answer))
+            found = {x for c in conflicts for x in c.limits}
+            left = tuple(x for x in problem.every if x not in found)
+            answer = questions.ask(left)
+            if not conflicts[-1].limits:
+                break
+        return _explanation(questions, conflicts, answer)
 
-        def ask(limits: tuple[Limit, ...], part: float = PATIENCE) -> Answer[S]:
-            left = 0.0 if budget.interrupted else part * budget.left()
-            return problem.ask(limits, left, seed, lambda: budget.interrupted)
 
-        first = ask(problem.every, FIRST)
-        if first.status != "infeasible":
-            return Explanation(first.status, first.solution)
-        kept = _ordered(problem.every, first.needed)
-        needed: dict[Limit, S] = {}
-        for x in problem.every:
-            if x not in kept:
-                continue
-            others = tuple(other for other in kept if other is not x)
-            answer = ask(others)
-            if answer.status == "infeasible":
-                kept = _ordered(others, answer.needed)
-            elif answer.solution is not None:
-                needed[x] = answer.solution
-        necessary = tuple(x for x in kept if x in needed)
-        without = tuple(needed[x] for x in necessary)
-        certificate = {
-            "limits": [_named(x) for x in kept],
-            "without": [_named(x) | problem.written(s) for x, s in zip(necessary, without, strict=True)],
-        }
-        return Explanation(
-            "infeasible", None, Conflict(kept, necessary, without, problem.reason(kept), certificate)
-        )
+def _explanation(questions: _Questions[S], conflicts: list[Conflict[S]], answer: Answer[S]) -> Explanation[S]:
+    """Return the conflicts with what to lift; ``answer`` is about the problem without all of their limits."""
+    certificate: dict[str, Any] = dict(conflicts[0].certificate)
+    if len(conflicts) > 1:
+        certificate["also"] = [c.certificate for c in conflicts[1:]]
+    lift: tuple[Limit, ...] = ()
+    lifted, enough = answer.solution, questions.enough(conflicts[0]) if len(conflicts) == 1 else {}
+    if enough:
+        lift, lifted = next(((x,), s) for x, s in enough.items())
+    elif lifted is not None:
+        named = {x for c in conflicts for x in c.limits}
+        lift, lifted = questions.fewest(_ordered(questions.problem.every, tuple(named)), lifted)
+    if lifted is not None:
+        certificate["lift"] = {"limits": [_named(x) for x in lift]} | questions.problem.written(lifted)
+    return Explanation("infeasible", None, tuple(conflicts), lift, lifted, tuple(enough), certificate)
 
 
 def _ordered(limits: tuple[Limit, ...], chosen: tuple[Limit, ...]) -> tuple[Limit, ...]:
@@ -166,9 +247,10 @@ def _named(limit: Limit) -> dict[str, Any]:
 
 
 def recheck_conflict(problem: Limits[Any], certificate: Mapping[str, Any], seconds: float = 30.0) -> bool:
-    """Check what :attr:`Conflict.certificate` claims about ``problem``.
+    """Check what :attr:`Conflict.certificate` or :attr:`Explanation.certificate` claims about ``problem``.
 
-    Every witness must obey all named limits but its own, and the limits together must be impossible for a second program.
+    Every witness must obey all named limits but its own, and the limits together must be impossible for a second program; so for
+    the conflicts under ``also``. The solution under ``lift`` must obey all limits of the problem but those named there.
 
     Returns
     -------
@@ -189,10 +271,19 @@ def recheck_conflict(problem: Limits[Any], certificate: Mapping[str, Any], secon
         broken = problem.complaint(tuple(x for x in named if x is not limit), entry)
         if broken is not None:
             raise CertificateError(f"without {limit.words}: {broken}")
-    proved = problem.impossible(named, seconds)
+    if "lift" in certificate:
+        lift = certificate["lift"]
+        lifted = {_limit(every, entry, "lift") for entry in _entries(lift, "limits")}
+        broken = problem.complaint(tuple(x for x in problem.every if x not in lifted), lift)
+        if broken is not None:
+            raise CertificateError(f"lift: {broken}")
+    others = _entries(certificate, "also") if "also" in certificate else ()
+    part = seconds / (1 + len(others))
+    proved = problem.impossible(named, part)
     if proved is False:
         raise CertificateError("limits: there is a solution that obeys them all")
-    return bool(proved)
+    confirmed = [recheck_conflict(problem, other, part) for other in others]
+    return bool(proved) and all(confirmed)
 
 
 def _entries(certificate: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:

@@ -180,10 +180,11 @@ def start_without_limits(problem: MappingProblem, context: Context) -> IntArray 
     """Return (n,) a mapping by the multilevel mapper, which ignores limits on tables; offer those on the way that obey them."""
     from nmsolve.heuristics.mapping.multilevel import mapper
     from nmsolve.hw.scores import broken_ceiling
-    from nmsolve.model.mapping.axons_fit import axon_overflows, without_axons
+    from nmsolve.model.mapping.axons_fit import without_axons
+    from nmsolve.model.mapping.solution import check_mapping
 
     def offer(core: IntArray, move: str) -> None:
-        if not axon_overflows(problem, core) and broken_ceiling(problem, core) is None:
+        if not check_mapping(problem, core) and broken_ceiling(problem, core) is None:
             context.offer(core, move)
 
     seconds = max(1e-3, UNLIMITED_PART * context.time_left())

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model.mapping.broken import CUT_OFF
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.groups import Groups, make_groups
+from nmsolve.model.mapping.limits import limits_of, restricted
+from nmsolve.model.mapping.overflow import too_large_nodes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.mapping.explain.limits import limits_of, restricted
 from nmsolve.solvers.mapping.explain.model import has_mapping
 from nmsolve.solvers.mapping.recheck.conflict import impossible
 from nmsolve.solvers.search import conflict
@@ -38,6 +40,9 @@ class MappingLimits(Limits[IntArray]):
         if not alone.machine.usable.any():
             return "no core is left: all are " + " or ".join(x.kind for x in limits)
         groups = make_groups(alone)
+        large = too_large_nodes(groups, alone.capacity.max(axis=0))
+        if large:
+            return large[0]
         if groups.masks[groups.mask_of].any(axis=1).all():
             confined = groups.mask_of > 0
             for items in (confined, np.ones(len(confined), bool)):
@@ -84,7 +89,9 @@ def _overfull(
         if need <= held:
             continue
         nodes = int(items[problem.group_of].sum())
-        who = _and([x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken")])
+        who = _and(
+            [x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken", CUT_OFF)]
+        )
         verb = "leaves" if who and who.count("'") == 2 and "cores" not in who else "leave"
         start = f"{who} {verb} " if who else "there are "
         unit = "node" if name == "nodes" and limit == 1 else name

@@ -12,7 +12,7 @@ from nmsolve.model import clock
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
-from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
 from nmsolve.model.mapping.routes import MessageRoute
 from nmsolve.model.types import BoolArray, IntArray
@@ -72,6 +72,9 @@ def solve_joint(
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
+    if problem.table_limit is not None:
+        what = f"{TABLE_ENTRIES} with free routes: entries are counted on the machine's own routes"
+        raise InputError(what, "--route joint", "--route given, or chosen")
     referee = JointReferee(merge_together(problem))
     plan_of(referee.problem, whole.engines)  # whoever is to be refused is refused before the ordinary run
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else whole.time_limit, TWO_PHASE * whole.time_limit)

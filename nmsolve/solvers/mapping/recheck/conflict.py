@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.hw.between import BetweenCores
+from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.stated import contracted, kinds_of_nodes
@@ -24,7 +26,10 @@ def impossible(problem: MappingProblem, seconds: float) -> bool | None:
     """Return whether there is no mapping, by CP-SAT in a model with one Boolean per node and core; None: it cannot tell."""
     if not problem.machine.usable.any():
         return True
-    if problem.n * problem.cores > MOST_PLACES or _axon_pairs(problem) > MOST_PLACES:
+    entries = _axon_pairs(problem) + (
+        problem.graph.rows * problem.cores if problem.table_limit is not None else 0
+    )
+    if problem.n * problem.cores > MOST_PLACES or entries > MOST_PLACES:
         return True if overcrowded(contracted(problem), clock.now() + seconds) else None
     status = _status(contracted(problem), seconds)
     return {"INFEASIBLE": True, "OPTIMAL": False, "FEASIBLE": False}.get(status)
@@ -50,8 +55,27 @@ def _status(problem: MappingProblem, seconds: float) -> str:
                 model.add(cp_model.LinearExpr.sum([x[u, p] for u in c.nodes if allowed[u, p]]) <= 1)
     _kinds(model, problem, x)
     _axon_tables(model, problem, x)
+    _router_tables(model, problem, x)
+    end = clock.now() + seconds
     with stopping() as stop:
-        return decide(new_solver(seconds), model, lambda: stop.asked)
+        while True:
+            solver = new_solver(end - clock.now())
+            status = decide(solver, model, lambda: stop.asked)
+            if status not in ("OPTIMAL", "FEASIBLE") or problem.table_limit is None:
+                return status
+            core = np.zeros(problem.n, np.int64)
+            for u, p in x:
+                core[u] = p if solver.boolean_value(x[u, p]) else core[u]
+            if (
+                walked_entries(BetweenCores(problem.graph, problem.machine, core), problem.machine)
+                <= problem.table_limit
+            ):
+                return status
+            if clock.now() >= end:
+                return "UNKNOWN"
+            model.add_bool_or(
+                [~x[u, p] for u, p in enumerate(core.tolist())]
+            )  # messages turn or branch in full routers
 
 
 def _kinds(model: Any, problem: MappingProblem, x: Mapping[tuple[int, int], Any]) -> None:
@@ -108,6 +132,22 @@ def overcrowded(problem: MappingProblem, end: float) -> bool:
 def _axon_pairs(problem: MappingProblem) -> int:
     """Return variables of :func:`_axon_tables`."""
     return problem.graph.rows * problem.cores**2 if problem.axon_limits else 0
+
+
+def _router_tables(model: Any, problem: MappingProblem, x: Mapping[tuple[int, int], Any]) -> None:
+    """``busy[m,p]`` if message m starts or ends at core p and leaves its core: a router holds no more of them than its table."""
+    limit, graph = problem.table_limit, problem.graph
+    for p in range(problem.cores) if limit is not None else ():
+        busy = []
+        for m in range(graph.rows):
+            s = int(graph.source[m])
+            busy.append(model.new_bool_var(f"busy[{m},{p}]"))
+            for t in set(graph.targets[graph.indptr[m] : graph.indptr[m + 1]].tolist()):
+                for a, b in ((s, t), (t, s)):  # a is here and b is not
+                    if (a, p) in x:
+                        away = [x[b, p]] if (b, p) in x else []
+                        model.add_bool_or([~x[a, p], *away, busy[-1]])
+        model.add(sum(busy) <= limit)
 
 
 def _axon_tables(model: Any, problem: MappingProblem, x: Mapping[tuple[int, int], Any]) -> None:
