@@ -121,13 +121,15 @@ def store(network: Network, path: Path, workers: int = 1) -> int:
 
     row = connections = 0
     largest = np.zeros(network.rows)
+    needed = network.rate is None or bool(np.isnan(network.rate).any())
     with StoreWriter(
         path, vertices=network.n, name=network.name, directed=network.directed, weight_unit=network.unit,
         resources=network.resources, meta=network.meta, workers=workers,
     ) as writer:  # fmt: skip
         for block, tag in _by_node(network):
             writer.append(block.indptr, block.neighbour, block.weight, block.synapses, tag)
-            largest[row : row + len(block.indptr) - 1] = row_max(block.indptr, block.weight)
+            if needed:
+                largest[row : row + len(block.indptr) - 1] = row_max(block.indptr, block.weight)
             row += len(block.indptr) - 1
             connections += len(block.neighbour)
         writer.close(

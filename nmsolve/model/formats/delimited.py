@@ -17,6 +17,8 @@ from nmsolve.model.formats.text import decimal
 COMMENT = ("#", "%")
 #: The separator of text in columns that are separated by runs of blanks and tabs.
 BLANK = " "
+#: Blanks at the ends of fields; Python's own ``strip`` takes others for blanks, too.
+WHITE = " \t\r\n"
 
 _UTF8 = b"\xef\xbb\xbf"
 #: Byte order marks of other encodings, the longer ones first.
@@ -65,10 +67,10 @@ def mark_length(head: bytes, path: Path) -> int:
 
 def separator(line: str) -> str:
     """Return what separates the fields of a line: tab, semicolon, comma, or :data:`BLANK`."""
-    plain = re.sub(r'"[^"]*"', "x", line.strip())
+    plain = re.sub(r'"[^"]*"', "x", line.strip(WHITE))
     tabs = [field.strip(" ") for field in plain.split("\t")]
     if len(tabs) > 1 and all(field and field[-1] not in ",;" for field in tabs):
-        words = plain.split()
+        words = _words(plain)
         return BLANK if len(words) > len(tabs) and all(decimal(word) is not None for word in words) else "\t"
     if ";" in plain and plain.count(";") >= plain.count(","):
         return ";"
@@ -84,10 +86,15 @@ def fields_of(line: str, between: str) -> list[str]:
     """
     if between == BLANK:
         if '"' not in line:
-            return line.split()
-        line = " ".join(line.split())
+            return _words(line)
+        line = " ".join(_words(line))
     reader = csv.reader([line], delimiter=between, skipinitialspace=True, strict=True)
-    return [field.strip() for field in next(reader, [])]
+    return [field.strip(WHITE) for field in next(reader, [])]
+
+
+def _words(line: str) -> list[str]:
+    """Return what stands between runs of blanks."""
+    return re.findall(r"[^ \t\r\n]+", line)
 
 
 @dataclass
@@ -136,6 +143,6 @@ class Rows:
                 raise InputError(what, f"{self.path}:{line}", "text in UTF-8") from None
             for line_text in text.split("\n")[:-1]:
                 self.line += 1
-                start = line_text.lstrip()
+                start = line_text.lstrip(WHITE)
                 if start and not start.startswith(COMMENT):
                     yield line_text + "\n"

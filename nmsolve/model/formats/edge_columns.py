@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.formats.delimited import BLANK, COMMENT, fields_of, mark_length, separator
+from nmsolve.model.files import PIECE
+from nmsolve.model.formats.delimited import BLANK, COMMENT, WHITE, fields_of, mark_length, separator
 from nmsolve.model.formats.text import decimal
 
 #: Names of columns, as :func:`plain_name` leaves them.
@@ -95,6 +96,8 @@ def layout_of(head: bytes, path: Path) -> Layout:
     InputError : no edges; names that do not say where edges begin and end; more than three columns without names; another
         encoding; an adjacency list of NetworkX
     """
+    if len(head) >= PIECE and b"\n" not in head:
+        raise InputError("the line is too long", f"{path}:1", f"at most {PIECE} bytes")
     lines, comments = _first_lines(head, path)
     if not lines:
         raise InputError("there are no edges", str(path), "lines of source, target and weight")
@@ -146,7 +149,7 @@ def _first_lines(head: bytes, path: Path) -> tuple[list[_Line], list[tuple[int, 
     number = 1
     while begin < len(head) and len(lines) < 100:
         end = head.find(b"\n", begin) + 1 or len(head)
-        text = head[begin:end].decode("utf-8", "replace").strip()
+        text = head[begin:end].decode("utf-8", "replace").strip(WHITE)
         if text.startswith(COMMENT):
             comments += [] if lines else [(number, text)]
         elif text:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.formats.delimited import Rows, fields_of
+from nmsolve.model.formats.delimited import WHITE, Rows, fields_of
 from nmsolve.model.formats.edge_columns import ATTRIBUTES, TYPES, Layout
 from nmsolve.model.formats.text import DIGITS, decimal, whole_number
 from nmsolve.model.types import FloatArray, IntArray
@@ -74,7 +74,7 @@ class EdgeRows:
             return self._edge(row, where)
         except _WrongError as error:
             text = row if isinstance(row, str) else self.layout.separator.join(row)
-            what = f"found {text.strip()[:60]!r}" + (f" with {error.what}" if error.what else "")
+            what = f"found {text.strip(WHITE)[:60]!r}" + (f" with {error.what}" if error.what else "")
             raise InputError(what, where, error.expected or self._expected()) from None
 
     def _edge(self, row: str | list[str], where: str) -> tuple[int, int, float]:
@@ -82,11 +82,11 @@ class EdgeRows:
         layout = self.layout
         if isinstance(row, str):
             row, attributes = self._split(row)
-        if len(row) == layout.columns + 1 and not row[-1].strip():
+        if len(row) == layout.columns + 1 and not row[-1].strip(WHITE):
             row = row[:-1]
         if len(row) != layout.columns:
             raise _WrongError("")
-        row = [value.strip() for value in row]
+        row = [value.strip(WHITE) for value in row]
         if tuple(row) == layout.names:
             raise _WrongError("the names of the columns once more", "edges")
         if layout.kind >= 0:
@@ -119,7 +119,7 @@ class EdgeRows:
     def _attribute(self, text: str, where: str) -> float:
         """Return the weight in a dict; others are passed over, and named once."""
         try:
-            found = ast.literal_eval(text.strip())
+            found = ast.literal_eval(text.strip(WHITE))
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             found = None
         if not isinstance(found, dict):

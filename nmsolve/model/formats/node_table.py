@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import text_pieces
-from nmsolve.model.formats.delimited import Rows, fields_of, mark_length, separator, whole_lines
+from nmsolve.model.formats.delimited import WHITE, Rows, fields_of, mark_length, separator, whole_lines
 from nmsolve.model.formats.edge_columns import plain_name
 from nmsolve.model.formats.json_sizes import RESOURCES
 from nmsolve.model.formats.text import decimal, whole_number
@@ -184,13 +184,13 @@ class _Reader:
     def _take(self) -> None:
         """Read all rows."""
         for row in self.rows:
-            if len(row) == len(self.names) + 1 and not row[-1].strip():
+            if len(row) == len(self.names) + 1 and not row[-1].strip(WHITE):
                 row = row[:-1]
             if len(row) != len(self.names):
                 raise InputError(
                     f"{len(row)} fields", self.rows.where, f"{len(self.names)}: " + ", ".join(self.names)
                 )
-            self.values.append([value.strip() for value in row])
+            self.values.append([value.strip(WHITE) for value in row])
             self.lines.append(self.rows.line)
         if not self.values:
             raise InputError("there are no nodes", str(self.path), "a row per node")
