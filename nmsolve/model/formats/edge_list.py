@@ -66,7 +66,11 @@ def stream(path: Path, table: NodeTable | None = None) -> Network:
     if n >= 2**31:
         raise InputError(f"there are {n} nodes", str(path), f"at most {2**31 - 1}")
     directed = not (isinstance(lines, EdgeRows) and lines.directed is False)
-    records = _Records(lines, found.nodes, nodes if table is not None else None, directed)
+    weighted = layout.weight >= 0 or layout.attributes
+    rate = None if table is None or weighted else table.sent
+    order = None if table is None else nodes
+    records = _Records(lines, found.nodes, order, directed, rate)
+    whole = found.whole and (rate is None or bool((rate[~np.isnan(rate)] % 1 == 0).all()))
     network = Network(
         n=n,
         name=path.name.split(".")[0],
@@ -74,7 +78,7 @@ def stream(path: Path, table: NodeTable | None = None) -> Network:
         directed=directed,
         multicast=False,
         ids=ids,
-        unit=1.0 if found.whole else None,
+        unit=1.0 if whole else None,
     )
     return network if table is None else table.described(network)
 
@@ -130,6 +134,7 @@ class _Records:
     ----------
     nodes : (n,) numbers that occur, rising
     order : (n,) index of each; None: by its place
+    rate : (n,) weight of all edges of a node; NaN: that of each
     edges : that have been taken and lead from one node to another
     """
 
@@ -137,6 +142,7 @@ class _Records:
     nodes: IntArray
     order: IntArray | None
     directed: bool
+    rate: FloatArray | None = None
     edges: int = 0
 
     def __iter__(self) -> Iterator[Records]:
@@ -150,12 +156,13 @@ class _Records:
                 ends = [np.searchsorted(self.nodes, end) for end in ends]
             if self.order is not None:
                 ends = [self.order[end] for end in ends]
+            weight = lines.weight
+            if self.rate is not None:
+                weight = np.where(np.isnan(self.rate[ends[0]]), weight, self.rate[ends[0]])
             if not self.directed:
                 ends = [np.minimum(*ends), np.maximum(*ends)]
             self.edges += np.count_nonzero(ends[0] != ends[1])
-            yield Records(
-                ends[0].astype(np.int32), ends[1].astype(np.int32), lines.weight, np.empty(0, np.int32)
-            )
+            yield Records(ends[0].astype(np.int32), ends[1].astype(np.int32), weight, np.empty(0, np.int32))
 
     def counted(self, blocks: Iterable[Connections], path: Path) -> Iterator[Connections]:
         """Yield the blocks that became of the edges; then say how many repeated others."""

@@ -51,6 +51,13 @@ class NodeTable:
     multicast: BoolArray | None
     rate: FloatArray | None
 
+    @property
+    def sent(self) -> FloatArray | None:
+        """(n,) stated rates of nodes that multicast, else NaN; None if none is stated."""
+        if self.rate is None or self.multicast is None:
+            return self.rate
+        return np.where(self.multicast, self.rate, np.nan)
+
     def order(self, nodes: IntArray, ids: tuple[str | int, ...] | None, edges: Path) -> IntArray:
         """Return (n,) the index of nodes of an edge list in this table.
 
