@@ -77,13 +77,13 @@ def load_graph(path: str | Path, nodes: str | Path | None = None, multicast: boo
     InputError : unknown extension, or anything wrong with the files (with line or JSON path)
     """
     module = _module(path)
-    graph: LogicGraph = module.load(Path(path), *_table(module, path, nodes))
+    graph: LogicGraph = module.load(Path(path), *_table(module, path, nodes, multicast))
     if Path(path).suffix.lower() == PACKED and graph.name == Path(path).stem:
         graph = replace(graph, name=Path(graph.name).stem)
     return as_multicast(graph) if multicast else graph
 
 
-def _table(module: Any, path: str | Path, nodes: str | Path | None) -> tuple[NodeTable, ...]:
+def _table(module: Any, path: str | Path, nodes: str | Path | None, multicast: bool) -> tuple[NodeTable, ...]:
     """Return the node table if there is one. InputError beside a format that has its own nodes."""
     if nodes is None:
         return ()
@@ -91,7 +91,7 @@ def _table(module: Any, path: str | Path, nodes: str | Path | None) -> tuple[Nod
         raise InputError(
             "a node table beside a graph that is no edge list", str(path), ".txt, .edges, .csv or .tsv"
         )
-    return (read_nodes(nodes),)
+    return (read_nodes(nodes, multicast),)
 
 
 def save_graph(graph: LogicGraph, path: str | Path) -> None:
@@ -137,7 +137,7 @@ def convert(
     module, into, write = _module(source), _module(target), writer(target)
     network = None
     if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
-        network = module.stream(Path(source), *_table(module, source, nodes))
+        network = module.stream(Path(source), *_table(module, source, nodes, multicast))
         network = network_as_multicast(network) if multicast else network
     if network is not None and rates is not None:
         network = network_with_rates(network, rates.recording, rates.step, rates.seconds)

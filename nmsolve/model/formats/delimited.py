@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -65,14 +65,32 @@ def mark_length(head: bytes, path: Path) -> int:
     return len(_UTF8) if head.startswith(_UTF8) else 0
 
 
-def separator(line: str) -> str:
-    """Return what separates the fields of a line: tab, semicolon, comma, or :data:`BLANK`."""
+def separator(lines: Sequence[str]) -> str:
+    """Return what separates the fields of lines: tab, semicolon, comma, or :data:`BLANK`.
+
+    What the first line looks like counts, unless the lines then differ in their number of fields, but with another separator all
+    have the same, two or more.
+    """
+    likely = _likely(lines[0])
+    for between in (likely, "\t", ";", ",", BLANK):
+        counts = {len(fields_or_none(line, between)) for line in lines}
+        if len(counts) == 1 and counts.pop() > 1:
+            return between
+    return likely
+
+
+def _likely(line: str) -> str:
+    """Return what separates the fields of one line."""
     plain = re.sub(r'"[^"]*"', "x", line.strip(WHITE))
     tabs = [field.strip(" ") for field in plain.split("\t")]
     if len(tabs) > 1 and all(field and field[-1] not in ",;" for field in tabs):
         words = _words(plain)
         return BLANK if len(words) > len(tabs) and all(decimal(word) is not None for word in words) else "\t"
-    if ";" in plain and plain.count(";") >= plain.count(","):
+    parts = plain.split(";")
+    if len(parts) > 1 and (
+        len(parts) > plain.count(",")
+        or all(decimal(part.strip(WHITE).replace(",", ".")) is not None for part in parts)
+    ):
         return ";"
     return "," if "," in plain else "\t" if "\t" in plain else BLANK
 
@@ -90,6 +108,14 @@ def fields_of(line: str, between: str) -> list[str]:
         line = " ".join(_words(line))
     reader = csv.reader([line], delimiter=between, skipinitialspace=True, strict=True)
     return [field.strip(WHITE) for field in next(reader, [])]
+
+
+def fields_or_none(line: str, between: str) -> list[str]:
+    """Return the fields of a line, none if it is not quoted as in CSV."""
+    try:
+        return fields_of(line, between)
+    except csv.Error:
+        return []
 
 
 def _words(line: str) -> list[str]:

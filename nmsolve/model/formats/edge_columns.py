@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import PIECE
-from nmsolve.model.formats.delimited import BLANK, COMMENT, WHITE, fields_of, mark_length, separator
+from nmsolve.model.formats.delimited import COMMENT, WHITE, fields_of, fields_or_none, mark_length, separator
 from nmsolve.model.formats.text import decimal
 
 #: Names of columns, as :func:`plain_name` leaves them.
@@ -110,16 +110,22 @@ def layout_of(head: bytes, path: Path) -> Layout:
             raise InputError(what, f"{path}:{number}", "different numbers for all nodes")
     first = lines[0]
     try:
-        attributes, between, fields = _split(first.text)
-        if not attributes and _is_title(
-            fields, [line.text.split(None if between == BLANK else between) for line in lines[1:]]
-        ):
+        found = [ATTRIBUTES.search(line.text) for line in lines]
+        attributes = found[0] is not None
+        texts = [
+            line.text if at is None else line.text[: at.start()]
+            for line, at in zip(lines, found, strict=True)
+        ]
+        between = separator(texts)
+        fields = fields_of(texts[0], between)
+        if attributes and not fields[-1]:  # there is a separator before them, too
+            fields = fields[:-1]
+        others = [fields_or_none(text, between) for text in texts[1:]]
+        place, names = _titles_above(comments, len(fields), path)
+        begin, number, values = first.begin, first.number, fields
+        if not attributes and _is_title(fields, others, bool(names)):
             place, names = f"{path}:{first.number}", fields
-            begin, number = first.end, first.number + 1
-            values = _split(lines[1].text)[2] if len(lines) > 1 else []
-        else:
-            place, names = _titles_above(comments, len(fields), path)
-            begin, number, values = first.begin, first.number, fields
+            begin, number, values = first.end, first.number + 1, others[0] if others else []
     except csv.Error as error:
         raise InputError(
             str(error), f"{path}:{first.number}", "fields quoted as in CSV, if they are"
@@ -149,36 +155,27 @@ def _first_lines(head: bytes, path: Path) -> tuple[list[_Line], list[tuple[int, 
     number = 1
     while begin < len(head) and len(lines) < 100:
         end = head.find(b"\n", begin) + 1 or len(head)
-        text = head[begin:end].decode("utf-8", "replace").strip(WHITE)
-        if text.startswith(COMMENT):
-            comments += [] if lines else [(number, text)]
-        elif text:
+        text = head[begin:end].decode("utf-8", "replace").strip("\r\n")
+        if text.lstrip(WHITE).startswith(COMMENT):
+            comments += [] if lines else [(number, text.strip(WHITE))]
+        elif text.strip(WHITE):
             lines.append(_Line(begin, end, number, text))
         begin, number = end, number + 1
     return lines, comments
 
 
-def _split(line: str) -> tuple[bool, str, list[str]]:
-    """Return whether a line ends with attributes, its separator, and its fields (without the attributes)."""
-    found = ATTRIBUTES.search(line)
-    text = line[: found.start()] if found else line
-    between = separator(text)
-    fields = fields_of(text, between)
-    return found is not None, between, fields[:-1] if found and fields and not fields[-1] else fields
-
-
-def _is_title(fields: list[str], others: Sequence[Sequence[str]]) -> bool:
+def _is_title(fields: list[str], others: Sequence[Sequence[str]], named: bool) -> bool:
     """Return whether a line of ``fields`` has the names of the columns.
 
-    It has if it names source and target. Else it is an edge if a field is a number, or one of its two nodes is in another line
-    too. No edge begins with an empty field.
+    It has if it names source and target. Else it is an edge if the columns are ``named`` above it, if a field is a number, or if
+    one of its two nodes is in another line too. No edge begins with an empty field.
     """
     known = [plain_name(field) for field in fields]
     if SOURCE & set(known) and TARGET & set(known):
         return True
-    if len(fields) < 2 or not fields[0]:
-        return len(fields) > 1
-    if any(map(_number, fields)):
+    if not (named or fields[0]):
+        return True
+    if named or len(fields) < 2 or any(map(_number, fields)):
         return False
     ends = {end for other in others for end in other[:2]}
     return not (len(fields) == 2 and ends & set(fields))

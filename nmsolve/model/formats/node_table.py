@@ -55,7 +55,7 @@ class NodeTable:
     def sent(self) -> FloatArray | None:
         """(n,) stated rates of nodes that multicast, else NaN; None if none is stated."""
         if self.rate is None or self.multicast is None:
-            return self.rate
+            return None
         return np.where(self.multicast, self.rate, np.nan)
 
     def order(self, nodes: IntArray, ids: tuple[str | int, ...] | None, edges: Path) -> IntArray:
@@ -82,30 +82,30 @@ class NodeTable:
 
         Rates count for nodes that multicast; a warning says where none does.
         """
-        multicast = network.multicast if self.multicast is None else self.multicast
+        multicast = False if self.multicast is None else self.multicast
         if self.rate is not None and not np.any(multicast):
             doubtful("not used: column 'rate'", str(self.path), "nodes that multicast")
-        rate = None if self.rate is None else np.where(multicast, self.rate, np.nan)
         return replace(
             network,
             sizes=self.sizes,
             resources=self.resources,
             kinds=self.kinds,
             multicast=multicast,
-            rate=rate,
+            rate=self.sent,
         )
 
 
-def read_nodes(path: str | Path) -> NodeTable:
+def read_nodes(path: str | Path, multicast: bool = False) -> NodeTable:
     """Read a node table: a first line with the names of its columns, then a row per node. Comments as in edge lists.
 
-    Columns that are not known are named in a warning.
+    Columns that are not known are named in a warning. ``multicast`` : all nodes do, whatever the table says.
 
     Raises
     ------
     InputError : no column of ids, two of one meaning, no nodes, a node twice, a value that is none of its column; with the line
     """
-    return _Reader(Path(path)).read()
+    table = _Reader(Path(path)).read()
+    return replace(table, multicast=np.ones(table.n, bool)) if multicast else table
 
 
 class _Reader:
@@ -123,7 +123,7 @@ class _Reader:
         else:
             raise InputError("there is no table", str(path), "a line of names, such as node,neurons")
         title = lines[first].decode("utf-8", "replace")
-        between = separator(title)
+        between = separator([title])
         self.title = f"{path}:{first + 1}"
         try:
             self.names = fields_of(title, between)
