@@ -1,4 +1,4 @@
-"""Node tables beside an edge list: columns in any order and by many names, unknown columns, separators, number formats, packing."""
+"""Node tables beside an edge list: columns in any order, by many names, unknown ones; separators, number formats, packing."""
 
 from __future__ import annotations
 
@@ -68,9 +68,8 @@ def _columns(rng: Random, nodes: list[object]) -> dict[str, list[str]]:
     """Return the columns of a table by name: ids, and some of what else there may be."""
     columns = {rng.choice(IDS): [str(v) for v in nodes]}
     for name in rng.sample(RESOURCES, rng.choice((0, 1, 2))):
-        if name != "neurons" or "size" not in columns:
-            if name != "size" or "neurons" not in columns:
-                columns[name] = [rng.choice(("0", "1", "32", "7.0", "1e3")) for _ in nodes]
+        if not {name, *columns} >= {"size", "neurons"}:
+            columns[name] = [rng.choice(("0", "1", "32", "7.0", "1e3")) for _ in nodes]
     if rng.random() < 0.5:
         columns[rng.choice(("population", "kind", "Population"))] = [
             rng.choice(("exc", "inh")) for _ in nodes
