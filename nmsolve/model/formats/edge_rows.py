@@ -177,12 +177,10 @@ class EdgeRows:
         """Return the whole number that a node is, or None if it is a name."""
         value = whole_number(text)
         if value is not None or self._decimal(text) is None:
-            if value is None and text.isdigit():
-                raise _WrongError(f"node {text[:60]!r}", f"at most {DIGITS} digits")
             return value
         exact = Decimal(text.replace(",", "."))
         if not 0 <= exact < 10**DIGITS or exact != exact.to_integral_value():
-            raise _WrongError(f"node {text[:60]!r}", "whole numbers >= 0, or names")
+            raise _WrongError(f"node {text[:60]!r}", f"names, or whole numbers of at most {DIGITS} digits")
         return int(exact)
 
     def _expected(self) -> str:
