@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import PACKED, LARGEST_FILE, believed_nodes, input_file, write_atomic
+from nmsolve.model.files import LARGEST_FILE, PACKED, believed_nodes, input_file, write_atomic
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network, graph
