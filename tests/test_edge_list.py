@@ -114,6 +114,7 @@ REFUSED = {
     "dict.edges": (b"0 1 {'weight': -3}\n", "with weight -3"),
     "code.edges": (b"0 1 {'weight': open('x')}\n", "attributes as a dict of plain values"),
     "quote.csv": (b'source,target\n"a"b,c\n', "quote.csv:2"),
+    "exponent.csv": (b"source,target\n0,2e0777777777777777777777\n", "at most 18 digits"),
     "big.csv": (b"source,target\n0,1234567890123456789\n", "at most 18 digits"),
 }  # fmt: skip
 

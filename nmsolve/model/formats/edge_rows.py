@@ -7,7 +7,7 @@ import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,8 +109,8 @@ class EdgeRows:
             weight = decimals(text.encode()) if plain else None
         if weight is None or len(weight) != count or not (np.isfinite(weight) & (weight >= 0)).all():
             return None
-        ends = (np.fromiter(map(number.__getitem__, texts), np.int64, count) for texts in (source, target))
-        return Lines(*ends, weight)
+        u, v = (np.fromiter(map(number.__getitem__, texts), np.int64, count) for texts in (source, target))
+        return Lines(u, v, weight)
 
     def edge(self, row: str | list[str], where: str) -> tuple[int, int, float]:
         """Return nodes and weight in a row: its line, or its fields."""
@@ -222,7 +222,10 @@ class EdgeRows:
         value = whole_number(text)
         if value is not None or self._decimal(text) is None:
             return value
-        exact = Decimal(text.replace(",", "."))
+        try:
+            exact = Decimal(text.replace(",", "."))
+        except InvalidOperation:  # an exponent beyond any
+            exact = Decimal(-1)
         if not 0 <= exact < 10**DIGITS or exact != exact.to_integral_value():
             raise _WrongError(f"node {text[:60]!r}", f"names, or whole numbers of at most {DIGITS} digits")
         return int(exact)
