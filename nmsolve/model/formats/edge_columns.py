@@ -36,7 +36,7 @@ TARGET = frozenset(
     }
 )
 WEIGHT = frozenset({"weight", "weights", "w", "wt", "traffic"})
-RATE = frozenset({"rate", "rates"})
+RATE = frozenset({"rate"})
 #: Gephi's: whether an edge has a direction, in these words.
 TYPE, TYPES = "type", {"directed": True, "undirected": False}
 
