@@ -117,6 +117,15 @@ def _texts(folder: Path) -> None:
         "switch_allocation = 1\nswitch_traversal = 1\nlink = 1\ncrossing = 4\n"
         'crossing_interval = 2\ncredit = 1\nconsumption = "any"\n'
     )
+    (folder / "named.csv").write_text(
+        'Target,Source,Type,Weight,Id\n"b, c",a,Directed,2.5,0\nä,"b, c",Directed,1e1,1\n'
+    )
+    (folder / "attributes.edges").write_text(
+        "a b {'weight': 2.5}\nb c {'weight': 1, 'colour': 'red'}\nc a {}\n"
+    )
+    table = "node,size,population,multicast,rate\na,2,x,true,2.5\nb,1,y,0,\nc,3.0,y,no,\n"
+    (folder / "nodes.csv.gz").write_bytes(gzip.compress(table.encode()))
+    (folder / "nodes.csv").write_text(table)
     (folder / "trace.csv").write_text("step,source,targets,count\n0,0,3,2\n1,5,1 2 3,1\n\n4,2,9,3\n")
     constraints = [
         {"kind": "pin", "nodes": ["node 1"], "core": [0, 0]},
@@ -384,6 +393,7 @@ def _graph_targets(folder: Path) -> list[Target]:
     from nmsolve.cli import commands
     from nmsolve.cli.info import run_info
     from nmsolve.model.formats import convert
+    from nmsolve.model.formats.node_table import read_nodes
     from nmsolve.model.formats.spikes import read_spikes
 
     def info(path: Path) -> object:
@@ -395,7 +405,7 @@ def _graph_targets(folder: Path) -> list[Target]:
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
         "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx", "netpyne.json",
-        "network.yaml", "network.net", "exported.yaml",
+        "network.yaml", "network.net", "exported.yaml", "named.csv", "attributes.edges",
     )  # fmt: skip
 
     def circuit(path: Path) -> object:
@@ -407,6 +417,7 @@ def _graph_targets(folder: Path) -> list[Target]:
         *(Target(f"convert {name}", folder / name, converted) for name in streams),
         Target("convert circuit", folder / "circuit", circuit),
         *(Target(f"rates {name}", folder / name, read_spikes) for name in RECORDINGS),
+        *(Target(name, folder / name, read_nodes) for name in ("nodes.csv", "nodes.csv.gz")),
     ]
 
 

@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.formats import FORMATS, load_graph, load_instance
+from nmsolve.model.formats.edge_columns import SOURCE, TARGET, WEIGHT
+from nmsolve.model.formats.json_sizes import RESOURCES
+from nmsolve.model.formats.node_table import read_nodes
 from nmsolve.model.generators import GENERATORS
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints_file import load_constraints
@@ -118,3 +121,18 @@ def test_the_first_example_of_the_readme_is_a_file_and_its_optimum_is_true() -> 
             ]
             best = min(best, sum(w * (abs(a - c) + abs(b - d)) for (a, b), (c, d), w in ends))
     assert f"optimal: hops {best}, bound {best}," in readme
+
+
+def test_names_of_columns_of_edge_lists_and_node_tables(tmp_path: Path) -> None:
+    rows = [
+        line.split("|")[1:3] for line in TEXT.split("### Edge lists")[1].split("\n") if line.startswith("| ")
+    ]
+    named = {what.strip(): set(re.findall(r"`([^`]+)`", names)) for what, names in rows}
+    assert named["sender"] == SOURCE and named["receiver"] == TARGET
+    assert named["messages per step; 1 without it"] == WEIGHT | {"rate"}
+    (tmp_path / "n.csv").write_text(re.findall(r"```csv\n(.*?)```", TEXT, re.DOTALL)[0])
+    table = read_nodes(tmp_path / "n.csv")
+    assert table.ids == ("retina", "cortex", "spare") and table.kinds is not None
+    resources = re.search(r"^\| (`size`.*?) \| \|", TEXT, re.MULTILINE)
+    assert resources is not None
+    assert set(re.findall(r"`([^`]+)`", resources[1])) == {"size", "sizes.NAME", *RESOURCES}
