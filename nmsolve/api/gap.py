@@ -157,7 +157,9 @@ def _of_file(o: GapOptions, constraints: ConstraintsLike | None) -> Given:
     said = loaded.inputs
     path = o.graph or Path(str(said.graph))
     limits = constraints if constraints is not None else said.constraints or ()
-    source = source_of(path, o.machine or said.machine, o.chips or said.chips, limits, said.occupied)
+    source = source_of(
+        path, o.machine or said.machine, o.chips or said.chips, limits, said.occupied, reading=said
+    )
     problem = replace(gap_problem(o, loaded), constraints=source.constraints)
     known = known_in([loaded.folder], problem) if loaded.report is not None else []
     return source, problem, loaded.core, known

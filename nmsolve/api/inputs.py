@@ -19,6 +19,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.implied import implied_machine
 from nmsolve.model.formats.in_memory import GraphLike, Named, named_graph
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.any_file import read_any_mapping
@@ -54,6 +55,7 @@ class Source:
     implied : the graph states the machine
     constraints, path : side constraints, and their file
     occupied : folders of earlier runs whose networks hold a part of the machine
+    reading : how the graph's file is read
     """
 
     named: Named
@@ -64,13 +66,14 @@ class Source:
     constraints: tuple[SideConstraint, ...] = ()
     path: Path | None = None
     occupied: tuple[Path, ...] = ()
+    reading: GraphReading = AS_IT_IS
     board: Machine = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "board", beside_earlier(self.machine, self.occupied))
 
     def files(self, folder: Path) -> dict[str, Any]:
-        """Return ``graph``, ``machine``, ``chips``, ``constraints`` and ``occupied`` as options of commands name them.
+        """Return ``graph``, ``machine``, ``chips``, ``constraints``, ``occupied`` and options of reading as commands name them.
 
         What has no file gets one in ``folder``.
 
@@ -88,7 +91,7 @@ class Source:
             path.write_bytes(msgspec.json.format(msgspec.json.encode(ConstraintsFile(entries))) + b"\n")
         return {
             "graph": graph_file(self.named, folder), "machine": spec, "chips": self.chips,
-            "constraints": path, "occupied": list(self.occupied),
+            "constraints": path, "occupied": list(self.occupied), **self.reading.options(),
         }  # fmt: skip
 
 
@@ -112,6 +115,7 @@ def _into(folder: Path, name: str) -> Path:
 def source_of(
     graph: GraphLike | Named, machine: MachineLike | None, chips: str | tuple[int, int] | None = None,
     constraints: ConstraintsLike = (), occupied: Sequence[str | Path] = (), memory: int | None = None,
+    reading: GraphReading = AS_IT_IS,
 ) -> Source:  # fmt: skip
     """Return graph, machine and constraints, loaded.
 
@@ -119,12 +123,13 @@ def source_of(
     ----------
     chips : rows and columns of chips, as a pair or as text (``3x4``)
     memory : most bytes; a .nmz graph that is too large for it stays on disk
+    reading : how the graph's file is read
 
     Raises
     ------
     InputError : anything wrong with one of them, or no machine: neither given nor stated by the graph
     """
-    named = graph if isinstance(graph, Named) else _loaded(graph, memory)
+    named = graph if isinstance(graph, Named) else _loaded(graph, memory, reading)
     grid, spec = grid_text(chips), machine_text(machine)
     board = implied_machine(named.graph, str(named.path or named.graph.name)) if machine is None else None
     if machine is not None:
@@ -135,7 +140,7 @@ def source_of(
     path = Path(constraints).resolve() if isinstance(constraints, str | Path) else None
     return Source(
         named, board, spec, grid, machine is None, _constraints(constraints, named.graph, board), path,
-        tuple(Path(run).resolve() for run in occupied),
+        tuple(Path(run).resolve() for run in occupied), GraphReading(**reading.options()),
     )  # fmt: skip
 
 
@@ -160,12 +165,12 @@ def grid_text(chips: str | tuple[int, int] | None) -> str | None:
     return "x".join(map(str, chips)) if isinstance(chips, tuple) else chips
 
 
-def _loaded(graph: GraphLike, memory: int | None) -> Named:
+def _loaded(graph: GraphLike, memory: int | None, reading: GraphReading) -> Named:
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
     if not isinstance(graph, str | Path):
         return named_graph(graph)
-    return named_graph(load_within(graph, memory))._replace(path=Path(graph).resolve())
+    return named_graph(load_within(graph, memory, reading))._replace(path=Path(graph).resolve())
 
 
 def _constraints(given: ConstraintsLike, graph: LogicGraph, machine: Machine) -> tuple[SideConstraint, ...]:

@@ -33,6 +33,8 @@ Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nm
                             "units (tasks.json, .sm, .rcp, .fjs, ...).")]
 Bind = A[str | None, Option(help="ONNX: values of the symbols in input shapes, e.g. batch=8,seq=128.")]
 Strict = A[bool, Option("--strict", help="Refuse what would be read with a warning; of ONNX models unknown operators.")]
+Pattern = A[bool, Option("--pattern", help="Every stored entry of a matrix (.mtx, .npz of SciPy) weighs 1.")]
+Absolute = A[bool, Option("--absolute", help="An entry of a matrix weighs its absolute value.")]
 Library = A[Path | None, Option(help="Assignments: function library with measured times (`nmsolve profile` fills it).")]
 Machine = A[str | None, Option("--machine", "-m", help="Preset (see `nmsolve hw list`), mesh:RxC[,chips] or a machine.toml. "
                                "[default: the machine that the graph file names]")]
@@ -101,6 +103,8 @@ class MapOptions:
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. hops,max-link, instead of one mapping.")] = None
     points: Points = 8
     occupied: Occupied = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
     out: Out = Path("nmsolve-out")
     plain: Plain = False
@@ -116,6 +120,9 @@ class AnswerOptions:
     machine: Machine = None
     chips: Chips = None
     placement: Placement = None
+    pattern: Pattern = False
+    absolute: Absolute = False
+    strict: Strict = False
 
 
 @dataclass(frozen=True)
@@ -454,6 +461,9 @@ class ExplainOptions:
     occupied: Occupied = None
     constraints: Constraints = None
     balance: Balance = None
+    pattern: Pattern = False
+    absolute: Absolute = False
+    strict: Strict = False
     time_limit: TimeLimit = "60s"
     seed: Seed = 0
     out: Proof = None
@@ -482,6 +492,8 @@ class InfoOptions:
     graph: Described
     memory: Residence = None
     bind: Bind = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
     json: Json = False
 
@@ -495,6 +507,8 @@ class ConvertOptions:
     rates: A[Path | None, Option(help="Recorded spikes, which become the rates: .csv (id,time), SONATA, NWB or NIX.")] = None
     step: A[float | None, Option(help="Milliseconds of a step, for --rates. [default: 1000]")] = None
     recorded: A[float | None, Option(help="Seconds that were recorded, if the file of --rates does not say.")] = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
 
 

@@ -13,6 +13,7 @@ import msgspec
 from nmsolve.cli.options import chip_grid, size_in_bytes, whole
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import AnswerOptions, FaultOptions, SimulateOptions
@@ -39,8 +40,8 @@ class Held(msgspec.Struct, frozen=True):
     status: str = "feasible"
 
 
-class Inputs(msgspec.Struct, frozen=True):
-    """The part of report.json's ``inputs`` that states the problem."""
+class Inputs(GraphReading, frozen=True):
+    """The part of report.json's ``inputs`` that states the problem, and how its graph file is read."""
 
     graph: str | None = None
     machine: str | None = None
@@ -86,6 +87,7 @@ class Loaded:
             "machine": o.machine or self.inputs.machine,
             "chips": o.chips or self.inputs.chips,
             "placement": whole(o.placement),
+            **given_reading(o, self.inputs).options(),
         }
 
     def node_limit(self, balance: float | None) -> int | None:
@@ -159,11 +161,12 @@ def instance(
     chips: str | None,
     memory: int | None = None,
     occupied: Sequence[str | Path] = (),
+    reading: GraphReading = AS_IT_IS,
 ) -> tuple[LogicGraph, Machine]:
     """Load the graph and its machine: the one given on the command line, else the one in the file.
 
     ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
-    are on the machine already.
+    are on the machine already. ``reading`` : how the graph's file is read.
 
     Raises
     ------
@@ -173,7 +176,7 @@ def instance(
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
-    loaded = load_within(graph, memory)
+    loaded = load_within(graph, memory, reading)
     implied = implied_machine(loaded, str(graph))
     if machine is not None:
         return loaded, beside_earlier(load_machine(machine, chips=chip_grid(chips)), occupied, memory)
@@ -184,6 +187,12 @@ def instance(
             "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)",
         )
     return loaded, beside_earlier(implied, occupied, memory)
+
+
+def given_reading(o: object, stated: GraphReading = AS_IT_IS) -> GraphReading:
+    """Return how the options of a command say that the graph is read; if they say nothing, as ``stated``."""
+    given = {f: v for f in GraphReading.__struct_fields__ if (v := getattr(o, f, None))}
+    return GraphReading(**given) if given else stated
 
 
 def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str | None = None) -> Loaded:
@@ -215,8 +224,9 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
         )
     most = size_in_bytes(memory)
     loaded, board = instance(
-        graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied
-    )
+        graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied,
+        given_reading(o, inputs),
+    )  # fmt: skip
     if inputs.core_memory is not None:
         board = board.holding("bytes", inputs.core_memory)
     core = read_any_mapping(path, loaded, board, o.placement)
@@ -362,5 +372,5 @@ def _network(file: Path, machine: Machine, memory: int | None) -> tuple[LogicGra
         raise InputError(
             "the report names no graph", str(file.parent / "report.json"), "a run of nmsolve map"
         )
-    graph = load_within(Path(inputs.graph), memory)
+    graph = load_within(Path(inputs.graph), memory, inputs)
     return graph, read_mapping(file, graph, machine, other_faults=True)

@@ -1,6 +1,7 @@
 """Graph files: one module per format, chosen by the file's extension. Other packages may add formats (:mod:`.foreign`).
 
-Every format module has ``load(path) -> LogicGraph``, most have ``save(graph, path) -> None``, and those of formats that
+Every format module has ``load(path) -> LogicGraph``, or ``load(path, reading)`` and the names of the options that it obeys in
+``OPTIONS`` (:mod:`.reading`), most have ``save(graph, path) -> None``, and those of formats that
 hold large networks have ``stream(path) -> Network``, with which :func:`convert` needs little memory. They raise
 :class:`InputError` only. What a file says about its machine is kept in ``graph.meta`` (see
 :mod:`nmsolve.model.formats.implied`).
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from nmsolve.model import plugins
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
@@ -58,14 +60,27 @@ class Rates(NamedTuple):
     seconds: float | None = None
 
 
-def load_graph(path: str | Path) -> LogicGraph:
+def load_graph(path: str | Path, *, pattern: bool = False, absolute: bool = False) -> LogicGraph:
     """Read a graph; the format is chosen by the extension.
+
+    Parameters
+    ----------
+    pattern, absolute : of a matrix (``.mtx``, ``.npz`` of SciPy) with negative or complex entries: every stored entry weighs 1, or
+        its absolute value
 
     Raises
     ------
-    InputError : unknown extension, or anything wrong with the file (with line or JSON path)
+    InputError : unknown extension, anything wrong with the file (with line or JSON path), or an option that it has no use for
     """
-    graph: LogicGraph = _module(path).load(Path(path))
+    return read_graph(path, GraphReading(pattern, absolute))
+
+
+def read_graph(path: str | Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
+    """Read a graph as ``reading`` says; else as :func:`load_graph`."""
+    module = _module(path)
+    options: tuple[str, ...] = getattr(module, "OPTIONS", ())
+    reading.require(options, Path(path))
+    graph: LogicGraph = module.load(Path(path), reading) if options else module.load(Path(path))
     return graph
 
 
@@ -93,7 +108,11 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
 
 
 def convert(
-    source: str | Path, target: str | Path, workers: int = 1, rates: Rates | None = None
+    source: str | Path,
+    target: str | Path,
+    workers: int = 1,
+    rates: Rates | None = None,
+    reading: GraphReading = AS_IT_IS,
 ) -> tuple[int, int]:
     """Read one format, write another, with measured ``rates`` if given; returns nodes and connections.
 
@@ -107,15 +126,15 @@ def convert(
     from nmsolve.model.network import store
 
     module, into, write = _module(source), _module(target), writer(target)
-    network = None
-    if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
+    network, plain = None, not reading.options()
+    if plain and into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
         network = module.stream(Path(source))
     if network is not None and rates is not None:
         network = network_with_rates(network, rates.recording, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
-    whole = rates is not None or into is not module or not hasattr(module, "open_graph")
-    graph = load_graph(source) if whole else module.open_graph(Path(source))
+    whole = rates is not None or not plain or into is not module or not hasattr(module, "open_graph")
+    graph = read_graph(source, reading) if whole else module.open_graph(Path(source))
     if rates is not None:
         graph = with_rates(graph, rates.recording, step=rates.step, seconds=rates.seconds)
     write(graph, Path(target))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from nmsolve.heuristics.mapping.external.nets_engine import net_memory
 from nmsolve.hw.cost import uses_nets
-from nmsolve.model.formats import load_graph
+from nmsolve.model.formats import read_graph
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import READERS, LogicGraph
 from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.mapping.features import loaded_bytes
@@ -48,19 +49,20 @@ def advice(problem: MappingProblem) -> str:
     return "" if small else ", or the graph as .nmz, which can stay on disk"
 
 
-def load_within(path: str | Path, memory: int | None) -> LogicGraph:
+def load_within(path: str | Path, memory: int | None, reading: GraphReading = AS_IT_IS) -> LogicGraph:
     """Read a graph; the connections of a ``.nmz`` stay on disk where a search with them in memory would be too large.
 
     Parameters
     ----------
     memory : most bytes that all processes may hold; without it, half of this machine's memory
+    reading : options of reading, which no store has a use for
 
     Raises
     ------
     InputError : as :func:`nmsolve.model.formats.load_graph`
     """
-    if Path(path).suffix.lower() != ".nmz":
-        return load_graph(path)
+    if Path(path).suffix.lower() != ".nmz" or reading.options():
+        return read_graph(path, reading)
     if memory is not None:
         return_freed()
     graph = open_graph(path)
