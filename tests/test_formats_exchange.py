@@ -149,8 +149,14 @@ def test_matrix_market(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "g.mtx:1: no Matrix Market banner"),
-        ("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", "field 'complex'"),
-        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n", "symmetry"),
+        (
+            "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 0 1\n",
+            "entry (1, 2) is 0+1j; expected",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n",
+            "g.mtx:1: the matrix is skew-symmetric",
+        ),
         ("%%MatrixMarket matrix coordinate real general\n% only\n", "no size line"),
         ("%%MatrixMarket matrix coordinate real general\n2 2\n", "g.mtx:2: malformed size line"),
         ("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "the matrix is 2 x 3"),

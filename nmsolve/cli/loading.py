@@ -57,7 +57,7 @@ class Inputs(GraphReading, frozen=True):
     reference_file: str | None = None
     occupied: tuple[str, ...] = ()
     before: tuple[Held, ...] = ()
-    limits: dict[str, float] = {}
+    limits: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)

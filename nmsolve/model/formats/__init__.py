@@ -65,8 +65,8 @@ def load_graph(path: str | Path, *, pattern: bool = False, absolute: bool = Fals
 
     Parameters
     ----------
-    pattern, absolute : of a matrix (``.mtx``, ``.npz`` of SciPy) with negative or complex entries: every stored entry weighs 1, or
-        its absolute value
+    pattern, absolute : of a matrix (``.mtx``, ``.npz`` of SciPy), as for negative or complex entries: every stored entry
+        weighs 1, or its absolute value
 
     Raises
     ------

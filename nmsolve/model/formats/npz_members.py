@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import LARGEST_FILE
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -42,8 +42,8 @@ def damaged(error: Exception, path: Path) -> InputError:
     return InputError(reason.lower(), str(path), "a complete .npz archive")
 
 
-def read_members(path: Path, wanted: set[str]) -> dict[str, AnyArray]:
-    """Return all ``wanted`` members by name, of any shape, each checked before it is unpacked.
+def read_members(path: Path, wanted: set[str]) -> tuple[dict[str, AnyArray], list[str]]:
+    """Return all ``wanted`` members by name, of any shape, each checked before it is unpacked, and the names of the others.
 
     Raises
     ------
@@ -58,11 +58,17 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, AnyArray]:
             for name, member in names.items():
                 if name in wanted:
                     out[name] = _member(archive, member, path)
-            if "d_indptr" in names:
-                out["fan_out"] = np.ones(1)
     except DAMAGE as error:
         raise damaged(error, path) from None
-    return out
+    return out, [name for name in names if name not in wanted]
+
+
+def warn_of_members(names: Iterable[str], path: Path, what: str) -> None:
+    """Say which members are passed over, if there are any."""
+    shown = [name[:80] if name.isprintable() else ascii(name[:80]) for name in names]
+    if shown:
+        more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+        doubtful(f"not read: {', '.join(shown[:8])}{more}", str(path), f"only {what}")
 
 
 def _check_unpacked(members: list[zipfile.ZipInfo], path: Path) -> None:
@@ -169,7 +175,7 @@ def numbers_of(arrays: dict[str, AnyArray], key: str, path: Path, dimensions: in
     """
     if key not in arrays:
         raise InputError(
-            f"there is no member {key!r}", str(path), "indptr and indices, or nmsolve's own keys"
+            f"there is no member {key!r}", str(path), "indptr and indices, or what SciPy or nmsolve writes"
         )
     array = arrays[key]
     if array.dtype.kind not in "biuf" or array.ndim != dimensions:
