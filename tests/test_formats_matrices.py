@@ -93,9 +93,7 @@ def scipy_members(**changes: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::nmsolve.model.errors.InputWarning")
-def test_what_is_no_archive_of_scipy_is_refused(
-    tmp_path: Path, arrays: dict[str, Any], message: str
-) -> None:
+def test_what_is_no_archive_of_scipy_is_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(tmp_path / "m.npz", **arrays)
     assert message in refused(tmp_path / "m.npz")
 
