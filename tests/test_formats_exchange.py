@@ -119,7 +119,9 @@ def test_hmetis(tmp_path: Path) -> None:
     assert graph.rows == 3 and graph.source.tolist() == [0, 3, 2] and graph.rate.tolist() == [2, 1, 5]
     assert graph.targets.tolist() == [1, 2, 1] and graph.sizes.ravel().tolist() == [1, 2, 3, 4]
     save_graph(graph, tmp_path / "h.hgr")
-    with pytest.warns(InputWarning, match=r"g.hgr:3: net 2 has pin 1 twice, and 1 more like it; it counts once"):
+    with pytest.warns(
+        InputWarning, match=r"g.hgr:3: net 2 has pin 1 twice, and 1 more like it; it counts once"
+    ):
         twice = load_graph(put(tmp_path, "g.hgr", "2 4 1\n1 2 3\n7 1 4 4 2 1\n"))
     assert twice.targets.tolist() == [2, 1, 3] and twice.weights.tolist() == [1, 7, 7]
     back = load_graph(tmp_path / "h.hgr")  # the net without a target is gone

@@ -240,17 +240,23 @@ def _place(content: Any, part: Any) -> str:
 def _decode_with_nan(data: bytes, kind: type[T], path: str | Path) -> T:
     import json
 
-    import msgspec
-
     try:
         content = json.loads(data)
         require_single_keys(data, path)
         json.dumps(content, ensure_ascii=False).encode()  # halves of surrogate pairs, which are no text
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", str(path), "JSON text") from None
+    return convert_json(content, kind, path)
+
+
+def convert_json(content: Any, kind: type[T], path: str | Path) -> T:
+    """Return decoded JSON as ``kind``. InputError for a value of the wrong type (with its JSON path)."""
+    import msgspec
+
+    try:
         return msgspec.convert(content, type=kind)
     except msgspec.ValidationError as error:
         raise _type_error(str(error), path) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", str(path), "JSON text") from None
 
 
 def _type_error(message: str, path: str | Path) -> InputError:

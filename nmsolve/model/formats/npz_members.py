@@ -6,7 +6,7 @@ import lzma
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.files import LARGEST_FILE
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -63,12 +63,10 @@ def read_members(path: Path, wanted: set[str]) -> tuple[dict[str, AnyArray], lis
     return out, [name for name in names if name not in wanted]
 
 
-def warn_of_members(names: Iterable[str], path: Path, what: str) -> None:
+def warn_of_members(names: Sequence[str], path: Path, what: str) -> None:
     """Say which members are passed over, if there are any."""
-    shown = [name[:80] if name.isprintable() else ascii(name[:80]) for name in names]
-    if shown:
-        more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
-        doubtful(f"not read: {', '.join(shown[:8])}{more}", str(path), f"only {what}")
+    if names:
+        doubtful(f"{listed('member', names)} not read", str(path), f"only {what}")
 
 
 def _check_unpacked(members: list[zipfile.ZipInfo], path: Path) -> None:

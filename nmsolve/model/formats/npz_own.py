@@ -152,7 +152,7 @@ def stream(path: Path) -> Network | None:
     small, others = read_members(path, {*OWN} - {"targets", "weights"})
     if "header" not in small:
         return None
-    warn_of_members((name for name in others if name not in OWN), path, MEMBERS)
+    warn_of_members([name for name in others if name not in OWN], path, MEMBERS)
     header = _header(small, path)
     files = MemberStream(path, "targets", "iu"), MemberStream(path, "weights", "iuf")
     entries = files[0].length
