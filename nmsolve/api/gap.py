@@ -79,7 +79,7 @@ def gap(
     Parameters
     ----------
     mapping : an answer of :func:`nmsolve.map`, :func:`nmsolve.route` or :func:`nmsolve.pipeline`; a mapping's file or folder, of
-        any tool (``mapping.json``, QAPLIB ``.sln``, METIS parts, core numbers); node -> core; the core of every node
+        any tool (``mapping.json``, CSV, QAPLIB ``.sln``, METIS parts, core numbers); node -> core; the core of every node
     graph, machine : of a mapping that is no answer and has no report beside it
     objective : by default that of the answer or of the report beside the mapping, else ``hops``
     constraints, balance, chips : as for :func:`nmsolve.map`; by default those of the answer or of the report

@@ -43,7 +43,8 @@ Constraints = A[Path | None, Option("--constraints", "-c", help="File of side co
 Balance = A[float | None, Option(help="Limit the nodes per core to (1 + BALANCE) * nodes / cores, rounded up.")]
 Turns = A[str | None, Option(help="Turns that no route may take: a turn model (xy, west-first, ...), a list (WS,EN) or a .json "
                              "file.")]
-Mapping = A[Path, Argument(help="mapping.json, output folder of `nmsolve map`, QAPLIB .sln, or a file with a core per line.")]
+Mapping = A[Path, Argument(help="mapping.json, output folder of `nmsolve map`, .csv (node,core), QAPLIB .sln, or a core per "
+                           "line.")]
 MappingGraph = A[Path | None, Option("--graph", "-g", help="Graph file. [default: the one named in report.json]")]
 Placement = A[Path | None, Option(help="Core of every part, one per line, if the mapping is a partition (METIS .part.k).")]
 TimeLimit = A[str, Option("--time-limit", "-t", callback=_reading_too, help="Wall-clock time: 90, 90s or 5m.")]
@@ -354,7 +355,8 @@ class ExportOptions(AnswerOptions):
     """Write a mapping as input files of another tool, and print what that tool should count."""
 
     to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
-                      "tables, keys), lava (cores of Loihi), dot (Graphviz), graphml, perfetto (any run's search).")] = "sanafe"
+                      "tables, keys), lava (cores of Loihi), csv (nodes and cores), dot (Graphviz), graphml, perfetto (any "
+                      "run's search).")] = "sanafe"
     out: Out = Path("nmsolve-export")
     json: Json = False
 
