@@ -93,6 +93,7 @@ def _of_networkx(given: Any) -> Named:
             for v, data in given.nodes(data=True)
         ],
         directed=given.is_directed(),
+        multigraph=given.is_multigraph(),
         graph={**attributes, "name": where},
         edges=[
             Edge(ids[u], ids[v], _weight(data.get("weight", 1.0), u, v, where))

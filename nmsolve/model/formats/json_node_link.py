@@ -45,6 +45,10 @@ def build(content: NodeLink, path: Path) -> LogicGraph:
         meta={k: v for k, v in content.graph.items() if k != "name"},
         kinds=_kinds(nodes, where),
     )
+    repeated = int((source != target).sum()) - graph.m
+    if repeated and not content.multigraph:
+        what = f"{repeated} edges are listed before, perhaps the other way round; their weights are added up"
+        doubtful(what, f"{where}: $.edges", 'each edge once, or "multigraph": true')
     return graph if rate is None else _with_rate(graph, rate)
 
 
