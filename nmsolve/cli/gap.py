@@ -141,6 +141,7 @@ def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
     from dataclasses import replace
 
     from nmsolve.hw.obey import require_own_routes
+    from nmsolve.model.mapping.problem import tell_unicast
     from nmsolve.solvers.mapping.api import make_problem
 
     report = loaded.report or {}
@@ -149,6 +150,7 @@ def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
         loaded.graph, loaded.machine, objective=objective, constraints=loaded.constraints(o.constraints),
         balance=o.balance,
     )  # fmt: skip
+    tell_unicast([objective], loaded.graph)
     turns = None if loaded.inputs.route in ROUTED else loaded.turns()
     problem = replace(problem, node_limit=loaded.node_limit(o.balance), turns=turns)
     require_own_routes(problem)

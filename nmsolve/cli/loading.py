@@ -190,9 +190,10 @@ def instance(
 
 
 def given_reading(o: object, stated: GraphReading = AS_IT_IS) -> GraphReading:
-    """Return how the options of a command say that the graph is read; if they say nothing, as ``stated``."""
-    given = {f: v for f in GraphReading.__struct_fields__ if (v := getattr(o, f, None))}
-    return GraphReading(**given) if given else stated
+    """Return how the graph is read: each option as the command gives it, else as ``stated``."""
+    nodes = getattr(o, "nodes", None)
+    given = {f: getattr(o, f, None) or getattr(stated, f) for f in GraphReading.__struct_fields__}
+    return GraphReading(**given | {"nodes": whole(nodes) or stated.nodes})
 
 
 def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str | None = None) -> Loaded:

@@ -13,6 +13,7 @@ from nmsolve.cli.map_routes import require_route
 from nmsolve.cli.map_turns import with_turns
 from nmsolve.cli.pareto import require_front
 from nmsolve.model.errors import DoesNotFitError, InputError, doubtful
+from nmsolve.model.mapping.problem import tell_unicast
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def state_map(
     _warn_of_sizes(problem)
     names = objective_names(o.pareto or o.objective or PLAIN)
     problem = _limited(o, problem, names)
+    tell_unicast((*names, *dict(problem.ceilings)), graph)
     for name in (
         *names,
         *dict(problem.ceilings),

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmsolve.model import plugins
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import PACKED
+from nmsolve.model.formats.multicast import as_multicast, network_as_multicast
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -46,8 +49,8 @@ READ_ONLY: dict[str, tuple[str, str]] = {
     ".net": ("sanafe", "network of SANA-FE 1.x"),
 }
 
-#: These may be compressed: ``.txt.gz``.
-PACKED = ".gz"
+#: Formats that are binary; the others may be packed: ``.mtx.gz``.
+BINARY = (".npz", ".nmz", ".snn", ".axh", ".h5", ".nir")
 #: Extensions that no other package may take.
 OWN = (*FORMATS, *READ_ONLY, PACKED, ".onnx")
 
@@ -60,28 +63,45 @@ class Rates(NamedTuple):
     seconds: float | None = None
 
 
-def load_graph(path: str | Path, *, pattern: bool = False, absolute: bool = False) -> LogicGraph:
+def load_graph(
+    path: str | Path,
+    nodes: str | Path | None = None,
+    multicast: bool = False,
+    *,
+    pattern: bool = False,
+    absolute: bool = False,
+) -> LogicGraph:
     """Read a graph; the format is chosen by the extension.
 
     Parameters
     ----------
+    nodes : node table beside an edge list (:mod:`.node_table`)
+    multicast : every node sends one message per step to all its targets, which an edge list cannot say
+        (:func:`nmsolve.model.formats.multicast.as_multicast`)
     pattern, absolute : of a matrix (``.mtx``, ``.npz`` of SciPy), as for negative or complex entries: every stored entry
         weighs 1, or its absolute value
 
     Raises
     ------
-    InputError : unknown extension, anything wrong with the file (with line or JSON path), or an option that it has no use for
+    InputError : unknown extension, anything wrong with the files (with line or JSON path), or an option without a use for them
     """
-    return read_graph(path, GraphReading(pattern, absolute))
+    return read_graph(path, GraphReading(pattern, absolute, None if nodes is None else str(nodes), multicast))
 
 
 def read_graph(path: str | Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
     """Read a graph as ``reading`` says; else as :func:`load_graph`."""
     module = _module(path)
+    graph: LogicGraph = module.load(Path(path), *_obeyed(module, path, reading))
+    if Path(path).suffix.lower() == PACKED and graph.name == Path(path).stem:
+        graph = replace(graph, name=Path(graph.name).stem)
+    return as_multicast(graph) if reading.multicast else graph
+
+
+def _obeyed(module: Any, path: str | Path, reading: GraphReading) -> tuple[GraphReading, ...]:
+    """Return the options that the format takes beside the path. InputError for one that it has no use for."""
     options: tuple[str, ...] = getattr(module, "OPTIONS", ())
-    reading.require(options, Path(path))
-    graph: LogicGraph = module.load(Path(path), reading) if options else module.load(Path(path))
-    return graph
+    reading.require((*options, "multicast"), Path(path))
+    return (reading,) if options else ()
 
 
 def save_graph(graph: LogicGraph, path: str | Path) -> None:
@@ -126,14 +146,16 @@ def convert(
     from nmsolve.model.network import store
 
     module, into, write = _module(source), _module(target), writer(target)
-    network, plain = None, not reading.options()
-    if plain and into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
-        network = module.stream(Path(source))
+    network = None
+    if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
+        given = _obeyed(module, source, reading)
+        network = module.stream(Path(source), *given)
+        network = network_as_multicast(network) if network is not None and reading.multicast else network
     if network is not None and rates is not None:
         network = network_with_rates(network, rates.recording, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
-    whole = rates is not None or not plain or into is not module or not hasattr(module, "open_graph")
+    whole = bool(rates or reading.options()) or into is not module or not hasattr(module, "open_graph")
     graph = read_graph(source, reading) if whole else module.open_graph(Path(source))
     if rates is not None:
         graph = with_rates(graph, rates.recording, step=rates.step, seconds=rates.seconds)
@@ -171,8 +193,9 @@ def _module(path: str | Path) -> Any:
     """
     known = FORMATS | READ_ONLY
     extension = Path(path).suffix.lower()
-    if extension == PACKED and known.get(Path(path).with_suffix("").suffix.lower(), ("",))[0] == "edge_list":
-        extension = Path(path).with_suffix("").suffix.lower()
+    inner = Path(path).with_suffix("").suffix.lower()
+    if extension == PACKED and inner in known and inner not in BINARY:
+        extension = inner
     entry = plugins.entry_of(plugins.FORMATS, extension[1:], [e[1:] for e in OWN])
     if extension in known:
         return importlib.import_module(f"nmsolve.model.formats.{known[extension][0]}")

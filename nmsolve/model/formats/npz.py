@@ -29,14 +29,13 @@ from nmsolve.model.formats.npz_members import (
     row_starts,
     warn_of_members,
 )
-from nmsolve.model.formats.npz_own import MEMBERS, OWN, own_graph, own_members, stream
+from nmsolve.model.formats.npz_own import MEMBERS, OWN, own_graph, own_members, own_network
 from nmsolve.model.formats.npz_scipy import COMMON, LAYOUTS, layout_of, scipy_graph
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.formats.symmetric import each_edge_once
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.network import Network
 from nmsolve.model.types import AnyArray, IntArray
-
-__all__ = ["OPTIONS", "load", "save", "stream"]
 
 OPTIONS = ("pattern", "absolute")
 #: Members of plain rows.
@@ -62,8 +61,23 @@ def load(path: Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
     warn_of_members([name for name in (*arrays, *others) if name not in known], path, kind)
     if known is not OWN and known is not PLAIN:
         return scipy_graph(arrays, path, reading)
-    reading.require((), path, "this archive, which is no matrix of SciPy (it has no member format)")
+    reading.require(
+        ("multicast",), path, "this archive, which is no matrix of SciPy (it has no member format)"
+    )
     return own_graph(arrays, path) if known is OWN else _plain(arrays, path)
+
+
+def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network | None:
+    """Return the network of an archive of ours in blocks; None for what is read into memory.
+
+    Raises
+    ------
+    InputError : as :func:`load`
+    """
+    network = own_network(path)
+    if network is not None:
+        reading.require(("multicast",), path, "an archive of nmsolve")
+    return network
 
 
 def _plain(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:

@@ -140,7 +140,7 @@ def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
     )
 
 
-def stream(path: Path) -> Network | None:
+def own_network(path: Path) -> Network | None:
     """Return the network of an archive that :func:`save` wrote, its edges read when they are taken.
 
     None for plain rows (each edge at both ends) and hypergraphs (messages in any order).

@@ -16,10 +16,14 @@ class GraphReading(msgspec.Struct, frozen=True):
     ----------
     pattern : every stored entry of a matrix weighs 1
     absolute : an entry of a matrix weighs its absolute value
+    nodes : path of the node table beside an edge list
+    multicast : every node sends one message per step to all its targets
     """
 
     pattern: bool = False
     absolute: bool = False
+    nodes: str | None = None
+    multicast: bool = False
 
     def options(self) -> dict[str, object]:
         """Return the options that are set, by name."""
@@ -42,5 +46,6 @@ class GraphReading(msgspec.Struct, frozen=True):
 
 #: What files an option is for.
 _FOR = dict.fromkeys(("pattern", "absolute"), "a matrix: .mtx, or an .npz of SciPy")
+_FOR["nodes"] = "an edge list: .txt, .edges, .csv or .tsv"
 #: A file is read as it is.
 AS_IT_IS = GraphReading()

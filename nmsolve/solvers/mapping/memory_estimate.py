@@ -11,6 +11,7 @@ from pathlib import Path
 from nmsolve.heuristics.mapping.external.nets_engine import net_memory
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.formats import read_graph
+from nmsolve.model.formats.multicast import as_multicast
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import READERS, LogicGraph
 from nmsolve.model.host.memory import machine_memory
@@ -55,19 +56,20 @@ def load_within(path: str | Path, memory: int | None, reading: GraphReading = AS
     Parameters
     ----------
     memory : most bytes that all processes may hold; without it, half of this machine's memory
-    reading : options of reading, which no store has a use for
+    reading : options of reading; a store has a use for ``multicast`` alone
 
     Raises
     ------
     InputError : as :func:`nmsolve.model.formats.load_graph`
     """
-    if Path(path).suffix.lower() != ".nmz" or reading.options():
+    if Path(path).suffix.lower() != ".nmz" or set(reading.options()) - {"multicast"}:
         return read_graph(path, reading)
     if memory is not None:
         return_freed()
     graph = open_graph(path)
     most = memory or machine_memory() // 2
     if held_now() + FIXED + loaded_bytes(graph) + MARGIN > most:
-        return graph
+        return as_multicast(graph) if reading.multicast else graph
     with graph.store:
-        return in_memory(graph, READERS)
+        loaded = in_memory(graph, READERS)
+    return as_multicast(loaded) if reading.multicast else loaded
