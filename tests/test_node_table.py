@@ -85,7 +85,7 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"n\.csv: no node 'c'; expected every node of e\.csv"):
         load_graph(put(tmp_path, "e.csv", EDGES), nodes=table)
     matrix = put(tmp_path, "m.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n")
-    with pytest.raises(InputError, match="--nodes has no meaning for a .mtx file"):
+    with pytest.raises(InputError, match=r"--nodes has no meaning for a \.mtx file"):
         load_graph(matrix, nodes=table)
 
 

@@ -66,8 +66,9 @@ def named_graph(given: GraphLike) -> Named:
     if nx is not None and isinstance(given, nx.Graph):
         return _of_networkx(given)
     if sparse is not None and sparse.issparse(given):
-        _require_square(given.shape, "sparse matrix")
-        matrix: Any = given.tocoo()
+        matrix: Any = given
+        _require_square(matrix.shape, "sparse matrix")
+        matrix = matrix.tocoo()
         row, col = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
         return _of_matrix(matrix.shape, row, col, matrix.data, "sparse matrix")
     if isinstance(given, np.ndarray):

@@ -39,7 +39,7 @@ from nmsolve.model.types import AnyArray, IntArray
 
 OPTIONS = ("pattern", "absolute")
 #: Members of plain rows.
-PLAIN = ("indptr", "indices", "weights", "data", "vwgt")
+PLAIN: tuple[str, ...] = ("indptr", "indices", "weights", "data", "vwgt")
 
 
 def load(path: Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
@@ -51,6 +51,7 @@ def load(path: Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
         fit together, an option of ``reading`` for what is no matrix of SciPy
     """
     arrays, others = read_members(path, {*OWN, *PLAIN, *COMMON, *chain.from_iterable(LAYOUTS.values())})
+    known: tuple[str, ...]
     if "header" in arrays:
         known, kind = OWN, MEMBERS
     elif "format" in arrays:

@@ -26,7 +26,17 @@ from nmsolve.model.network import BLOCK, Connections, Network
 from nmsolve.model.store.coding import exact_coding
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
-OWN = ("indptr", "targets", "weights", "source", "multicast", "rate", "sizes", "kind", "header")
+OWN: tuple[str, ...] = (
+    "indptr",
+    "targets",
+    "weights",
+    "source",
+    "multicast",
+    "rate",
+    "sizes",
+    "kind",
+    "header",
+)
 #: For messages.
 MEMBERS = "the members that nmsolve writes"
 
