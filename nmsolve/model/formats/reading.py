@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,7 +26,7 @@ class GraphReading(msgspec.Struct, frozen=True):
     nodes: str | None = None
     multicast: bool = False
 
-    def options(self) -> dict[str, object]:
+    def options(self) -> dict[str, Any]:
         """Return the options that are set, by name."""
         return {f: v for f in GraphReading.__struct_fields__ if (v := getattr(self, f))}
 
