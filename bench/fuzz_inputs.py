@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import coo_array, save_npz
 
 #: Recorded spikes in every form.
 RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix", "netpyne.json")
@@ -100,6 +101,7 @@ def _graphs(folder: Path) -> None:
     (folder / "columns.json").write_text(json.dumps(columns))
     rows = {"indptr": [0, 1, 3, 4], "indices": [1, 0, 2, 1], "weights": [1.0, 1, 2, 2], "vwgt": [1, 2, 3]}
     np.savez(folder / "rows.npz", **{key: np.array(value) for key, value in rows.items()})
+    save_npz(folder / "scipy.npz", coo_array(([3, -2, 1], ([0, 1, 2], [1, 2, 0])), shape=(3, 3)))
 
 
 def _texts(folder: Path) -> None:
@@ -301,6 +303,7 @@ def _answers(folder: Path) -> None:
     graph, board, costs = folder / "g.json", folder / "board.toml", folder / "costs.json"
     constraints = folder / "constraints.json"
     run("map", graph, "--machine", board, "--constraints", constraints, "--out", folder / "mapped")
+    run("export", folder / "mapped", "--to", "csv", "--out", folder / "table")
     run("map", folder / "g.dat", "--out", folder / "placed")
     run("map", graph, "--route", "joint", "--objective", "max-link", "--out", folder / "joint")
     run("map", graph, "--pareto", "hops,max-link", "--points", 3, "--out", folder / "front")
@@ -403,7 +406,8 @@ def _graph_targets(folder: Path) -> list[Target]:
         return convert(path, path.parent / "out.nmz")
 
     graphs = (
-        "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
+        "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "scipy.npz", "g.nmz", "nets.nmz", "g.graph",
+        "g.mtx",
         "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx", "netpyne.json",
         "network.yaml", "network.net", "exported.yaml", "named.csv", "attributes.edges",
     )  # fmt: skip
@@ -445,7 +449,7 @@ def _machine_targets(folder: Path) -> list[Target]:
 
 
 def _mapping_targets(folder: Path) -> list[Target]:
-    """What goes with a network: demands, mappings in three forms, certificates, costs of layers."""
+    """What goes with a network: demands, mappings in four forms, certificates, costs of layers."""
     from nmsolve.cli import commands
     from nmsolve.cli.check import run_score
     from nmsolve.cli.loading import load_certificates
@@ -476,6 +480,7 @@ def _mapping_targets(folder: Path) -> list[Target]:
             scored("g.json", folder / "exported" / "arch.yaml"),
         ),
         Target("parts", folder / "parts.part.4", scored("g.json")),
+        Target("mapping.csv", folder / "table" / "mapping.csv", scored("g.json", folder / "board.toml")),
         Target("certificates", mapped / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),
         Target("Piper's cost graph", folder / "piper.json", load_cost_graph),

@@ -77,7 +77,7 @@ def test_parallel_edges_add_up_and_any_node_keeps_its_name() -> None:
     [
         (-TRAFFIC, r"entry \[0, 2\] is -2"),
         (sp.csr_array(-TRAFFIC), r"entry \[0, 2\] is -2"),
-        (TRAFFIC * np.nan, r"entry \[0, 0\] is nan"),
+        (TRAFFIC * np.nan, r"entry \[0, 1\] is nan"),
         (np.where(TRAFFIC > 0, np.inf, 0), r"entry \[0, 2\] is inf"),
         (TRAFFIC * 1j, "type complex128"),
         (TRAFFIC.astype(object), "type object"),

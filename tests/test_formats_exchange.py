@@ -29,7 +29,8 @@ def test_metis_isolated_vertices_are_empty_lines(tmp_path: Path) -> None:
     for text in ("4 1\n\n4\n\n2\n", "4 1\r\n\r\n4\r\n\r\n2\r\n\r\n", "4 1\n3\n\n1\n\n", "4 1\n3\n\n1\n"):
         assert load_graph(put(tmp_path, "g.graph", text)).m == 1
     assert load_graph(put(tmp_path, "g.graph", "1 0\n")).n == 1
-    sizes = load_graph(put(tmp_path, "g.graph", "2 1 100\n9 2\n9 1\n"))
+    with pytest.warns(InputWarning, match=r"g.graph:1: vertex sizes are not used"):
+        sizes = load_graph(put(tmp_path, "g.graph", "2 1 100\n9 2\n9 1\n"))
     assert sizes.m == 1 and sizes.sizes.tolist() == [[1], [1]]
 
 
@@ -80,7 +81,15 @@ def test_metis_that_can_mean_only_one_thing_is_read_with_a_warning(
         ("2 1\n2\n99999999999999999999999\n", "g.graph:3: found '9999"),
         ("4 3\n2 3 4\n1\n", "g.graph:3: the file ends after 2 of 4 vertices"),
         ("% c\n3 2\n2 3\n1\n4\n", "g.graph:5: vertex 3 has neighbour 4"),
-        ("3 2\n2 3\n1\n0 0\n", "the lines hold 2.5"),
+        ("3 2\n2 3\n1\n0 0\n", "g.graph:4: vertex 3 has neighbour 0"),
+        ("3 2\n1 2\n1 3\n2\n", "g.graph:2: vertex 1 has an edge to itself"),
+        ("3 2\n2\n1 3 3\n2 2\n", "g.graph:3: edge 2-3 is listed twice"),
+        ("3 1\n2 3\n1\n\n", "g.graph:2: vertex 1 lists neighbour 3, but not the other way round"),
+        ("3 0\n2 3\n1\n1\n", "g.graph:1: the header promises 0 edges, the lines hold 2"),
+        ("2 1 111 2\n1 1 2 1\n1 1 1 1 1\n", "g.graph:2: vertex 1 has 4 numbers; expected 3 vertex weights"),
+        ("2 1 1 2\n2 5\n1 5\n", "g.graph:1: the header promises 2 weights per vertex"),
+        ("2 1 1000\n2\n1\n", "g.graph:1: the header's format is 1000"),
+        ("2 1 10 1 7\n2\n1\n", "g.graph:1: the header has 5 numbers"),
         ("3 2\n2 3\n1\n2\n", "g.graph:2: vertex 1 lists neighbour 3, but not the other way round"),
         ("2 1 1\n2 5\n1 6\n", "g.graph:2: edge 1-2 has weight 5 at one end and 6 at the other"),
         ("2 1 1\n2 5 1\n1 5\n", "g.graph:2: vertex 1 has 3 numbers"),
@@ -110,6 +119,11 @@ def test_hmetis(tmp_path: Path) -> None:
     assert graph.rows == 3 and graph.source.tolist() == [0, 3, 2] and graph.rate.tolist() == [2, 1, 5]
     assert graph.targets.tolist() == [1, 2, 1] and graph.sizes.ravel().tolist() == [1, 2, 3, 4]
     save_graph(graph, tmp_path / "h.hgr")
+    with pytest.warns(
+        InputWarning, match=r"g.hgr:3: net 2 has pin 1 twice, and 1 more like it; it counts once"
+    ):
+        twice = load_graph(put(tmp_path, "g.hgr", "2 4 1\n1 2 3\n7 1 4 4 2 1\n"))
+    assert twice.targets.tolist() == [2, 1, 3] and twice.weights.tolist() == [1, 7, 7]
     back = load_graph(tmp_path / "h.hgr")  # the net without a target is gone
     assert back.rows == 2 and back.targets.tolist() == [1, 2, 1]
 
@@ -125,6 +139,7 @@ def test_hmetis(tmp_path: Path) -> None:
         ("1 2\n1 3\n", "g.hgr:2: net 1 has pin 3"),
         ("1 2 5\n1 2\n", "format is 5"),
         ("1 2 10\n1 2\n1\n", "there are 2 lines"),
+        ("1 2\n1 2\n\n2 1\n", "g.hgr:4: there is another line; expected 1 nets"),
         ("1 2 10\n1 2\n1 1\n1\n", "g.hgr:3: node 1 has 2 weights"),
     ],
 )
@@ -149,8 +164,14 @@ def test_matrix_market(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "g.mtx:1: no Matrix Market banner"),
-        ("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", "field 'complex'"),
-        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n", "symmetry"),
+        (
+            "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 2 0 1\n",
+            "entry (1, 2) is 0+1j; expected",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n",
+            "g.mtx:1: the matrix is skew-symmetric",
+        ),
         ("%%MatrixMarket matrix coordinate real general\n% only\n", "no size line"),
         ("%%MatrixMarket matrix coordinate real general\n2 2\n", "g.mtx:2: malformed size line"),
         ("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "the matrix is 2 x 3"),

@@ -29,7 +29,7 @@ from nmsolve.cli.map_search import Found
 from nmsolve.cli.patience import Patience
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.in_memory import GraphLike, named_graph
+from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.solvers.mapping.api import bound_mapping, make_problem
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def gap(
     Parameters
     ----------
     mapping : an answer of :func:`nmsolve.map`, :func:`nmsolve.route` or :func:`nmsolve.pipeline`; a mapping's file or folder, of
-        any tool (``mapping.json``, QAPLIB ``.sln``, METIS parts, core numbers); node -> core; the core of every node
+        any tool (``mapping.json``, CSV, QAPLIB ``.sln``, METIS parts, core numbers); node -> core; the core of every node
     graph, machine : of a mapping that is no answer and has no report beside it
     objective : by default that of the answer or of the report beside the mapping, else ``hops``
     constraints, balance, chips : as for :func:`nmsolve.map`; by default those of the answer or of the report
@@ -159,9 +159,9 @@ def _of_file(o: GapOptions, constraints: ConstraintsLike | None) -> Given:
     said = loaded.inputs
     path = o.graph or Path(str(said.graph))
     limits = constraints if constraints is not None else said.constraints or ()
-    own = said.nodes is not None or said.multicast  # a file of the graph alone would be another
-    named = named_graph(loaded.graph)._replace(path=None if own else path.resolve())
-    source = source_of(named, o.machine or said.machine, o.chips or said.chips, limits, said.occupied)
+    source = source_of(
+        path, o.machine or said.machine, o.chips or said.chips, limits, said.occupied, reading=said
+    )
     problem = replace(gap_problem(o, loaded), constraints=source.constraints)
     known = known_in([loaded.folder], problem) if loaded.report is not None else []
     return source, problem, loaded.core, known

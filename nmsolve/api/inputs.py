@@ -20,6 +20,7 @@ from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.implied import implied_machine
 from nmsolve.model.formats.in_memory import GraphLike, Named, named_graph
 from nmsolve.model.formats.multicast import as_multicast
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.any_file import read_any_mapping
@@ -56,6 +57,7 @@ class Source:
     implied : the graph states the machine
     constraints, path : side constraints, and their file
     occupied : folders of earlier runs whose networks hold a part of the machine
+    reading : how the graph's file is read
     """
 
     named: Named
@@ -66,13 +68,14 @@ class Source:
     constraints: tuple[SideConstraint, ...] = ()
     path: Path | None = None
     occupied: tuple[Path, ...] = ()
+    reading: GraphReading = AS_IT_IS
     board: Machine = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "board", beside_earlier(self.machine, self.occupied))
 
     def files(self, folder: Path) -> dict[str, Any]:
-        """Return ``graph``, ``machine``, ``chips``, ``constraints`` and ``occupied`` as options of commands name them.
+        """Return ``graph``, ``machine``, ``chips``, ``constraints``, ``occupied`` and options of reading as commands name them.
 
         What has no file gets one in ``folder``.
 
@@ -90,7 +93,7 @@ class Source:
             path.write_bytes(msgspec.json.format(msgspec.json.encode(ConstraintsFile(entries))) + b"\n")
         return {
             "graph": graph_file(self.named, folder), "machine": spec, "chips": self.chips,
-            "constraints": path, "occupied": list(self.occupied),
+            "constraints": path, "occupied": list(self.occupied), **self.reading.options(),
         }  # fmt: skip
 
 
@@ -114,7 +117,7 @@ def _into(folder: Path, name: str) -> Path:
 def source_of(
     graph: GraphLike | Named, machine: MachineLike | None, chips: str | tuple[int, int] | None = None,
     constraints: ConstraintsLike = (), occupied: Sequence[str | Path] = (), memory: int | None = None,
-    multicast: bool = False,
+    reading: GraphReading = AS_IT_IS, multicast: bool = False,
 ) -> Source:  # fmt: skip
     """Return graph, machine and constraints, loaded.
 
@@ -122,13 +125,14 @@ def source_of(
     ----------
     chips : rows and columns of chips, as a pair or as text (``3x4``)
     memory : most bytes; a .nmz graph that is too large for it stays on disk
-    multicast : every node sends one message per step to all its targets
+    reading : how the graph's file is read
+    multicast : every node of a graph in memory sends one message per step to all its targets, too
 
     Raises
     ------
     InputError : anything wrong with one of them, or no machine: neither given nor stated by the graph
     """
-    named = graph if isinstance(graph, Named) else _loaded(graph, memory)
+    named = graph if isinstance(graph, Named) else _loaded(graph, memory, reading)
     if multicast:  # its file says something else
         named = named._replace(graph=as_multicast(named.graph), path=None)
     grid, spec = grid_text(chips), machine_text(machine)
@@ -142,7 +146,7 @@ def source_of(
     path = Path(constraints).resolve() if isinstance(constraints, str | Path) else None
     return Source(
         named, board, spec, grid, machine is None, _constraints(constraints, named.graph, board), path,
-        tuple(Path(run).resolve() for run in occupied),
+        tuple(Path(run).resolve() for run in occupied), GraphReading(**reading.options()),
     )  # fmt: skip
 
 
@@ -174,12 +178,12 @@ def grid_text(chips: str | tuple[int, int] | None) -> str | None:
     return chips
 
 
-def _loaded(graph: GraphLike, memory: int | None) -> Named:
+def _loaded(graph: GraphLike, memory: int | None, reading: GraphReading) -> Named:
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
     if not isinstance(graph, str | Path):
         return named_graph(graph)
-    return named_graph(load_within(graph, memory))._replace(path=Path(graph).resolve())
+    return named_graph(load_within(graph, memory, reading))._replace(path=Path(graph).resolve())
 
 
 def _constraints(given: ConstraintsLike, graph: LogicGraph, machine: Machine) -> tuple[SideConstraint, ...]:

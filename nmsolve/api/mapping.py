@@ -211,7 +211,7 @@ def map(
     """
     given, own = split(options)
     how = run_options(given)
-    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"), multicast)
+    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"), multicast=multicast)
     o = map_options(
         how, objective=objective, balance=balance, migration_budget=migration_budget, route=route,
         prohibit_turns=prohibit_turns, **own,

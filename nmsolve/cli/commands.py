@@ -33,6 +33,8 @@ Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nm
                             "units (tasks.json, .sm, .rcp, .fjs, ...).")]
 Bind = A[str | None, Option(help="ONNX: values of the symbols in input shapes, e.g. batch=8,seq=128.")]
 Strict = A[bool, Option("--strict", help="Refuse what would be read with a warning; of ONNX models unknown operators.")]
+Pattern = A[bool, Option("--pattern", help="Every stored entry of a matrix (.mtx, .npz of SciPy) weighs 1.")]
+Absolute = A[bool, Option("--absolute", help="An entry of a matrix weighs its absolute value.")]
 Library = A[Path | None, Option(help="Assignments: function library with measured times (`nmsolve profile` fills it).")]
 Machine = A[str | None, Option("--machine", "-m", help="Preset (see `nmsolve hw list`), mesh:RxC[,chips] or a machine.toml. "
                                "[default: the machine that the graph file names]")]
@@ -44,7 +46,8 @@ Constraints = A[Path | None, Option("--constraints", "-c", help="File of side co
 Balance = A[float | None, Option(help="Limit the nodes per core to (1 + BALANCE) * nodes / cores, rounded up.")]
 Turns = A[str | None, Option(help="Turns that no route may take: a turn model (xy, west-first, ...), a list (WS,EN) or a .json "
                              "file.")]
-Mapping = A[Path, Argument(help="mapping.json, output folder of `nmsolve map`, QAPLIB .sln, or a file with a core per line.")]
+Mapping = A[Path, Argument(help="mapping.json, output folder of `nmsolve map`, .csv (node,core), QAPLIB .sln, or a core per "
+                           "line.")]
 MappingGraph = A[Path | None, Option("--graph", "-g", help="Graph file. [default: the one named in report.json]")]
 Placement = A[Path | None, Option(help="Core of every part, one per line, if the mapping is a partition (METIS .part.k).")]
 TimeLimit = A[str, Option("--time-limit", "-t", callback=_reading_too, help="Wall-clock time: 90, 90s or 5m.")]
@@ -106,6 +109,8 @@ class MapOptions:
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. hops,max-link, instead of one mapping.")] = None
     points: Points = 8
     occupied: Occupied = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
     out: Out = Path("nmsolve-out")
     plain: Plain = False
@@ -123,6 +128,9 @@ class AnswerOptions:
     placement: Placement = None
     nodes: Nodes = None
     multicast: Multicast = None
+    pattern: Pattern = False
+    absolute: Absolute = False
+    strict: Strict = False
 
 
 @dataclass(frozen=True)
@@ -358,7 +366,8 @@ class ExportOptions(AnswerOptions):
     """Write a mapping as input files of another tool, and print what that tool should count."""
 
     to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
-                      "tables, keys), lava (cores of Loihi), dot (Graphviz), graphml, perfetto (any run's search).")] = "sanafe"
+                      "tables, keys), lava (cores of Loihi), csv (nodes and cores), dot (Graphviz), graphml, perfetto (any "
+                      "run's search).")] = "sanafe"
     out: Out = Path("nmsolve-export")
     json: Json = False
 
@@ -469,6 +478,8 @@ class ExplainOptions:
     occupied: Occupied = None
     constraints: Constraints = None
     balance: Balance = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
     time_limit: TimeLimit = "60s"
     seed: Seed = 0
@@ -500,6 +511,8 @@ class InfoOptions:
     multicast: Multicast = None
     memory: Residence = None
     bind: Bind = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
     json: Json = False
 
@@ -515,6 +528,8 @@ class ConvertOptions:
     rates: A[Path | None, Option(help="Recorded spikes, which become the rates: .csv (id,time), SONATA, NWB or NIX.")] = None
     step: A[float | None, Option(help="Milliseconds of a step, for --rates. [default: 1000]")] = None
     recorded: A[float | None, Option(help="Seconds that were recorded, if the file of --rates does not say.")] = None
+    pattern: Pattern = False
+    absolute: Absolute = False
     strict: Strict = False
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN, prepare_file, tell
-from nmsolve.cli.loading import instance, load_answer
+from nmsolve.cli.loading import given_reading, instance, load_answer
 from nmsolve.cli.patience import Patience
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _load(o: ExplainOptions) -> MappingProblem:
     """Return the problem as stated, whether it can be solved or not."""
     from nmsolve.model.mapping.constraints_file import load_constraints
 
-    graph, machine = instance(o.graph, o.machine, o.chips, None, o.occupied or (), o.nodes, o.multicast)
+    graph, machine = instance(o.graph, o.machine, o.chips, None, o.occupied or (), given_reading(o))
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     return problem_to_explain(graph, machine, constraints, o.balance)
 

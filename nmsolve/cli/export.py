@@ -98,6 +98,15 @@ def _lava(loaded: Loaded, out: Path) -> Told:
     return row, [f"wrote {done.file}", told, *(f"note: {note}" for note in done.notes)]
 
 
+def _csv(loaded: Loaded, out: Path) -> Told:
+    from nmsolve.model.files import made_folder
+    from nmsolve.model.mapping.csv_file import write_csv
+
+    path = made_folder(out) / "mapping.csv"
+    write_csv(path, loaded.graph, loaded.machine, loaded.core)
+    return {"files": [str(path)]}, [f"wrote {path}"]
+
+
 def _picture(form: str) -> Callable[[Loaded, Path], Told]:
     def write(loaded: Loaded, out: Path) -> Told:
         from nmsolve.hw.graph_files import export_graph
@@ -117,5 +126,5 @@ FILES = (
 PERFETTO = "perfetto"
 #: Tools whose input files can be written.
 TOOLS: dict[str, Callable[[Loaded, Path], Told]] = {
-    "sanafe": _sanafe, "pacman": _pacman, "lava": _lava, "dot": _picture("dot"), "graphml": _picture("graphml"),
+    "sanafe": _sanafe, "pacman": _pacman, "lava": _lava, "csv": _csv, "dot": _picture("dot"), "graphml": _picture("graphml"),
 }  # fmt: skip

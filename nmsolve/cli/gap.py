@@ -14,7 +14,7 @@ from nmsolve.cli.answer import exit_code, prepare_folder
 from nmsolve.cli.check_assign import assign_file
 from nmsolve.cli.check_schedule import schedule_file
 from nmsolve.cli.earlier import PIPELINE, Kind, Start, answer_of, run_again
-from nmsolve.cli.loading import Loaded, load_answer, load_certificates
+from nmsolve.cli.loading import Loaded, given_reading, load_answer, load_certificates
 from nmsolve.cli.map_answer import FILES, Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER
 from nmsolve.cli.patience import Patience
@@ -180,10 +180,9 @@ def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str,
     before = loaded.inputs
     return {
         "graph": opt.whole(o.graph) or before.graph,
-        "nodes": opt.whole(o.nodes) or before.nodes,
-        "multicast": bool(o.multicast or before.multicast),
         "machine": opt.machine(o.machine or before.machine),
         "chips": o.chips or before.chips,
+        **given_reading(o, before).options(),
         "constraints": opt.whole(o.constraints) or before.constraints,
         "balance": o.balance,
         "core_memory": before.core_memory,

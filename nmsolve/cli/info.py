@@ -35,6 +35,7 @@ def run_info(o: InfoOptions) -> int:
         return run_info_onnx(o)
     if is_schedule_file(path):
         return run_info_schedule(path, o.json)
+    from nmsolve.cli.loading import given_reading
     from nmsolve.cli.options import size_in_bytes
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats.implied import implied_machine
@@ -43,7 +44,7 @@ def run_info(o: InfoOptions) -> int:
 
     if o.bind is not None:
         raise InputError("--bind is for ONNX models", str(path), "a .onnx file")
-    graph = load_within(path, size_in_bytes(o.memory), o.nodes, bool(o.multicast))
+    graph = load_within(path, size_in_bytes(o.memory), given_reading(o))
     machine = implied_machine(graph, str(path))
     traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))
     neighbours = _neighbours(graph)
@@ -150,6 +151,7 @@ def run_convert(o: ConvertOptions) -> int:
     import os
 
     from nmsolve.cli.answer import require_inputs_kept
+    from nmsolve.cli.loading import given_reading
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats import Rates, convert
 
@@ -157,6 +159,6 @@ def run_convert(o: ConvertOptions) -> int:
         raise InputError("--step and --recorded are about a recording", "convert", "--rates FILE")
     rates = None if o.rates is None else Rates(o.rates, 1000.0 if o.step is None else o.step, o.recorded)
     require_inputs_kept([o.target], o)
-    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates, o.nodes, bool(o.multicast))
+    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates, given_reading(o))
     typer.echo(f"{o.target}: {nodes:,} nodes, {edges:,} edges")
     return 0

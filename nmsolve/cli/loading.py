@@ -13,6 +13,7 @@ import msgspec
 from nmsolve.cli.options import chip_grid, size_in_bytes, whole
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import AnswerOptions, FaultOptions, SimulateOptions
@@ -39,12 +40,10 @@ class Held(msgspec.Struct, frozen=True):
     status: str = "feasible"
 
 
-class Inputs(msgspec.Struct, frozen=True):
-    """The part of report.json's ``inputs`` that states the problem."""
+class Inputs(GraphReading, frozen=True):
+    """The part of report.json's ``inputs`` that states the problem, and how its graph file is read."""
 
     graph: str | None = None
-    nodes: str | None = None
-    multicast: bool = False
     machine: str | None = None
     chips: str | None = None
     constraints: str | None = None
@@ -58,7 +57,7 @@ class Inputs(msgspec.Struct, frozen=True):
     reference_file: str | None = None
     occupied: tuple[str, ...] = ()
     before: tuple[Held, ...] = ()
-    limits: dict[str, float] = {}
+    limits: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,10 @@ class Loaded:
         return {
             "mapping": whole(o.mapping),
             "graph": whole(o.graph) or self.inputs.graph,
-            "nodes": whole(o.nodes) or self.inputs.nodes,
-            "multicast": bool(o.multicast or self.inputs.multicast),
             "machine": o.machine or self.inputs.machine,
             "chips": o.chips or self.inputs.chips,
             "placement": whole(o.placement),
+            **given_reading(o, self.inputs).options(),
         }
 
     def node_limit(self, balance: float | None) -> int | None:
@@ -163,13 +161,12 @@ def instance(
     chips: str | None,
     memory: int | None = None,
     occupied: Sequence[str | Path] = (),
-    nodes: str | Path | None = None,
-    multicast: bool | None = None,
+    reading: GraphReading = AS_IT_IS,
 ) -> tuple[LogicGraph, Machine]:
     """Load the graph and its machine: the one given on the command line, else the one in the file.
 
     ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
-    are on the machine already. ``nodes``, ``multicast`` : as of :func:`nmsolve.model.formats.load_graph`.
+    are on the machine already. ``reading`` : how the graph's file is read.
 
     Raises
     ------
@@ -180,7 +177,7 @@ def instance(
     from nmsolve.model.mapping.idle import say_idle
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
-    loaded = load_within(graph, memory, nodes, bool(multicast))
+    loaded = load_within(graph, memory, reading)
     board = implied_machine(loaded, str(graph))
     if machine is not None:
         board = load_machine(machine, chips=chip_grid(chips))
@@ -192,6 +189,13 @@ def instance(
         )
     say_idle(loaded, board)
     return loaded, beside_earlier(board, occupied, memory)
+
+
+def given_reading(o: object, stated: GraphReading = AS_IT_IS) -> GraphReading:
+    """Return how the graph is read: each option as the command gives it, else as ``stated``."""
+    nodes = getattr(o, "nodes", None)
+    given = {f: getattr(o, f, None) or getattr(stated, f) for f in GraphReading.__struct_fields__}
+    return GraphReading(**given | {"nodes": whole(nodes) or stated.nodes})
 
 
 def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str | None = None) -> Loaded:
@@ -224,7 +228,7 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
     most = size_in_bytes(memory)
     loaded, board = instance(
         graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied,
-        o.nodes or inputs.nodes, o.multicast or inputs.multicast,
+        given_reading(o, inputs),
     )  # fmt: skip
     if inputs.core_memory is not None:
         board = board.holding("bytes", inputs.core_memory)
@@ -371,5 +375,5 @@ def _network(file: Path, machine: Machine, memory: int | None) -> tuple[LogicGra
         raise InputError(
             "the report names no graph", str(file.parent / "report.json"), "a run of nmsolve map"
         )
-    graph = load_within(Path(inputs.graph), memory, inputs.nodes, inputs.multicast)
+    graph = load_within(Path(inputs.graph), memory, inputs)
     return graph, read_mapping(file, graph, machine, other_faults=True)

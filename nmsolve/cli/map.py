@@ -10,7 +10,7 @@ from nmsolve.cli import options as opt
 from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, say_infeasible, write_models
 from nmsolve.cli.console import Terminal
 from nmsolve.cli.front_kinds import MapFront
-from nmsolve.cli.loading import instance
+from nmsolve.cli.loading import given_reading, instance
 from nmsolve.cli.map_answer import FILES, Beside, say, write_answer, write_unchecked
 from nmsolve.cli.map_problem import PLAIN, chosen_words, limits_of, objectives_of, state_map, with_objective
 from nmsolve.cli.map_search import Found, Run, search_map
@@ -111,9 +111,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, IntArray | None, MapOptions]:
     from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.model.mapping.constraints_file import load_constraints
 
-    graph, machine = instance(
-        o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied or (), o.nodes, o.multicast
-    )
+    memory, reading = opt.size_in_bytes(o.memory), given_reading(o)
+    graph, machine = instance(o.graph, o.machine, o.chips, memory, o.occupied or (), reading)
     for run in o.occupied or ():
         if o.out.resolve() in (run.resolve(), run.resolve().parent):
             raise InputError("the run would overwrite an earlier one", str(o.out), "another folder for --out")
@@ -130,10 +129,9 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
     """Return what ``verify`` needs to load the same problem again."""
     return {
         "graph": opt.whole(o.graph),
-        "nodes": opt.whole(o.nodes),
-        "multicast": bool(o.multicast),
         "machine": opt.machine(o.machine),
         "chips": o.chips,
+        **given_reading(o).options(),
         "constraints": opt.whole(o.constraints),
         "balance": o.balance,
         "node_limit": problem.node_limit,

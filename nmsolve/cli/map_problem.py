@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from nmsolve.cli.answer import hint
 from nmsolve.cli.map_routes import require_route
 from nmsolve.cli.map_turns import with_turns
 from nmsolve.cli.pareto import require_front
-from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.model.errors import DoesNotFitError, InputError, doubtful
 from nmsolve.model.mapping.problem import tell_unicast
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
@@ -116,6 +117,10 @@ def state_map(
     except DoesNotFitError as error:
         more = "" if "migration budget" in error.what else hint()
         raise DoesNotFitError(error.what + more, error.where) from None
+    if o.balance is not None and o.balance > 1:
+        what = f"balance {o.balance:g} lets cores hold {1 + o.balance:g} times an even share of nodes"
+        doubtful(what, "--balance", f"{o.balance / 100:g} for {o.balance:g} %")
+    _warn_of_sizes(problem)
     names = objective_names(o.pareto or o.objective or PLAIN)
     problem = _limited(o, problem, names)
     tell_unicast((*names, *dict(problem.ceilings)), graph)
@@ -176,6 +181,23 @@ def _require_engines(
         stage = replace(problem, objective=name, ceilings=ceilings)
         if "auto" not in engines:
             chosen(merge_together(stage).reduced, engines, lambda *_: None)
+
+
+def _warn_of_sizes(problem: MappingProblem) -> None:
+    """Say that the limit of nodes per core is all that evens out sizes that differ; synapses, which readers count, aside."""
+    graph, machine, limit = problem.graph, problem.machine, problem.node_limit
+    if limit is None or limit == 1:
+        return
+    for name, sizes in zip(graph.resources, graph.sizes.T, strict=True):
+        most, total = int(sizes.max()), int(sizes.sum())
+        if name in machine.capacity or name == "synapses" or most == sizes.min():
+            continue
+        share = max(most, math.ceil(1.03 * total / int(machine.usable.sum())))
+        doubtful(
+            f"nodes are limited to {limit} per core, {name} are not, though nodes have {sizes.min()} to {most} of them",
+            machine.name,
+            f"{name} = {share} (1.03 times an even share) under [capacity] of a machine.toml",
+        )
 
 
 def _require_allocation(o: MapOptions) -> None:

@@ -65,19 +65,26 @@ def limits(texts: Sequence[str] | None, objectives: Mapping[str, str]) -> dict[s
     return out
 
 
+_FRACTION = "a fraction such as 0.05, or 5%"
+
+
 def fraction(text: str | None, option: str = "--gap") -> float | None:
     """Parse ``0.05`` or ``5%`` -> 0.05; None stays None. ``option``: where it was given.
 
     Raises
     ------
-    InputError : not a number >= 0
+    InputError : not a number >= 0, or one above 1 without its sign of per cent
     """
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text, re.ASCII)
     if not match:
-        raise InputError(f"{option[2:]} {text!r}", option, "a fraction such as 0.05, or 5%")
-    return float(match[1]) / (100 if match[2] else 1)
+        raise InputError(f"{option[2:]} {text!r}", option, _FRACTION)
+    value = float(match[1])
+    if value > 1 and not match[2]:
+        likely = f"{match[1]}% or {value / 100:g}" if value < 100 else _FRACTION
+        raise InputError(f"{option[2:]} {text!r} is {100 * value:g} %", option, likely)
+    return value / (100 if match[2] else 1)
 
 
 def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:

@@ -9,7 +9,8 @@ import typer.core
 
 #: Names of options by heading. What is in none stands under the first one.
 SECTIONS = {
-    "Input": "graph nodes multicast machine chips placement constraints balance occupied prohibit_turns bind strict library "
+    "Input": "graph nodes multicast pattern absolute machine chips placement constraints balance occupied prohibit_turns bind "
+    "strict library "
     "cores core_memory offchip_bandwidth group_sync group_border branch "
     "from_ frames",
     "What is wanted": "objective limit weights at_most pareto points route turns form table_limit detour channels stages "

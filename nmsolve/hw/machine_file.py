@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import nearest_key
 from nmsolve.model.machine import Figure, Machine, tiled
 from nmsolve.model.types import BoolArray, IntArray
 
@@ -105,7 +106,7 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
     try:
         t = msgspec.convert(table, _MachineTable)
     except msgspec.ValidationError as error:
-        raise _input_error(error, where, "$") from None
+        raise _input_error(error, where, "$", _MachineTable) from None
     rows, cols = t.chips[0] * t.cores[0], t.chips[1] * t.cores[1]
 
     def number(at: tuple[int, int], key: str) -> int:
@@ -171,7 +172,7 @@ def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
 
 def _kinds_per_core(entry: Any, where: str) -> dict[str, Figure]:
     """Return the figure ``kinds_per_core`` by its name; nothing where the machine has no such limit."""
-    out = {} if entry is None else _figures({KINDS: entry}, where)
+    out = {} if entry is None else _figures({KINDS: entry}, where, (KINDS,))
     for figure in out.values():
         if not 1 <= figure.value < 2**31 or figure.value != int(figure.value):
             raise InputError(f"the limit is {figure.value:g}", f"{where}.{KINDS}", "a whole number >= 1")
@@ -274,12 +275,18 @@ def _figures(
     """Plain numbers or ``{value, unit, source, verified}`` tables; ``unit`` is the one that must be meant."""
     out = {}
     for key, entry in table.items():
+        if not known and key in _MachineTable.__struct_fields__:
+            raise InputError(
+                f"{key} in this table",
+                f"{where}.{key}",
+                f"{key} at the top of the file, before the first [table]",
+            )
         if known and key not in known:
             raise InputError(f"unknown figure {key!r}", where, "one of " + ", ".join(known))
         try:
             f = msgspec.convert(entry if isinstance(entry, dict) else {"value": entry}, _FigureTable)
         except msgspec.ValidationError as error:
-            raise _input_error(error, where, f"{where}.{key}") from None
+            raise _input_error(error, where, f"{where}.{key}", _FigureTable) from None
         if not abs(f.value) < float("inf") or (known and f.value < 0):
             raise InputError(f"the figure is {f.value}", f"{where}.{key}", "a finite number >= 0")
         if unit and f.unit not in ("", unit):
@@ -288,7 +295,7 @@ def _figures(
     return out
 
 
-def _input_error(error: msgspec.ValidationError, where: str, path: str) -> InputError:
+def _input_error(error: msgspec.ValidationError, where: str, path: str, kind: type) -> InputError:
     """msgspec's ``Expected X, got Y - at `$.a.b` `` as one of our errors."""
     text = str(error)
     what, _, at = text.partition(" - at `$")
@@ -299,4 +306,4 @@ def _input_error(error: msgspec.ValidationError, where: str, path: str) -> Input
     expected, _, got = what.partition(", got ")
     if got and expected.startswith("Expected "):
         return InputError(f"got {got}", full, expected.removeprefix("Expected "))
-    return InputError(what, full)
+    return InputError(what, full, nearest_key(text, kind))

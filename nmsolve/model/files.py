@@ -236,7 +236,7 @@ def decode_json(data: bytes, kind: type[T], path: str | Path) -> T:
         require_single_keys(data, path)
         return content
     except msgspec.ValidationError as error:
-        raise _type_error(str(error), path) from None
+        raise _type_error(str(error), kind, path) from None
     except msgspec.DecodeError as error:
         if b"NaN" in data or b"Infinity" in data:
             return _decode_with_nan(data, kind, path)
@@ -294,27 +294,64 @@ def _place(content: Any, part: Any) -> str:
 def _decode_with_nan(data: bytes, kind: type[T], path: str | Path) -> T:
     import json
 
-    import msgspec
-
     try:
         content = json.loads(data)
         require_single_keys(data, path)
         json.dumps(content, ensure_ascii=False).encode()  # halves of surrogate pairs, which are no text
-        return msgspec.convert(content, type=kind)
-    except msgspec.ValidationError as error:
-        raise _type_error(str(error), path) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}", str(path), "JSON text") from None
+    return convert_json(content, kind, path)
 
 
-def _type_error(message: str, path: str | Path) -> InputError:
+def convert_json(content: Any, kind: type[T], path: str | Path) -> T:
+    """Return decoded JSON as ``kind``. InputError for a value of the wrong type (with its JSON path)."""
+    import msgspec
+
+    try:
+        return msgspec.convert(content, type=kind)
+    except msgspec.ValidationError as error:
+        raise _type_error(str(error), kind, path) from None
+
+
+def nearest_key(message: str, kind: Any) -> str:
+    """Return what is expected where a ``message`` of msgspec names a field that ``kind`` has not: the nearest key, else all keys.
+
+    "" for any other message.
+    """
+    import difflib
+
+    found = re.fullmatch(r"Object contains unknown field `(.*?)`(?: - at `(.*)`)?", message, re.DOTALL)
+    if found is None:
+        return ""
+    keys = _keys_at(kind, re.findall(r"\.(\w+)", found[2] or ""))
+    near = difflib.get_close_matches(found[1].lower(), keys, n=1, cutoff=0.5)
+    return f"{near[0]} (the nearest key)" if near else ", ".join(keys)
+
+
+def _keys_at(kind: Any, path: list[str]) -> list[str]:
+    """Return the keys of the objects that are at a JSON path (names of fields) in what ``kind`` describes."""
+    from msgspec import inspect
+
+    def structs(part: inspect.Type) -> list[inspect.StructType]:
+        if isinstance(part, inspect.UnionType):
+            return [one for option in part.types for one in structs(option)]
+        inside = getattr(part, "item_type", getattr(part, "value_type", None))
+        return [part] if isinstance(part, inspect.StructType) else [] if inside is None else structs(inside)
+
+    here = structs(inspect.type_info(kind))
+    for name in path:
+        here = [s for one in here for f in one.fields if f.encode_name == name for s in structs(f.type)]
+    return [field.encode_name for one in here for field in one.fields]
+
+
+def _type_error(message: str, kind: Any, path: str | Path) -> InputError:
     """msgspec's ``Expected `float`, got `str` - at `$.edges[3].weight``` in the words of this package."""
     text, _, place = message.partition(" - at ")
     where = f"{path}: {place.strip('`')}" if place else str(path)
     found = re.fullmatch(r"Expected (.+), got (.+)", text)
     if found:
         return InputError(f"found {_plain(found[2])}", where, _plain(found[1]))
-    return InputError(_plain(text), where)
+    return InputError(_plain(text), where, nearest_key(message, kind))
 
 
 def _plain(text: str) -> str:

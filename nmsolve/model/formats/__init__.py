@@ -1,6 +1,7 @@
 """Graph files: one module per format, chosen by the file's extension. Other packages may add formats (:mod:`.foreign`).
 
-Every format module has ``load(path) -> LogicGraph``, most have ``save(graph, path) -> None``, and those of formats that
+Every format module has ``load(path) -> LogicGraph``, or ``load(path, reading)`` and the names of the options that it obeys in
+``OPTIONS`` (:mod:`.reading`), most have ``save(graph, path) -> None``, and those of formats that
 hold large networks have ``stream(path) -> Network``, with which :func:`convert` needs little memory. They raise
 :class:`InputError` only. What a file says about its machine is kept in ``graph.meta`` (see
 :mod:`nmsolve.model.formats.implied`).
@@ -18,9 +19,8 @@ from nmsolve.model import plugins
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import PACKED
-from nmsolve.model.formats import edge_list
 from nmsolve.model.formats.multicast import as_multicast, network_as_multicast
-from nmsolve.model.formats.node_table import NodeTable, read_nodes
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
@@ -65,7 +65,14 @@ class Rates(NamedTuple):
 
 
 @plain_arguments
-def load_graph(path: str | Path, nodes: str | Path | None = None, multicast: bool = False) -> LogicGraph:
+def load_graph(
+    path: str | Path,
+    nodes: str | Path | None = None,
+    multicast: bool = False,
+    *,
+    pattern: bool = False,
+    absolute: bool = False,
+) -> LogicGraph:
     """Read a graph; the format is chosen by the extension.
 
     Parameters
@@ -73,27 +80,30 @@ def load_graph(path: str | Path, nodes: str | Path | None = None, multicast: boo
     nodes : node table beside an edge list (:mod:`.node_table`)
     multicast : every node sends one message per step to all its targets, which an edge list cannot say
         (:func:`nmsolve.model.formats.multicast.as_multicast`)
+    pattern, absolute : of a matrix (``.mtx``, ``.npz`` of SciPy), as for negative or complex entries: every stored entry
+        weighs 1, or its absolute value
 
     Raises
     ------
-    InputError : unknown extension, or anything wrong with the files (with line or JSON path)
+    InputError : unknown extension, anything wrong with the files (with line or JSON path), or an option without a use for them
     """
+    return read_graph(path, GraphReading(pattern, absolute, None if nodes is None else str(nodes), multicast))
+
+
+def read_graph(path: str | Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
+    """Read a graph as ``reading`` says; else as :func:`load_graph`."""
     module = _module(path)
-    graph: LogicGraph = module.load(Path(path), *_table(module, path, nodes, multicast))
+    graph: LogicGraph = module.load(Path(path), *_obeyed(module, path, reading))
     if Path(path).suffix.lower() == PACKED and graph.name == Path(path).stem:
         graph = replace(graph, name=Path(graph.name).stem)
-    return as_multicast(graph) if multicast else graph
+    return as_multicast(graph) if reading.multicast else graph
 
 
-def _table(module: Any, path: str | Path, nodes: str | Path | None, multicast: bool) -> tuple[NodeTable, ...]:
-    """Return the node table if there is one. InputError beside a format that has its own nodes."""
-    if nodes is None:
-        return ()
-    if module is not edge_list:
-        raise InputError(
-            "a node table beside a graph that is no edge list", str(path), ".txt, .edges, .csv or .tsv"
-        )
-    return (read_nodes(nodes, multicast),)
+def _obeyed(module: Any, path: str | Path, reading: GraphReading) -> tuple[GraphReading, ...]:
+    """Return the options that the format takes beside the path. InputError for one that it has no use for."""
+    options: tuple[str, ...] = getattr(module, "OPTIONS", ())
+    reading.require((*options, "multicast"), Path(path))
+    return (reading,) if options else ()
 
 
 @plain_arguments
@@ -121,12 +131,13 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
 
 
 def convert(
-    source: str | Path, target: str | Path, workers: int = 1, rates: Rates | None = None,
-    nodes: str | Path | None = None, multicast: bool = False,
-) -> tuple[int, int]:  # fmt: skip
+    source: str | Path,
+    target: str | Path,
+    workers: int = 1,
+    rates: Rates | None = None,
+    reading: GraphReading = AS_IT_IS,
+) -> tuple[int, int]:
     """Read one format, write another, with measured ``rates`` if given; returns nodes and connections.
-
-    ``nodes`` and ``multicast`` are those of :func:`load_graph`.
 
     Into ``.nmz``, formats that can are streamed: only the columns of their nodes are held in memory.
 
@@ -140,14 +151,15 @@ def convert(
     module, into, write = _module(source), _module(target), writer(target)
     network = None
     if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
-        network = module.stream(Path(source), *_table(module, source, nodes, multicast))
-        network = network_as_multicast(network) if multicast else network
+        given = _obeyed(module, source, reading)
+        network = module.stream(Path(source), *given)
+        network = network_as_multicast(network) if network is not None and reading.multicast else network
     if network is not None and rates is not None:
         network = network_with_rates(network, rates.recording, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
-    whole = rates is not None or multicast or into is not module or not hasattr(module, "open_graph")
-    graph = load_graph(source, nodes, multicast) if whole else module.open_graph(Path(source))
+    whole = bool(rates or reading.options()) or into is not module or not hasattr(module, "open_graph")
+    graph = read_graph(source, reading) if whole else module.open_graph(Path(source))
     if rates is not None:
         graph = with_rates(graph, rates.recording, step=rates.step, seconds=rates.seconds)
     write(graph, Path(target))

@@ -18,6 +18,8 @@ from nmsolve.model.files import PIECE, text_pieces, write_atomic
 from nmsolve.model.formats.delimited import whole_lines
 from nmsolve.model.formats.edge_columns import Layout, layout_of
 from nmsolve.model.formats.edge_rows import EdgeRows, Lines
+from nmsolve.model.formats.node_table import read_nodes
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.formats.text import DIGITS, decimal
 from nmsolve.model.graph import LogicGraph
@@ -25,31 +27,33 @@ from nmsolve.model.network import Connections, Network, graph
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from nmsolve.model.formats.node_table import NodeTable
     from nmsolve.model.store.records import Records
 
+OPTIONS = ("nodes",)
 
-def load(path: Path, table: NodeTable | None = None) -> LogicGraph:
+
+def load(path: Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
     """Read an edge list into memory; :func:`stream` says what becomes of it.
 
     Raises
     ------
     InputError : a line that is not an edge (with its number), a damaged archive, no edges
     """
-    return graph(stream(path, table))
+    return graph(stream(path, reading))
 
 
-def stream(path: Path, table: NodeTable | None = None) -> Network:
+def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
     """Return the edge list in blocks: a directed graph (unless it says otherwise), no multicast.
 
-    Its nodes are exactly those that occur, by rising number, or by first occurrence if they have names; or those of ``table``, in
-    its order. The same edge in several lines is added up, edges of a node to itself are dropped (but name the node); warnings say
-    how many.
+    Its nodes are exactly those that occur, by rising number, or by first occurrence if they have names; or those of the node
+    table of ``reading``, in its order. The same edge in several lines is added up, edges of a node to itself are dropped (but
+    name the node); warnings say how many.
 
     Raises
     ------
-    InputError : as :func:`load`; a node that is not in ``table``
+    InputError : as :func:`load`; a node that is not in the table
     """
+    table = None if reading.nodes is None else read_nodes(reading.nodes, reading.multicast)
     layout = layout_of(next(text_pieces(path), b""), path)
     lines: _Plain | EdgeRows = EdgeRows(path, layout)
     if layout.kind < 0 and not layout.attributes:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import believed_nodes, write_atomic
 from nmsolve.model.formats import axon
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
@@ -25,6 +25,8 @@ from nmsolve.model.types import IntArray
 
 def load(path: Path) -> LogicGraph:
     """Read an hMETIS hypergraph; every net is one multicast row, node weights are ``neurons``.
+
+    An ``InputWarning`` names a net that lists a pin twice.
 
     Raises
     ------
@@ -37,10 +39,13 @@ def load(path: Path) -> LogicGraph:
     weighted, sized = fmt in (1, 11), fmt in (10, 11)
     wanted = nets + (n if sized else 0)
     length = np.diff(lines.start)[1:]
-    if lines.lines - 1 < wanted or bool(length[wanted:].any()):
+    more = np.flatnonzero(length[wanted:])
+    if lines.lines - 1 < wanted or len(more):
+        last = lines.lines - 1 if not len(more) else wanted + 1 + int(more[0])
+        what = "there is another line" if len(more) else f"there are {last} lines after the header"
         raise InputError(
-            f"there are {lines.lines - 1} lines after the header",
-            lines.where(lines.lines - 1),
+            what,
+            lines.where(last),
             f"{nets} nets" + (f" and {n} node weights" if sized else ""),
         )
     short = np.flatnonzero(length[:nets] < 1 + weighted)
@@ -57,6 +62,7 @@ def load(path: Path) -> LogicGraph:
         net = int(np.searchsorted(indptr, outside[0], side="right")) - 1
         raise InputError(f"net {net + 1} has pin {pins[outside[0]]}", lines.where(1 + net), f"1..{n}")
     sizes = _node_weights(lines, nets, n, length) if sized else None
+    _warn_of_repeats(lines, indptr, pins, n)
     return LogicGraph.from_nets(n, indptr, pins - 1, weight, sizes=sizes, name=path.stem)
 
 
@@ -91,6 +97,18 @@ def _header(lines: IntegerLines) -> tuple[int, int, int]:
             "at least one node, and a complete file",
         )
     return nets, n, fmt
+
+
+def _warn_of_repeats(lines: IntegerLines, indptr: IntArray, pins: IntArray, n: int) -> None:
+    """Say that nets list pins more than once."""
+    key = np.sort(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) * (n + 1) + pins)
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        net, pin = divmod(int(key[twice[0]]), n + 1)
+        more = f", and {len(twice) - 1} more like it" if len(twice) > 1 else ""
+        doubtful(
+            f"net {net + 1} has pin {pin} twice{more}; it counts once", lines.where(1 + net), "each pin once"
+        )
 
 
 def _node_weights(lines: IntegerLines, nets: int, n: int, length: IntArray) -> IntArray:

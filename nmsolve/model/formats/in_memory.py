@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.json_node_link import build
 from nmsolve.model.formats.json_schema import Edge, NodeLink
+from nmsolve.model.formats.matrix import Entries, matrix_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray
 
@@ -66,11 +67,14 @@ def named_graph(given: GraphLike) -> Named:
         return _of_networkx(given)
     if sparse is not None and sparse.issparse(given):
         matrix: Any = given
-        return _of_entries(matrix.shape, *_coordinates(matrix), "sparse matrix")
+        _require_square(matrix.shape, "sparse matrix")
+        matrix = matrix.tocoo()
+        row, col = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
+        return _of_matrix(matrix.shape, row, col, matrix.data, "sparse matrix")
     if isinstance(given, np.ndarray):
         _require_square(given.shape, "array")
         row, col = np.nonzero(given)
-        return _of_entries(given.shape, row, col, np.asarray(given)[row, col], "array")
+        return _of_matrix(given.shape, row, col, np.asarray(given)[row, col], "array")
     raise InputError(f"a {type(given).__name__} is no graph", "", ACCEPTED)
 
 
@@ -90,12 +94,15 @@ def _of_networkx(given: Any) -> Named:
             for v, data in given.nodes(data=True)
         ],
         directed=given.is_directed(),
+        multigraph=given.is_multigraph(),
         graph={**attributes, "name": where},
         edges=[
             Edge(ids[u], ids[v], _weight(data.get("weight", 1.0), u, v, where))
             for u, v, data in given.edges(data=True)
         ],
     )
+    if unread := sorted({str(k) for *_, data in given.edges(data=True) for k in data if k != "weight"}):
+        doubtful(f"{listed('attribute', unread)} not read", f"{where}: edges", "weight")
     return Named(build(content, Path(where)), nodes)
 
 
@@ -136,32 +143,13 @@ def _weight(value: Any, u: Hashable, v: Hashable, where: str) -> float:
     return float(value)
 
 
-def _coordinates(matrix: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return rows, columns and values of the stored entries, those of equal place summed, without zeros."""
-    _require_square(matrix.shape, "sparse matrix")
-    entries = matrix.tocsr().copy()
-    entries.sum_duplicates()
-    entries.eliminate_zeros()
-    entries = entries.tocoo()
-    row, col = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
-    return np.asarray(row), np.asarray(col), np.asarray(entries.data)
-
-
 def _require_square(shape: tuple[int, ...], what: str) -> None:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise InputError(f"the shape is {tuple(shape)}", what, "(n, n): what every node sends to every other")
 
 
-def _of_entries(shape: tuple[int, ...], row: AnyArray, col: AnyArray, value: AnyArray, what: str) -> Named:
-    """Build a graph from entries that are not 0."""
-    if value.dtype.kind not in "buif":
-        raise InputError(f"entries are of type {value.dtype}", what, "finite numbers >= 0")
-    wrong = np.flatnonzero(~(np.isfinite(value) & (value >= 0)))
-    if len(wrong):
-        k = wrong[0]
-        raise InputError(f"entry [{int(row[k])}, {int(col[k])}] is {value[k]}", what, "a finite number >= 0")
-    n = shape[0]
-    graph = LogicGraph.from_edges(
-        n, row.astype(np.int64), col.astype(np.int64), value.astype(float), name=what
-    )
-    return Named(graph, range(n))
+def _of_matrix(shape: tuple[int, ...], row: AnyArray, col: AnyArray, value: AnyArray, what: str) -> Named:
+    """Build a directed graph from entries: [i, j] is what node i sends to node j."""
+    entries = Entries(shape[0], row, col, value, directed=True)
+    graph = matrix_graph(entries, what, what, lambda i, j: f"entry [{i}, {j}]")
+    return Named(graph, range(graph.n))

@@ -6,14 +6,20 @@ The forms are told apart by their keys; all are described in ``docs/files.md``.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, TypeVar
 
-from nmsolve.model.errors import InputError
-from nmsolve.model.files import believed_nodes, decode_json, read_limited, write_atomic
+import msgspec
+
+from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.files import believed_nodes, convert_json, decode_json, read_limited, write_atomic
 from nmsolve.model.formats import json_columns, json_node_link
-from nmsolve.model.formats.json_schema import Columns, Form, Net, NodeLink
+from nmsolve.model.formats.json_schema import Columns, Edge, Form, Net, NodeLink
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network
 
+T = TypeVar("T", NodeLink, Columns)
+#: Keys of ``graph`` that have a meaning.
+ATTRIBUTES = ("name", "mesh", "chips", "capacity", "distances", "resources", "traffic", "constant")
 #: No configuration of a circuit is longer (bytes).
 LARGEST_CONFIG = 2**26
 #: Graphs with more edges than this are written in the column form.
@@ -40,11 +46,64 @@ def load(path: Path) -> LogicGraph:
         return netpyne.load(path)
     if form.nmsolve not in (None, 1):
         raise InputError(f"the file has version {form.nmsolve}", f"{path}: $.nmsolve", "1")
-    if form.form == "columns":
-        return json_columns.build(decode_json(data, Columns, path), path, believed_nodes(len(data)))
-    if form.form != "node-link":
+    if form.form not in ("columns", "node-link"):
         raise InputError(f"found {form.form!r}", f"{path}: $.form", "'columns' or 'node-link'")
-    return json_node_link.build(decode_json(data, NodeLink, path), path)
+    try:
+        if form.form == "columns":
+            return json_columns.build(_known(data, Columns, path), path, believed_nodes(len(data)))
+        return json_node_link.build(_known(data, NodeLink, path), path)
+    except InputError:
+        other = _other_form(data, path)
+        if other is None:
+            raise
+        what = "node-link JSON, as networkx.node_link_data writes it"
+        raise InputError(f"this is {other}", str(path), what) from None
+
+
+def _known(data: bytes, shape: type[T], path: Path) -> T:
+    """Decode a file; keys that have no meaning in ``shape`` are passed over with a warning."""
+    try:
+        out = decode_json(data, shape, path)
+    except InputError as error:
+        if "unknown field" not in error.what:
+            raise
+        out = _stripped(data, shape, path)
+    if kept := [key for key in out.graph if key not in ATTRIBUTES]:
+        doubtful(f"{listed('key', kept)} not read", f"{path}: $.graph", ", ".join(ATTRIBUTES))
+    return out
+
+
+def _stripped(data: bytes, shape: type[T], path: Path) -> T:
+    """Decode a file without the keys at its top and of its edges that ``shape`` does not have, and name them in a warning."""
+    content, edges = decode_json(data, dict[str, Any], path), {}
+    unread = [key for key in content if key not in shape.__struct_fields__]
+    for key in unread:
+        del content[key]
+    for name in ("edges", "links"):
+        for edge in content[name] if isinstance(content.get(name), list) else ():
+            for key in edge.keys() - Edge.__struct_fields__ if isinstance(edge, dict) else ():
+                edges[key] = name
+                del edge[key]
+    out = convert_json(content, shape, path)
+    if unread:
+        doubtful(f"{listed('key', unread)} not read", f"{path}: $", ", ".join(shape.__struct_fields__))
+    if edges:
+        where = f"{path}: $.{next(iter(edges.values()))}"
+        doubtful(f"{listed('key', sorted(edges))} not read", where, ", ".join(Edge.__struct_fields__))
+    return out
+
+
+def _other_form(data: bytes, path: Path) -> str | None:
+    """Return the name of another well-known form of graphs in JSON, by its keys."""
+    content = decode_json(data, dict[str, Any], path)
+    graph = content.get("graph")
+    if "elements" in content:
+        return "Cytoscape's JSON"
+    if "adjacency" in content:
+        return "NetworkX's adjacency data"
+    if "graphs" in content or (isinstance(graph, dict) and "nodes" in graph):
+        return "JSON Graph Format"
+    return None
 
 
 def stream(path: Path) -> Network | None:
@@ -74,8 +133,6 @@ def save(graph: LogicGraph, path: Path) -> None:
     ------
     InputError : a file that cannot be written
     """
-    import msgspec
-
     columns = not graph.one_row_per_node or graph.m > NODE_LINK_EDGES
     content = json_columns.content(graph) if columns else json_node_link.content(graph)
     write_atomic(path, msgspec.json.encode(content) + b"\n")

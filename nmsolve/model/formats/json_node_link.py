@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.formats.json_schema import Edge, NodeLink
 from nmsolve.model.formats.json_sizes import node_sizes
 from nmsolve.model.formats.json_values import NodeIndex, amounts
@@ -45,6 +45,10 @@ def build(content: NodeLink, path: Path) -> LogicGraph:
         meta={k: v for k, v in content.graph.items() if k != "name"},
         kinds=_kinds(nodes, where),
     )
+    repeated = int((source != target).sum()) - graph.m
+    if repeated and not content.multigraph:
+        what = f"{repeated} edges are listed before, perhaps the other way round; their weights are added up"
+        doubtful(what, f"{where}: $.edges", 'each edge once, or "multigraph": true')
     return graph if rate is None else _with_rate(graph, rate)
 
 
@@ -61,7 +65,8 @@ def _ids(nodes: list[dict[str, Any]], where: str) -> list[int | str]:
     for i, node in enumerate(nodes):
         v = node.get("id")
         if type(v) is not int and type(v) is not str:
-            what = "the node has no id" if "id" not in node else f"found {v!r}"
+            keys = ", ".join(k[:40] for k in list(node)[:5]) or "none"
+            what = f"the node has no id (keys: {keys})" if "id" not in node else f"found {v!r}"
             raise InputError(what, f"{where}: $.nodes[{i}].id", "text or a whole number")
         out.append(v)
     return out
@@ -111,6 +116,10 @@ def _messages(
                 raise InputError(f"found {value!r}", f"{where}: $.nodes[{i}].rate", "a number >= 0")
         amounts(given, f"{where}: $.nodes", ".rate")
         rate = np.array([node.get("rate", np.nan) for node in nodes], np.float64)
+        unused = [str(node["id"]) for node in nodes if node.get("rate") and not node.get("multicast")]
+        if unused:
+            what = f"the rate of {listed('node', unused)} not used: it sends a message per edge"
+            doubtful(what, f"{where}: $.nodes", '"multicast": true beside a rate')
     return multicast, rate
 
 

@@ -28,22 +28,26 @@ class Form(msgspec.Struct):
     net: Net | list[Any] | str | float | bool | None = None
 
 
-class Edge(msgspec.Struct, gc=False):
-    """One edge of a node-link file; other keys (``key`` of a multigraph, for example) are ignored."""
+class Edge(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """One edge of a node-link file; ``key`` tells parallel edges of a multigraph apart, which are added up."""
 
     source: Id
     target: Id
     weight: float = 1.0
+    key: Any = None
 
 
-class NodeLink(msgspec.Struct):
+class NodeLink(msgspec.Struct, forbid_unknown_fields=True):
     """Node-link JSON as ``networkx.node_link_data`` writes it (``edges``, or ``links`` in older versions)."""
 
     nodes: list[dict[str, Any]]
     directed: bool = True
+    multigraph: bool = False
     graph: dict[str, Any] = {}
     edges: list[Edge] | None = None
     links: list[Edge] | None = None
+    nmsolve: int | None = None
+    form: str = ""
 
 
 class NodeColumns(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,7 +84,7 @@ class NetColumns(msgspec.Struct, forbid_unknown_fields=True):
     multicast: list[bool] | None = None
 
 
-class Columns(msgspec.Struct):
+class Columns(msgspec.Struct, forbid_unknown_fields=True):
     """The column form, version 1: ``edges`` for an ordinary graph, ``nets`` for a hypergraph."""
 
     nodes: NodeColumns
@@ -88,3 +92,5 @@ class Columns(msgspec.Struct):
     nets: NetColumns | None = None
     directed: bool = True
     graph: dict[str, Any] = {}
+    nmsolve: int | None = None
+    form: str = ""

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model import errors
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.formats.json_values import whole
 from nmsolve.model.types import IntArray
 
@@ -31,6 +32,9 @@ RESOURCES = (
 )
 #: Keys of a node that are never resources.
 RESERVED = frozenset({"id", "name", "label", "kind", "multicast", "rate", "size", "sizes"})
+
+#: Keys of a node with a meaning of their own.
+READ = frozenset({"id", "kind", "multicast", "rate", "size", "sizes"})
 
 #: Most resources of a file, and most different keys of nodes: every node gets a number for each resource.
 MOST_RESOURCES, MOST_KEYS = 64, 1000
@@ -64,6 +68,7 @@ def node_sizes(
     if isinstance(attributes.get("capacity"), dict):
         known |= attributes["capacity"].keys()
     top = _top_keys(nodes, keys, listed, known, where)
+    _warn(sorted(keys - {*top, *READ}), [r for r in top if r not in known], where)
     if len({*named, *top}) > MOST_RESOURCES:
         raise InputError(f"{len({*named, *top})} resources", f"{where}: $.nodes", f"at most {MOST_RESOURCES}")
     sources: dict[str, list[tuple[str, list[Any]]]] = {}
@@ -82,6 +87,19 @@ def node_sizes(
     }
     names = tuple(sorted(columns, key=lambda r: (RESOURCES.index(r) if r in RESOURCES else 99, r)))
     return names, np.stack([columns[r] for r in names], axis=1)
+
+
+def _warn(unread: list[str], assumed: list[str], where: str) -> None:
+    """Say which keys of nodes are passed over, and which are taken for resources though no list names them."""
+    if unread:
+        doubtful(
+            f"{errors.listed('key', unread)} not read",
+            f"{where}: $.nodes",
+            "ids, sizes, kind, multicast, rate",
+        )
+    if assumed:
+        what = f"{errors.listed('key', assumed)} counted as resources: all values are whole numbers"
+        doubtful(what, f"{where}: $.nodes", "resources in sizes, or named in graph.resources")
 
 
 #: What a node has in a place where it names nothing (None is a value, and a wrong one).

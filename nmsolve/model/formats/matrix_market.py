@@ -1,6 +1,7 @@
-"""Matrix Market ``.mtx``: a symmetric matrix is an undirected graph, a general one is directed (row -> column).
+"""Matrix Market ``.mtx``: a general matrix is a directed graph (row -> column), any other is undirected.
 
-``pattern`` entries weigh 1; the diagonal is dropped. Format: Boisvert, Pozo, Remington, NISTIR 5935 (1996).
+``pattern`` entries weigh 1; the diagonal is dropped. Skew-symmetric, Hermitian and complex matrices need an option of reading
+(:mod:`.matrix`). Format: Boisvert, Pozo, Remington, NISTIR 5935 (1996).
 The reader is our own because SciPy's compiled one can crash the process on a damaged file.
 """
 
@@ -11,11 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import believed_nodes, read_limited, write_atomic
-from nmsolve.model.formats.text import decimal, decimals, whole_number
+from nmsolve.model.formats.matrix import WITH, Entries, matrix_graph
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
+from nmsolve.model.formats.text import decimal, decimal_lines, whole_number
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
+
+OPTIONS = ("pattern", "absolute")
+
+#: Numbers of an entry's value, by field.
+FIELDS = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+#: Symmetries whose upper triangle differs in sign: only by an option of reading are they graphs.
+SIGNED = ("skew-symmetric", "hermitian")
 
 
 @dataclass(frozen=True)
@@ -23,32 +34,45 @@ class Header:
     """Banner and size line; ``body`` is the byte after the size line, ``line`` its number (from 1)."""
 
     dense: bool
-    pattern: bool
-    symmetric: bool
+    field: str
+    symmetry: str
     size: int
     entries: int
     body: int
     line: int
 
+    @property
+    def per_entry(self) -> int:
+        """Numbers of an entry."""
+        return FIELDS[self.field] + (0 if self.dense else 2)
 
-def load(path: Path) -> LogicGraph:
-    """Read a square, real, non-negative matrix as a graph.
+
+def load(path: Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
+    """Read a square matrix as a graph. An ``InputWarning`` says if places are listed twice (they are added up).
 
     Raises
     ------
-    InputError : not Matrix Market, truncated, not square, complex, or a negative or non-finite entry
+    InputError : not Matrix Market, truncated, not square, a line without its numbers; without an option of ``reading`` a negative
+        or complex entry, a skew-symmetric or Hermitian matrix
     """
     data = read_limited(path)
     header = _header(data, path)
-    values = _numbers(data, header, path)
-    row, col, weight = _dense(values, header) if header.dense else _coordinates(values, header, path)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(bad):
-        k = bad[0]
-        raise InputError(
-            f"entry ({row[k] + 1}, {col[k] + 1}) is {weight[k]:g}", str(path), "a finite number >= 0"
-        )
-    return LogicGraph.from_edges(header.size, row, col, weight, directed=not header.symmetric, name=path.stem)
+    if header.symmetry in SIGNED and not reading.options():
+        what = f"the matrix is {header.symmetry}: values differ from their mirrors"
+        raise InputError(what, f"{path}:1", WITH)
+    table = _numbers(data, header, path)
+    row, col = _dense_places(header) if header.dense else _places(table, header, path)
+    value = _values(table, header, path)
+    if header.dense:
+        used = np.flatnonzero(value)
+        row, col, value = row[used], col[used], value[used]
+    else:
+        _warn_of_repeats(row, col, header, path)
+    directed = header.symmetry == "general"
+    return matrix_graph(
+        Entries(header.size, row, col, value, directed), path.stem, str(path),
+        lambda i, j: f"entry ({i + 1}, {j + 1})", reading,
+    )  # fmt: skip
 
 
 def _header(data: bytes, path: Path) -> Header:
@@ -59,13 +83,13 @@ def _header(data: bytes, path: Path) -> Header:
     layout, field, symmetry = banner[2:]
     for what, found, known in (
         ("layout", layout, ("coordinate", "array")),
-        ("field", field, ("real", "double", "integer", "unsigned-integer", "pattern")),
-        ("symmetry", symmetry, ("general", "symmetric")),
+        ("field", field, tuple(FIELDS)),
+        ("symmetry", symmetry, SYMMETRIES),
     ):
         if found not in known:
             raise InputError(f"{what} {found!r}", f"{path}:1", "one of " + ", ".join(known))
-    dense, pattern, symmetric = layout == "array", field == "pattern", symmetry == "symmetric"
-    if dense and pattern:
+    dense = layout == "array"
+    if dense and field == "pattern":
         raise InputError("an array cannot have pattern entries", f"{path}:1", "coordinate, or another field")
     words, body, number = _size_line(data, path)
     where = f"{path}:{number}"
@@ -74,15 +98,22 @@ def _header(data: bytes, path: Path) -> Header:
     rows, cols = int(words[0]), int(words[1])
     if rows != cols or rows < 1:
         raise InputError(f"the matrix is {rows} x {cols}", where, "a square matrix with at least one row")
-    entries = int(words[2]) if not dense else rows * (rows + 1) // 2 if symmetric else rows * rows
-    least = 2 if dense else 4 if pattern else 6
-    if entries * least > len(data) or rows > believed_nodes(len(data)):
+    entries = (
+        int(words[2]) if not dense else rows * rows if symmetry == "general" else _in_triangle(rows, symmetry)
+    )
+    header = Header(dense, field, symmetry, rows, entries, body, number)
+    if entries * 2 * header.per_entry > len(data) + 1 or rows > believed_nodes(len(data)):
         raise InputError(
             f"the size line promises {rows} rows and {entries} entries, the file has {len(data)} bytes",
             where,
             "a complete file",
         )
-    return Header(dense, pattern, symmetric, rows, entries, body, number)
+    return header
+
+
+def _in_triangle(n: int, symmetry: str) -> int:
+    """Return the number of entries on and below the diagonal, without it in a skew-symmetric matrix."""
+    return n * (n - 1) // 2 if symmetry == "skew-symmetric" else n * (n + 1) // 2
 
 
 def _size_line(data: bytes, path: Path) -> tuple[list[bytes], int, int]:
@@ -99,19 +130,25 @@ def _size_line(data: bytes, path: Path) -> tuple[list[bytes], int, int]:
 
 
 def _numbers(data: bytes, header: Header, path: Path) -> FloatArray:
-    """Return all numbers after the size line, exactly as many as promised."""
-    per_entry = 1 if header.dense else 2 if header.pattern else 3
+    """Return (entries, numbers of each) all numbers after the size line; of coordinates one entry per line."""
     body = data[header.body :]
-    values = decimals(body)
-    if values is None:
+    found = decimal_lines(body)
+    if found is None:
         raise _bad_number(body, header.line, path)
-    if len(values) != header.entries * per_entry:
+    values, start = found
+    if len(values) != header.entries * header.per_entry:
         raise InputError(
             f"{len(values)} numbers after the size line",
             str(path),
-            f"{header.entries * per_entry} ({header.entries} entries)",
+            f"{header.entries * header.per_entry} ({header.entries} entries)",
         )
-    return values
+    length = np.diff(start)
+    broken = np.flatnonzero((length != 0) & (length != header.per_entry))
+    if len(broken) and not header.dense:
+        k = int(broken[0])
+        what = f"row, column{', value'[: 7 * bool(FIELDS[header.field])]} of one entry ({header.field})"
+        raise InputError(f"{length[k]} numbers", f"{path}:{header.line + 1 + k}", what)
+    return values.reshape(header.entries, header.per_entry)
 
 
 def _bad_number(body: bytes, before: int, path: Path) -> InputError:
@@ -124,20 +161,18 @@ def _bad_number(body: bytes, before: int, path: Path) -> InputError:
     return InputError("the file is not a text of numbers", str(path))
 
 
-def _dense(values: FloatArray, header: Header) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return entries of an array, stored column by column (from the diagonal down if symmetric); zeros are left out."""
+def _dense_places(header: Header) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of an array's entries: column by column, from the diagonal down if it is not general."""
     n = header.size
-    if header.symmetric:
-        col, row = np.triu_indices(n)
-    else:
+    if header.symmetry == "general":
         col, row = np.divmod(np.arange(n * n), n)
-    used = np.flatnonzero(values != 0)
-    return row[used], col[used], values[used]
+    else:
+        col, row = np.triu_indices(n, k=int(header.symmetry == "skew-symmetric"))
+    return row, col
 
 
-def _coordinates(values: FloatArray, header: Header, path: Path) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return entries of a coordinate list; of a symmetric one each pair must be listed once."""
-    table = values.reshape(header.entries, 2 if header.pattern else 3)
+def _places(table: FloatArray, header: Header, path: Path) -> tuple[IntArray, IntArray]:
+    """Return rows and columns of a coordinate list; only the lower triangle of a matrix that is not general."""
     at = table[:, :2]
     bad = np.flatnonzero(~((at >= 1) & (at <= header.size) & (at == np.rint(at))).all(axis=1))
     if len(bad):
@@ -148,12 +183,36 @@ def _coordinates(values: FloatArray, header: Header, path: Path) -> tuple[IntArr
             f"whole numbers from 1 to {header.size}",
         )
     row, col = (at - 1).astype(np.int64).T
-    if header.symmetric and bool((row < col).any()):
-        k = int(np.argmax(row < col))
+    above = row < col if header.symmetry != "skew-symmetric" else row <= col
+    if header.symmetry != "general" and bool(above.any()):
+        k = int(np.argmax(above))
+        what = f"entry {k + 1} is {'above' if row[k] < col[k] else 'on'} the diagonal"
+        raise InputError(what, str(path), f"only the lower triangle of a {header.symmetry} matrix")
+    return row, col
+
+
+def _values(table: FloatArray, header: Header, path: Path) -> AnyArray:
+    """Return (entries,) values: complex ones of that field, 1 each of a pattern."""
+    numbers = FIELDS[header.field]
+    if not numbers:
+        return np.ones(header.entries)
+    value: AnyArray = np.ascontiguousarray(table[:, -numbers:])
+    if "integer" in header.field and len(broken := np.flatnonzero(value != np.rint(value))):
+        k = int(broken[0])
         raise InputError(
-            f"entry {k + 1} is above the diagonal", str(path), "only the lower triangle of a symmetric matrix"
+            f"entry {k + 1} is {value[k, 0]:g}", str(path), f"whole numbers, as the field is {header.field}"
         )
-    return row, col, np.ones(header.entries) if header.pattern else np.ascontiguousarray(table[:, 2])
+    return value.view(np.complex128)[:, 0] if numbers == 2 else value[:, 0]
+
+
+def _warn_of_repeats(row: IntArray, col: IntArray, header: Header, path: Path) -> None:
+    """Say that places are listed more than once."""
+    key = np.sort(row * header.size + col)
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        i, j = divmod(int(key[twice[0]]), header.size)
+        more = f", as are {len(twice) - 1} more" if len(twice) > 1 else ""
+        doubtful(f"entry ({i + 1}, {j + 1}) is listed twice{more}; added up", str(path), "each entry once")
 
 
 def save(graph: LogicGraph, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 Header ``n m [fmt [ncon]]``; ``fmt`` has up to three digits: vertex sizes, vertex weights, edge weights.
 Vertex weights become node sizes (``neurons``, then ``weight2`` ...). Vertex sizes (METIS's communication
-volume) are checked but not used. Graph manual of METIS 5, section 4.1.1.
+volume) are not used. Graph manual of METIS 5, section 4.1.1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from nmsolve.model.types import AnyArray, BoolArray, IntArray
 def load(path: Path) -> LogicGraph:
     """Read a METIS graph into an undirected :class:`LogicGraph` (each edge stored once).
 
-    With an ``InputWarning`` it reads isolated vertices that are written as ``0`` and a header that is one edge off.
+    With an ``InputWarning`` it reads isolated vertices that are written as ``0`` and a header that is one edge off, and passes
+    over vertex sizes.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def load(path: Path) -> LogicGraph:
     zero = _written_as_zero(lines, start, per_vertex)
     length = np.diff(start) - zero
     entries = (length - per_vertex) // step
-    _check_entries(lines, length, per_vertex, step, entries, m)
+    _check_lengths(lines, length, per_vertex, step)
     sizes = None
     resources: tuple[str, ...] = ("neurons",)
     if fmt[1] == "1":
@@ -60,10 +61,14 @@ def load(path: Path) -> LogicGraph:
             f"vertex {u + 1} has neighbour {neighbour[outside[0]] + 1}", lines.where(u + 1), f"1..{n}"
         )
     weights = flat[:, 1] if step == 2 else np.ones(len(neighbour))
-    meta: dict[str, object] = {"vertex_sizes": "read, not used"} if fmt[0] == "1" else {}
     edges = each_edge_once(indptr, neighbour, weights, lambda u: lines.where(u + 1), 1)
+    _check_count(lines, len(edges[0]), m)
+    if fmt[0] == "1":
+        doubtful(
+            "vertex sizes are not used: no traffic is counted by them", lines.where(0), f"format 0{fmt[1:]}"
+        )
     return LogicGraph.from_edges(
-        len(indptr) - 1, *edges, directed=False, resources=resources, sizes=sizes, name=path.stem, meta=meta
+        len(indptr) - 1, *edges, directed=False, resources=resources, sizes=sizes, name=path.stem
     )
 
 
@@ -132,10 +137,8 @@ def _written_as_zero(lines: IntegerLines, start: IntArray, per_vertex: int) -> B
     return zero
 
 
-def _check_entries(
-    lines: IntegerLines, length: IntArray, per_vertex: int, step: int, entries: IntArray, m: int
-) -> None:
-    """Every line holds its weights and whole entries, and all lines together the promised edges, or one more or less."""
+def _check_lengths(lines: IntegerLines, length: IntArray, per_vertex: int, step: int) -> None:
+    """Refuse a line without its vertex weights, or with half a pair."""
     broken = np.flatnonzero((length < per_vertex) | ((length - per_vertex) % step != 0))
     if len(broken):
         u = int(broken[0])
@@ -145,10 +148,13 @@ def _check_entries(
             lines.where(u + 1),
             what + ("pairs of neighbour and weight" if step == 2 else "neighbours"),
         )
-    total = int(entries.sum())
-    if total != 2 * m:
-        what = f"the header promises {m} edges, the lines hold {total / 2:g}"
-        if abs(total - 2 * m) != 2:
+
+
+def _check_count(lines: IntegerLines, found: int, m: int) -> None:
+    """All lines together hold the promised edges, or one more or less."""
+    if found != m:
+        what = f"the header promises {m} edges, the lines hold {found}"
+        if abs(found - m) != 1:
             raise InputError(what, lines.where(0), "equal numbers")
         doubtful(f"{what}; the lines count", lines.where(0), "equal numbers")
 

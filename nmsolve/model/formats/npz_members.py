@@ -6,7 +6,7 @@ import lzma
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tokenize import TokenError
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.files import LARGEST_FILE
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -42,8 +42,8 @@ def damaged(error: Exception, path: Path) -> InputError:
     return InputError(reason.lower(), str(path), "a complete .npz archive")
 
 
-def read_members(path: Path, wanted: set[str]) -> dict[str, AnyArray]:
-    """Return all ``wanted`` members by name, of any shape, each checked before it is unpacked.
+def read_members(path: Path, wanted: set[str]) -> tuple[dict[str, AnyArray], list[str]]:
+    """Return all ``wanted`` members by name, of any shape, each checked before it is unpacked, and the names of the others.
 
     Raises
     ------
@@ -58,11 +58,15 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, AnyArray]:
             for name, member in names.items():
                 if name in wanted:
                     out[name] = _member(archive, member, path)
-            if "d_indptr" in names:
-                out["fan_out"] = np.ones(1)
     except DAMAGE as error:
         raise damaged(error, path) from None
-    return out
+    return out, [name for name in names if name not in wanted]
+
+
+def warn_of_members(names: Sequence[str], path: Path, what: str) -> None:
+    """Say which members are passed over, if there are any."""
+    if names:
+        doubtful(f"{listed('member', names)} not read", str(path), f"only {what}")
 
 
 def _check_unpacked(members: list[zipfile.ZipInfo], path: Path) -> None:
@@ -169,7 +173,7 @@ def numbers_of(arrays: dict[str, AnyArray], key: str, path: Path, dimensions: in
     """
     if key not in arrays:
         raise InputError(
-            f"there is no member {key!r}", str(path), "indptr and indices, or nmsolve's own keys"
+            f"there is no member {key!r}", str(path), "indptr and indices, or what SciPy or nmsolve writes"
         )
     array = arrays[key]
     if array.dtype.kind not in "biuf" or array.ndim != dimensions:

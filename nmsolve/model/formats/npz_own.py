@@ -19,13 +19,26 @@ from nmsolve.model.formats.npz_members import (
     numbers_of,
     read_members,
     row_starts,
+    warn_of_members,
 )
 from nmsolve.model.graph import LogicGraph, NodeKinds, check_kinds
 from nmsolve.model.network import BLOCK, Connections, Network
 from nmsolve.model.store.coding import exact_coding
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
-OWN = ("indptr", "targets", "weights", "source", "multicast", "rate", "sizes", "kind", "header")
+OWN: tuple[str, ...] = (
+    "indptr",
+    "targets",
+    "weights",
+    "source",
+    "multicast",
+    "rate",
+    "sizes",
+    "kind",
+    "header",
+)
+#: For messages.
+MEMBERS = "the members that nmsolve writes"
 
 
 class Header(msgspec.Struct):
@@ -137,7 +150,7 @@ def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
     )
 
 
-def stream(path: Path) -> Network | None:
+def own_network(path: Path) -> Network | None:
     """Return the network of an archive that :func:`save` wrote, its edges read when they are taken.
 
     None for plain rows (each edge at both ends) and hypergraphs (messages in any order).
@@ -146,9 +159,10 @@ def stream(path: Path) -> Network | None:
     ------
     InputError : as :func:`load`; what is wrong with edges shows when they are taken
     """
-    small = read_members(path, {*OWN} - {"targets", "weights"})
+    small, others = read_members(path, {*OWN} - {"targets", "weights"})
     if "header" not in small:
         return None
+    warn_of_members([name for name in others if name not in OWN], path, MEMBERS)
     header = _header(small, path)
     files = MemberStream(path, "targets", "iu"), MemberStream(path, "weights", "iuf")
     entries = files[0].length

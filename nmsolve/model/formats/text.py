@@ -40,6 +40,12 @@ def decimal(word: str | bytes) -> float | None:
 
 def decimals(body: bytes) -> FloatArray | None:
     """Return (numbers,) all decimal numbers of a text, separated by white space; None if it holds anything else."""
+    found = decimal_lines(body)
+    return None if found is None else found[0]
+
+
+def decimal_lines(body: bytes) -> tuple[FloatArray, IntArray] | None:
+    """Return the same, and (lines + 1,) which number every line begins with."""
     if body.translate(None, b"0123456789+-.eE" + _BLANKS):
         return None
     return _in_bulk(body, np.float64)
@@ -99,31 +105,27 @@ def read_integer_lines(path: Path) -> IntegerLines:
     """
     text = read_limited(path)
     body = _COMMENT.sub(b"", text) if b"%" in text else text
-    tokens = _numbers(body)
-    if tokens is None:
+    found = None if body.translate(None, b"0123456789" + _BLANKS) else _in_bulk(body, np.int64)
+    if found is None or (len(found[0]) and found[0].max() >= 10**DIGITS):
         raise _bad_token(text, str(path))
-    return IntegerLines(str(path), tokens, _line_starts(body), len(text), text)
+    return IntegerLines(str(path), *found, len(text), text)
 
 
-def _numbers(body: bytes) -> IntArray | None:
-    """Return all whole numbers >= 0 of ``body``, or None if it holds anything else."""
-    if body.translate(None, b"0123456789" + _BLANKS):
-        return None
-    tokens = _in_bulk(body, np.int64)
-    return tokens if tokens is None or not len(tokens) or tokens.max() < 10**DIGITS else None
+def _in_bulk(body: bytes, kind: type[Any]) -> tuple[AnyArray, IntArray] | None:
+    """The numbers of a text that holds none but a number's characters and white space, and what every line begins with.
 
-
-def _in_bulk(body: bytes, kind: type[Any]) -> AnyArray | None:
-    """The numbers of a text that holds none but a number's characters and white space, or None if a word is not a number."""
+    None if a word is not a number.
+    """
+    start = _line_starts(body)
     if not body.strip(_BLANKS):
-        return np.zeros(0, kind)  # fromstring reads "only blanks" as one number
+        return np.zeros(0, kind), start  # fromstring reads "only blanks" as one number
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
             found: AnyArray = np.fromstring(body, dtype=kind, sep=" ")
         except (ValueError, DeprecationWarning):
             return None
-    return found if len(found) == _line_starts(body)[-1] else None  # it reads 1-2 as two numbers
+    return (found, start) if len(found) == start[-1] else None  # it reads 1-2 as two numbers
 
 
 def _line_starts(body: bytes) -> IntArray:

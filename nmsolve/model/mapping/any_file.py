@@ -1,4 +1,4 @@
-"""Mappings from any tool: ``mapping.json``, QAPLIB ``.sln``, METIS ``.part.k``, core numbers, AxonCUDA's, SANA-FE's networks."""
+"""Mappings from any tool: ``mapping.json``, CSV, QAPLIB ``.sln``, METIS ``.part.k``, core numbers, AxonCUDA's, SANA-FE's."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from nmsolve.model.files import read_limited
 from nmsolve.model.formats.text import read_integer_lines
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.csv_file import is_table, read_csv
 from nmsolve.model.mapping.files import read_mapping
 from nmsolve.model.mapping.sln import read_sln
 from nmsolve.model.tiles import core_at, tile_grid
 from nmsolve.model.types import IntArray
 
+#: Tables with a line of names, unless they hold one number per line.
+TABLES = (".csv", ".tsv")
 #: Networks of SANA-FE say where their neurons are.
 SANAFE = (".yaml", ".yml", ".net")
 
@@ -32,7 +35,8 @@ def read_any_mapping(
 
     Parameters
     ----------
-    path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), ``.yaml`` or ``.net`` (a network of SANA-FE with its mapping),
+    path : ``.json`` (nmsolve), ``.csv``, ``.tsv`` (:mod:`.csv_file`), ``.sln`` (QAPLIB), ``.yaml`` or ``.net`` (a network of
+        SANA-FE with its mapping),
         or text with one whole number per node in input order: its part (METIS ``.part.k``) or its core, counted from 0, row by
         row over the whole board
     placement : text with the core of part 0, 1, ..., or AxonCUDA's binary of their columns and rows; without it part p is core p
@@ -44,13 +48,16 @@ def read_any_mapping(
     """
     file = Path(path)
     kind = file.suffix.lower()
-    if kind in (".json", ".sln", *SANAFE):
+    table = kind in TABLES and is_table(file)
+    if table or kind in (".json", ".sln", *SANAFE):
         if placement is not None:
             raise InputError(
                 f"a {kind} file already gives the core of every node",
                 "--placement",
                 "a file of parts such as METIS writes",
             )
+        if table:
+            return read_csv(file, graph, machine)
         if kind == ".sln":
             return read_sln(file, graph, machine)
         if kind in SANAFE:
