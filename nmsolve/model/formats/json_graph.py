@@ -64,7 +64,10 @@ def stream(path: Path) -> Network | None:
 
 
 def _is_circuit(form: Form) -> bool:
-    return isinstance(form.networks, dict) and "nodes" in form.networks
+    """Return whether a file is a SONATA circuit, or a simulation of one."""
+    if isinstance(form.networks, dict):
+        return "nodes" in form.networks
+    return not form.nodes and (isinstance(form.network, str) or isinstance(form.run, dict))
 
 
 def save(graph: LogicGraph, path: Path) -> None:
