@@ -51,7 +51,7 @@ def test_every_kind_of_recording_gives_the_same_rates(tmp_path: Path, name: str)
 
 @pytest.mark.parametrize("text", [
     TEXT, TEXT.replace("id,time\n", ""), TEXT.replace(",", "\t"), TEXT.replace(",", " "), TEXT.replace(",", ";"),
-    TEXT + "\n# end\n", TEXT.replace("v1/0", '"v1/0"'), TEXT.replace("\n", "\r\n"), TEXT.replace("1.5", "1.5,x"),
+    TEXT + "\n# end\n", TEXT.replace("v1/0", '"v1/0"'), TEXT.replace("\n", "\r\n"), "\ufeff" + TEXT, "# " + TEXT,
 ])  # fmt: skip
 def test_text_is_read_as_people_write_it(tmp_path: Path, text: str) -> None:
     assert rated(put(tmp_path, "s.csv", text), seconds=2).rate.tolist() == RATES
@@ -106,9 +106,12 @@ def test_a_recording_of_another_network_is_refused_by_name(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there are no spikes"), ("id,time\n", "there are no spikes"), ("v1/0\n", "s.csv:1: found 'v1/0'"),
-        ("v1/0,1\nv1/1,x\n", "s.csv:2: found 'v1/1,x'"), ("v1/0,nan\n", "found|no spikes"), ("v1/0,1_0\n", "s.csv:1: found"),
-        ("a" * 20000, "a line does not end"), (b"\xff,1\n", "not UTF-8 text"), ("v1/0,1\nid,time\n", "s.csv:2"),
+        ("", "there are no spikes"), ("id,time\n", "there are no spikes"), ("v1/0\n", "s.csv:1: 1 columns without names, 'v1/0'"),
+        ("v1/0,1\nv1/1,x\n", "s.csv:2: found 'x'"), ("v1/0,nan\n", "no column is the neuron: 'v1/0,nan'"),
+        ("v1/0,1\nv1/1,1_0\n", "s.csv:2: found '1_0'"), ("v1/0,1e999\n", "s.csv:1: found '1e999'"),
+        ("a" * 20000, "a line does not end"), (b"\xff,1\n", "not UTF-8 text"), ("v1/0,1\nid,time\n", "s.csv:2: found 'time'"),
+        ("id,time\nv1/0,1,x\n", "s.csv:2: 3 columns, 'v1/0 1 x'; expected 2"), ("id,time".encode("utf-16"), "UTF-16"),
+        ('id,time\n"v1/0,1\n', "s.csv:2: cannot be split"),
     ],
 )  # fmt: skip
 def test_text_that_is_no_recording_names_its_line(tmp_path: Path, text: str | bytes, message: str) -> None:

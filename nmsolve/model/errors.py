@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+
+#: Most names in a message.
+SHOWN = 3
 
 
 class NmsolveError(Exception):
@@ -41,6 +45,13 @@ class InputWarning(UserWarning):
 def doubtful(what: str, where: str, expected: str) -> None:
     """Warn of what was read all the same (:class:`InputWarning`); arguments as of :class:`InputError`."""
     warnings.warn(InputWarning(str(InputError(what, where, expected))), stacklevel=3)
+
+
+def listed(what: str, names: Sequence[str]) -> str:
+    """Return ``column 'a' is`` or ``columns 'a', 'b', 'c' and 2 more are``, to begin a message."""
+    shown = ", ".join(repr(name[:60]) for name in names[:SHOWN])
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{what} {shown} is" if len(names) == 1 else f"{what}s {shown}{more} are"
 
 
 class DoesNotFitError(InputError):

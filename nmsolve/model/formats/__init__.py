@@ -51,9 +51,9 @@ OWN = (*FORMATS, *READ_ONLY, PACKED, ".onnx")
 
 
 class Rates(NamedTuple):
-    """A recording of spikes, milliseconds of a step, and the seconds that were recorded if the file does not say."""
+    """Recordings of spikes, milliseconds of a step, and the seconds that were recorded if the files do not say."""
 
-    recording: Path
+    recordings: tuple[Path, ...]
     step: float = 1000.0
     seconds: float | None = None
 
@@ -111,13 +111,13 @@ def convert(
     if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
         network = module.stream(Path(source))
     if network is not None and rates is not None:
-        network = network_with_rates(network, rates.recording, rates.step, rates.seconds)
+        network = network_with_rates(network, rates.recordings, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
     whole = rates is not None or into is not module or not hasattr(module, "open_graph")
     graph = load_graph(source) if whole else module.open_graph(Path(source))
     if rates is not None:
-        graph = with_rates(graph, rates.recording, step=rates.step, seconds=rates.seconds)
+        graph = with_rates(graph, rates.recordings, step=rates.step, seconds=rates.seconds)
     write(graph, Path(target))
     return graph.n, graph.m
 

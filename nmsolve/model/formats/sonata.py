@@ -66,8 +66,9 @@ def stream(path: Path) -> Network:
     """Return the edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
 
     Synaptic weights are not traffic and are not read; gap junctions are left out with a warning. Nodes are those of all
-    populations, by name of population, each from the smallest to the largest number that occurs (some tools go on counting from one population to the next); ids are
-    ``population/number``, or numbers if there is one population. A node's ``synapses`` are those that end there.
+    populations, by name of population, each from the smallest to the largest number that occurs (some tools go on counting
+    from one population to the next); ids are ``population/number``, or numbers if there is one population. A node's
+    ``synapses`` are those that end there.
 
     Raises
     ------

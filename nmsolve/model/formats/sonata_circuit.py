@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.files import believed_nodes, decode_json, read_limited
 from nmsolve.model.formats.hdf5 import column, members, opened, package
 from nmsolve.model.formats.sonata import EdgeFile, connected
@@ -26,7 +26,6 @@ from nmsolve.model.formats.sonata_types import (
     RATES,
     SPIKELESS,
     SPIKING,
-    listed,
     spikeless_types,
     table,
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.files import read_limited
 from nmsolve.model.formats.populations import carries_spikes
 
@@ -33,8 +33,6 @@ NO_TRAFFIC = re.compile(
 )
 #: Attributes of nodes from which a user could expect traffic.
 RATES = ("rate", "rates", "firing_rate", "frequency")
-#: Most names in a message.
-SHOWN = 3
 
 
 def table(path: Path, key: str) -> dict[int, dict[str, str]]:
@@ -97,10 +95,3 @@ def unread(names: Iterable[str], where: str, what: str) -> None:
     odd = sorted(name for name in names if not NO_TRAFFIC.fullmatch(name))
     if odd:
         doubtful(f"{listed(what, odd)} not read", where, "attributes of docs/files.md")
-
-
-def listed(what: str, names: list[str]) -> str:
-    """Return ``column 'a' is``, ``columns 'a', 'b', 'c' and 2 more are``."""
-    shown = ", ".join(repr(name[:60]) for name in names[:SHOWN])
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{what} {shown} is" if len(names) == 1 else f"{what}s {shown}{more} are"
