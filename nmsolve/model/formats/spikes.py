@@ -25,7 +25,7 @@ HDF5, NETPYNE = (".h5", ".hdf5", ".nwb", ".nix"), ".json"
 #: Milliseconds of a second, and of a step if nothing else is said.
 SECOND = 1000.0
 #: Units are doubted if the last spike is in less than this part of the recorded time.
-EARLY = 0.01
+EARLY = 0.002
 
 
 def with_rates(
