@@ -48,11 +48,8 @@ def carries_spikes(synapse_model: str) -> bool:
 def left_out(number: int, why: str, where: str) -> None:
     """Warn of ``number`` connections that are not in the graph, if there are any."""
     if number:
-        doubtful(
-            f"{number} connections are left out: {why}",
-            where,
-            "connections that carry spikes between neurons",
-        )
+        are = "connection is" if number == 1 else "connections are"
+        doubtful(f"{number} {are} left out: {why}", where, "connections that carry spikes between neurons")
 
 
 def assembled(

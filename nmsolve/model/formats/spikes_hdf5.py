@@ -26,7 +26,8 @@ from nmsolve.model.types import FloatArray, IntArray
 #: Columns of units in NWB: what is read, and what says nothing about how often they fire.
 NWB = (
     "id", "unit_name", "spike_times", "spike_times_index", "obs_intervals", "obs_intervals_index", "electrodes",
-    "electrodes_index", "electrode_group", "waveform_mean", "waveform_sd", "waveforms", "waveforms_index", "waveforms_index_index",
+    "electrodes_index", "electrode_group", "waveform_mean", "waveform_sd", "waveforms", "waveforms_index",
+    "waveforms_index_index",
 )  # fmt: skip
 #: No file has more trains than this.
 MOST_TRAINS = 10_000_000
