@@ -44,6 +44,8 @@ READ_ONLY: dict[str, tuple[str, str]] = {
     ".net": ("sanafe", "network of SANA-FE 1.x"),
 }
 
+#: Files of code; NetPyNE's among them.
+PICKLED = (".pkl", ".pickle", ".dpk")
 #: These may be compressed: ``.txt.gz``.
 PACKED = ".gz"
 #: Extensions that no other package may take.
@@ -161,6 +163,8 @@ def _module(path: str | Path) -> Any:
         from nmsolve.model.formats.foreign import Foreign
 
         return Foreign(entry)
+    if extension in PICKLED:
+        raise InputError("pickles are never opened", str(path), "JSON (NetPyNE: simConfig.saveJson = True)")
     import difflib
 
     every = [*known, *_of_others()]

@@ -11,12 +11,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, listed
 from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.formats.populations import SECOND, Neurons, assembled, left_out
 from nmsolve.model.formats.recording import Recording
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
+
+#: What a file has, and its ``net``.
+MEMBERS = ("netpyne_version", "netpyne_changeset", "netParams_version", "net", "simConfig", "simData")
+NET = ("params", "cells", "pops", "recXElectrode")
 
 
 class _Conn(msgspec.Struct, gc=False):
@@ -47,8 +51,13 @@ class _Mechanism(msgspec.Struct):
     pointerParams: Any = None
 
 
+class _Rule(msgspec.Struct):
+    synMech: Any = None
+    gapJunction: bool | str | None = None
+
+
 class _Params(msgspec.Struct, frozen=True):
-    connParams: dict[str, Any] | list[Any] = {}
+    connParams: dict[str, _Rule] | list[Any] = {}
     subConnParams: dict[str, Any] | list[Any] = {}
     synMechParams: dict[str, _Mechanism] | list[Any] = {}
 
@@ -65,8 +74,10 @@ class _Config(msgspec.Struct, frozen=True):
 
 
 class _Data(msgspec.Struct):
-    spkid: list[float] | None = None
-    spkt: list[float] | None = None
+    """Spikes; NetPyNE writes an empty object where nothing was recorded."""
+
+    spkid: list[float] | dict[str, Any] | None = None
+    spkt: list[float] | dict[str, Any] | None = None
 
 
 class _File(msgspec.Struct):
@@ -97,17 +108,21 @@ def recording(path: Path) -> Recording:
     InputError : as :func:`load`; no spikes were saved, or of unknown cells
     """
     file = _read(path)
-    if file.simData is None or file.simData.spkid is None:
+    data = file.simData
+    if data is None or not isinstance(data.spkid, list):
         raise InputError("no spikes were saved", f"{path}: $.simData.spkid", "saveDataInclude with simData")
     _, called, place = _populations(file.net.cells, path)
     spikes = np.zeros(len(called), np.int64)
-    for k, number in enumerate(file.simData.spkid):
+    for k, number in enumerate(data.spkid):
         if number not in place:
             raise InputError(
                 f"there is no cell {number:g}", f"{path}: $.simData.spkid[{k}]", "the gid of a cell"
             )
         spikes[place[int(number)]] += 1
-    duration, times = file.simConfig.duration, file.simData.spkt or [0.0]
+    duration, times = (
+        file.simConfig.duration,
+        data.spkt if isinstance(data.spkt, list) and data.spkt else [0.0],
+    )
     if duration is not None and not 0 <= min(times) <= max(times) <= duration:
         what = f"spikes from {min(times):g} to {max(times):g} ms in a simulation of {duration:g} ms"
         doubtful(what, f"{path}: $.simData.spkt", "times within $.simConfig.duration")
@@ -116,10 +131,21 @@ def recording(path: Path) -> Recording:
 
 
 def _read(path: Path) -> _File:
-    file = decode_json(read_limited(path), _File, path)
+    data = read_limited(path)
+    file = decode_json(data, _File, path)
+    _warn_of_members(data, path)
     if not file.net.cells:
         raise InputError("there are no cells", f"{path}: $.net.cells", "saveDataInclude with netCells")
     return file
+
+
+def _warn_of_members(data: bytes, path: Path) -> None:
+    """Warn of members of the file, and of ``net``, that NetPyNE does not write."""
+    content = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    net = msgspec.json.decode(content["net"], type=dict[str, msgspec.Raw])
+    for where, found, known in (("$", content, MEMBERS), ("$.net", net, NET)):
+        if odd := [name for name in found if name not in known]:
+            doubtful(f"{listed('member', odd)} not read", f"{path}: {where}", ", ".join(known))
 
 
 def _populations(cells: list[_Cell], path: Path) -> tuple[list[Neurons], tuple[str, ...], dict[int, int]]:
@@ -152,18 +178,13 @@ def _graph(file: _File, path: Path) -> LogicGraph:
     neurons, _, place = _populations(cells, path)
     if not any(cell.conns for cell in cells):
         _without_connections(file, path)
-    mechanisms = file.net.params.synMechParams
-    junctions = (
-        {name for name, mechanism in mechanisms.items() if mechanism.pointerParams is not None}
-        if isinstance(mechanisms, dict)
-        else set[str]()
-    )
+    junctions = _junctions(file.net.params)
     ends: list[tuple[IntArray, IntArray]] = []
     stimulators = gaps = 0
     for k, cell in enumerate(cells):
         where = f"{path}: $.net.cells[{k}].conns"
         conns = _long(cell.conns, file.simConfig, where)
-        gap = [bool(c.gapJunction or c.pointer or _named(c.synMech) in junctions) for c in conns]
+        gap = [bool(c.gapJunction or c.pointer or str(c.synMech) in junctions) for c in conns]
         gaps += sum(gap)
         spiking = [c.preGid for c, is_gap in zip(conns, gap, strict=True) if not is_gap]
         stimulators += sum(isinstance(number, str) for number in spiking)
@@ -177,8 +198,13 @@ def _graph(file: _File, path: Path) -> LogicGraph:
     return assembled(path.stem, neurons, ends)
 
 
-def _named(mechanism: Any) -> str | None:
-    return mechanism if isinstance(mechanism, str) else None
+def _junctions(params: _Params) -> set[str]:
+    """Return the mechanisms that are gap junctions: connections in the compact form do not say so themselves."""
+    mechanisms = params.synMechParams if isinstance(params.synMechParams, dict) else {}
+    rules = params.connParams.values() if isinstance(params.connParams, dict) else ()
+    return {name for name, mechanism in mechanisms.items() if mechanism.pointerParams is not None} | {
+        str(rule.synMech) for rule in rules if rule.gapJunction
+    }
 
 
 def _without_connections(file: _File, path: Path) -> None:
