@@ -160,7 +160,7 @@ def _nwb(units: Any, path: Path) -> tuple[list[str], IntArray, FloatArray | None
 
 def _warn_of_outside(spikes: int, where: str, expected: str) -> None:
     if spikes:
-        doubtful(f"{spikes} spikes are outside of what was recorded, and count", where, expected)
+        doubtful(f"{spikes} of the spikes are outside of what was recorded, and count", where, expected)
 
 
 def _ends(units: Any, name: str, where: str) -> IntArray:

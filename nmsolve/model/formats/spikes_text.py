@@ -282,4 +282,5 @@ def _warn_of_doubles(of: IntArray, times: FloatArray, where: str) -> None:
     order = np.lexsort((times, of))
     doubles = int(((np.diff(of[order]) == 0) & (np.diff(times[order]) == 0)).sum())
     if doubles:
-        doubtful(f"{doubles} spikes are there twice, and count twice", where, "a neuron once at any time")
+        what = f"{doubles} of {len(times)} spikes repeat another of the same neuron and time, and count"
+        doubtful(what, where, "a neuron once at any time")
