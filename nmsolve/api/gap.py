@@ -28,7 +28,7 @@ from nmsolve.cli.map_answer import Beside
 from nmsolve.cli.map_search import Found
 from nmsolve.cli.patience import Patience
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.in_memory import GraphLike
+from nmsolve.model.formats.in_memory import GraphLike, named_graph
 from nmsolve.solvers.mapping.api import bound_mapping, make_problem
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ def _of_file(o: GapOptions, constraints: ConstraintsLike | None) -> Given:
     said = loaded.inputs
     path = o.graph or Path(str(said.graph))
     limits = constraints if constraints is not None else said.constraints or ()
-    source = source_of(path, o.machine or said.machine, o.chips or said.chips, limits, said.occupied)
+    own = said.nodes is not None or said.multicast  # a file of the graph alone would be another
+    named = named_graph(loaded.graph)._replace(path=None if own else path.resolve())
+    source = source_of(named, o.machine or said.machine, o.chips or said.chips, limits, said.occupied)
     problem = replace(gap_problem(o, loaded), constraints=source.constraints)
     known = known_in([loaded.folder], problem) if loaded.report is not None else []
     return source, problem, loaded.core, known

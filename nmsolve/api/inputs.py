@@ -19,6 +19,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.implied import implied_machine
 from nmsolve.model.formats.in_memory import GraphLike, Named, named_graph
+from nmsolve.model.formats.multicast import as_multicast
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.any_file import read_any_mapping
@@ -112,6 +113,7 @@ def _into(folder: Path, name: str) -> Path:
 def source_of(
     graph: GraphLike | Named, machine: MachineLike | None, chips: str | tuple[int, int] | None = None,
     constraints: ConstraintsLike = (), occupied: Sequence[str | Path] = (), memory: int | None = None,
+    multicast: bool = False,
 ) -> Source:  # fmt: skip
     """Return graph, machine and constraints, loaded.
 
@@ -119,12 +121,15 @@ def source_of(
     ----------
     chips : rows and columns of chips, as a pair or as text (``3x4``)
     memory : most bytes; a .nmz graph that is too large for it stays on disk
+    multicast : every node sends one message per step to all its targets
 
     Raises
     ------
     InputError : anything wrong with one of them, or no machine: neither given nor stated by the graph
     """
     named = graph if isinstance(graph, Named) else _loaded(graph, memory)
+    if multicast:  # its file says something else
+        named = named._replace(graph=as_multicast(named.graph), path=None)
     grid, spec = grid_text(chips), machine_text(machine)
     board = implied_machine(named.graph, str(named.path or named.graph.name)) if machine is None else None
     if machine is not None:

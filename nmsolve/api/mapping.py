@@ -155,6 +155,7 @@ def map(
     prohibit_turns: str | None = None,
     chips: str | tuple[int, int] | None = None,
     occupied: Sequence[str | Path] = (),
+    multicast: bool = False,
     **options: Unpack[MapHow],
 ) -> MappingAnswer:
     """Map ``graph`` onto ``machine``. Return the best mapping found in the time given, and a bound that no mapping beats.
@@ -176,6 +177,7 @@ def map(
     prohibit_turns : turns that no route may take: a turn model, a list (WS,EN) or a .json file
     chips : rows and columns of chips, (rows, columns) or "3x4"
     occupied : folders of earlier runs whose networks hold a part of the machine
+    multicast : every node sends one message per step to all its targets, which edge lists and matrices cannot say
     options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines`` (names or objects), ``memory``, ``scratch`` and
         ``observers``, as in :class:`nmsolve.solvers.run.Options`; ``on_event``, called with every :class:`nmsolve.Event` (nothing
         is printed); ``memory_of``, ``mip_solver`` and ``allocate``, as in :class:`nmsolve.api.how.MapHow`
@@ -207,7 +209,7 @@ def map(
     """
     given, own = split(options)
     how = run_options(given)
-    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
+    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"), multicast)
     o = map_options(
         how, objective=objective, balance=balance, migration_budget=migration_budget, route=route,
         prohibit_turns=prohibit_turns, **own,

@@ -37,6 +37,9 @@ Library = A[Path | None, Option(help="Assignments: function library with measure
 Machine = A[str | None, Option("--machine", "-m", help="Preset (see `nmsolve hw list`), mesh:RxC[,chips] or a machine.toml. "
                                "[default: the machine that the graph file names]")]
 Chips = A[str | None, Option(help="Chips on the board: a number or ROWSxCOLUMNS.")]
+Nodes = A[Path | None, Option(help="Table of the nodes of an edge list (.csv): node,neurons,population,multicast,rate, ...")]
+Multicast = A[bool | None, Option("--multicast", help="Every node sends one message per step to all its targets, which edge "
+                                  "lists cannot say.")]
 Constraints = A[Path | None, Option("--constraints", "-c", help="File of side constraints (constraints.json).")]
 Balance = A[float | None, Option(help="Limit the nodes per core to (1 + BALANCE) * nodes / cores, rounded up.")]
 Turns = A[str | None, Option(help="Turns that no route may take: a turn model (xy, west-first, ...), a list (WS,EN) or a .json "
@@ -69,6 +72,8 @@ class MapOptions:
     """Map a graph onto a machine, and write the mapping, events and a report to the output folder."""
 
     graph: Graph
+    nodes: Nodes = None
+    multicast: Multicast = None
     machine: Machine = None
     chips: Chips = None
     time_limit: TimeLimit = "60s"
@@ -116,6 +121,8 @@ class AnswerOptions:
     machine: Machine = None
     chips: Chips = None
     placement: Placement = None
+    nodes: Nodes = None
+    multicast: Multicast = None
 
 
 @dataclass(frozen=True)
@@ -323,6 +330,8 @@ class SimulateOptions:
     machine: Machine = None
     chips: Chips = None
     placement: Placement = None
+    nodes: Nodes = None
+    multicast: Multicast = None
     routes: A[Path | None, Option(help="Routes (flow-routes.json). [default: those beside the mapping, else --route xy]")] = None
     route: A[str | None, Option(help="Turn model (xy, west-first, ...) to route by, instead of --routes.")] = None
     adaptive: A[bool, Option("--adaptive", help="Let routers choose among the shortest paths of the turn model.")] = False
@@ -399,6 +408,8 @@ class FaultOptions:
     machine: Machine = None
     chips: Chips = None
     placement: Placement = None
+    nodes: Nodes = None
+    multicast: Multicast = None
     time_limit: TimeLimit = "10m"
     seed: Seed = 0
     out: Out = Path("nmsolve-faults")
@@ -449,6 +460,8 @@ class ExplainOptions:
     """Find out whether any mapping exists; if not, show a smallest set of limits that conflict."""
 
     graph: Graph
+    nodes: Nodes = None
+    multicast: Multicast = None
     machine: Machine = None
     chips: Chips = None
     occupied: Occupied = None
@@ -480,6 +493,8 @@ class InfoOptions:
     """Describe a graph file (nodes, messages, resources, traffic, the machine it names) or the operators of a .onnx model."""
 
     graph: Described
+    nodes: Nodes = None
+    multicast: Multicast = None
     memory: Residence = None
     bind: Bind = None
     strict: Strict = False
@@ -492,6 +507,8 @@ class ConvertOptions:
 
     source: Graph
     target: A[Path, Argument(help="File to write; its extension decides the format.")]
+    nodes: Nodes = None
+    multicast: Multicast = None
     rates: A[list[Path] | None, Option(help="Recorded spikes, which become the rates: text (id,time), SONATA, NWB, NIX or "
         "NetPyNE (repeatable).")] = None
     step: A[float | None, Option(help="Milliseconds of a step, for --rates. [default: 1000]")] = None

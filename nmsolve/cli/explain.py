@@ -211,7 +211,7 @@ def _load(o: ExplainOptions) -> MappingProblem:
     """Return the problem as stated, whether it can be solved or not."""
     from nmsolve.model.mapping.constraints_file import load_constraints
 
-    graph, machine = instance(o.graph, o.machine, o.chips, None, o.occupied or ())
+    graph, machine = instance(o.graph, o.machine, o.chips, None, o.occupied or (), o.nodes, o.multicast)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     return problem_to_explain(graph, machine, constraints, o.balance)
 

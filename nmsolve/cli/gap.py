@@ -141,6 +141,7 @@ def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
     from dataclasses import replace
 
     from nmsolve.hw.obey import require_own_routes
+    from nmsolve.model.mapping.problem import tell_unicast
     from nmsolve.solvers.mapping.api import make_problem
 
     report = loaded.report or {}
@@ -149,6 +150,7 @@ def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
         loaded.graph, loaded.machine, objective=objective, constraints=loaded.constraints(o.constraints),
         balance=o.balance,
     )  # fmt: skip
+    tell_unicast([objective], loaded.graph)
     turns = None if loaded.inputs.route in ROUTED else loaded.turns()
     problem = replace(problem, node_limit=loaded.node_limit(o.balance), turns=turns)
     require_own_routes(problem)
@@ -178,6 +180,8 @@ def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str,
     before = loaded.inputs
     return {
         "graph": opt.whole(o.graph) or before.graph,
+        "nodes": opt.whole(o.nodes) or before.nodes,
+        "multicast": bool(o.multicast or before.multicast),
         "machine": opt.machine(o.machine or before.machine),
         "chips": o.chips or before.chips,
         "constraints": opt.whole(o.constraints) or before.constraints,

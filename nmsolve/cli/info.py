@@ -43,7 +43,7 @@ def run_info(o: InfoOptions) -> int:
 
     if o.bind is not None:
         raise InputError("--bind is for ONNX models", str(path), "a .onnx file")
-    graph = load_within(path, size_in_bytes(o.memory))
+    graph = load_within(path, size_in_bytes(o.memory), o.nodes, bool(o.multicast))
     machine = implied_machine(graph, str(path))
     traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))
     neighbours = _neighbours(graph)
@@ -155,6 +155,6 @@ def run_convert(o: ConvertOptions) -> int:
     if not o.rates and (o.recorded is not None or o.step is not None):
         raise InputError("--step and --recorded are about a recording", "convert", "--rates FILE")
     rates = Rates(tuple(o.rates), 1000.0 if o.step is None else o.step, o.recorded) if o.rates else None
-    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates)
+    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates, o.nodes, bool(o.multicast))
     typer.echo(f"{o.target}: {nodes:,} nodes, {edges:,} edges")
     return 0

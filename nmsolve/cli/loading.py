@@ -43,6 +43,8 @@ class Inputs(msgspec.Struct, frozen=True):
     """The part of report.json's ``inputs`` that states the problem."""
 
     graph: str | None = None
+    nodes: str | None = None
+    multicast: bool = False
     machine: str | None = None
     chips: str | None = None
     constraints: str | None = None
@@ -83,6 +85,8 @@ class Loaded:
         return {
             "mapping": whole(o.mapping),
             "graph": whole(o.graph) or self.inputs.graph,
+            "nodes": whole(o.nodes) or self.inputs.nodes,
+            "multicast": bool(o.multicast or self.inputs.multicast),
             "machine": o.machine or self.inputs.machine,
             "chips": o.chips or self.inputs.chips,
             "placement": whole(o.placement),
@@ -159,11 +163,13 @@ def instance(
     chips: str | None,
     memory: int | None = None,
     occupied: Sequence[str | Path] = (),
+    nodes: str | Path | None = None,
+    multicast: bool | None = None,
 ) -> tuple[LogicGraph, Machine]:
     """Load the graph and its machine: the one given on the command line, else the one in the file.
 
     ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
-    are on the machine already.
+    are on the machine already. ``nodes``, ``multicast`` : as of :func:`nmsolve.model.formats.load_graph`.
 
     Raises
     ------
@@ -173,7 +179,7 @@ def instance(
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
-    loaded = load_within(graph, memory)
+    loaded = load_within(graph, memory, nodes, bool(multicast))
     implied = implied_machine(loaded, str(graph))
     if machine is not None:
         return loaded, beside_earlier(load_machine(machine, chips=chip_grid(chips)), occupied, memory)
@@ -215,8 +221,9 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
         )
     most = size_in_bytes(memory)
     loaded, board = instance(
-        graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied
-    )
+        graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied,
+        o.nodes or inputs.nodes, o.multicast or inputs.multicast,
+    )  # fmt: skip
     if inputs.core_memory is not None:
         board = board.holding("bytes", inputs.core_memory)
     core = read_any_mapping(path, loaded, board, o.placement)
@@ -362,5 +369,5 @@ def _network(file: Path, machine: Machine, memory: int | None) -> tuple[LogicGra
         raise InputError(
             "the report names no graph", str(file.parent / "report.json"), "a run of nmsolve map"
         )
-    graph = load_within(Path(inputs.graph), memory)
+    graph = load_within(Path(inputs.graph), memory, inputs.nodes, inputs.multicast)
     return graph, read_mapping(file, graph, machine, other_faults=True)

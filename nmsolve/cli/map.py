@@ -93,7 +93,9 @@ def _load(o: MapOptions) -> tuple[MappingProblem, IntArray | None, MapOptions]:
     from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.model.mapping.constraints_file import load_constraints
 
-    graph, machine = instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied or ())
+    graph, machine = instance(
+        o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied or (), o.nodes, o.multicast
+    )
     for run in o.occupied or ():
         if o.out.resolve() in (run.resolve(), run.resolve().parent):
             raise InputError("the run would overwrite an earlier one", str(o.out), "another folder for --out")
@@ -110,6 +112,8 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
     """Return what ``verify`` needs to load the same problem again."""
     return {
         "graph": opt.whole(o.graph),
+        "nodes": opt.whole(o.nodes),
+        "multicast": bool(o.multicast),
         "machine": opt.machine(o.machine),
         "chips": o.chips,
         "constraints": opt.whole(o.constraints),

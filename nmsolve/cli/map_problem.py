@@ -12,6 +12,7 @@ from nmsolve.cli.map_routes import require_route
 from nmsolve.cli.map_turns import with_turns
 from nmsolve.cli.pareto import require_front
 from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.model.mapping.problem import tell_unicast
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def state_map(
         raise DoesNotFitError(error.what + more, error.where) from None
     names = objective_names(o.pareto or o.objective or PLAIN)
     problem = _limited(o, problem, names)
+    tell_unicast((*names, *dict(problem.ceilings)), graph)
     for name in (
         *names,
         *dict(problem.ceilings),

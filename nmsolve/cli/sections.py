@@ -9,8 +9,8 @@ import typer.core
 
 #: Names of options by heading. What is in none stands under the first one.
 SECTIONS = {
-    "Input": "graph machine chips placement constraints balance occupied prohibit_turns bind strict library cores core_memory "
-    "offchip_bandwidth group_sync group_border branch "
+    "Input": "graph nodes multicast machine chips placement constraints balance occupied prohibit_turns bind strict library "
+    "cores core_memory offchip_bandwidth group_sync group_border branch "
     "from_ frames",
     "What is wanted": "objective limit weights at_most pareto points route turns form table_limit detour channels stages "
     "exact_stages use_all overlap split replicas training batches recompute weight_copies "

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -17,6 +20,13 @@ T = TypeVar("T")
 #: No input file may be larger than this (bytes); it is also the most an archive may unpack to.
 LARGEST_FILE = 64 * 2**30
 
+#: How the name of a packed text file ends, and how its content begins.
+PACKED, _GZIP = ".gz", b"\x1f\x8b"
+#: What is packed may unpack to this many bytes without suspicion, beyond it to ``PACKING`` times its size.
+UNSUSPICIOUS, PACKING = 64 * 2**20, 200
+#: Bytes that are read and unpacked at once.
+PIECE = 2**22
+
 #: JSON up to this size (bytes) is searched for repeated keys in one object; that takes about 30 ms per MB.
 LOOKED_THROUGH = 2 * 2**20
 
@@ -25,11 +35,11 @@ NODES, NODES_PER_BYTE = 2**20, 4
 
 
 def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
-    """Return the bytes of the file ``path``.
+    """Return the bytes of the file ``path``, unpacked if its name ends in ``.gz``.
 
     Raises
     ------
-    InputError : there is no such file, it is a folder, unreadable, or larger than ``limit`` bytes
+    InputError : there is no such file, it is a folder, unreadable, or larger than ``limit`` bytes; as :func:`unpacked`
     """
     _require_name(path)
     try:
@@ -42,7 +52,50 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
         raise InputError(reason(error), str(path), "a readable file") from None
     if len(data) > limit:
         raise InputError("the input does not end", str(path), f"at most {limit} bytes")
-    return data
+    packed = Path(path).suffix.lower() == PACKED and data.startswith(_GZIP)
+    return b"".join(unpacked([data], path, limit)) if packed else data
+
+
+def text_pieces(path: str | Path) -> Iterator[bytes]:
+    """Yield the bytes of a file piece by piece, unpacked if it is packed with gzip.
+
+    Raises
+    ------
+    InputError : as :func:`input_file` and :func:`unpacked`
+    """
+    with input_file(path) as file:
+        first = file.read(PIECE)
+        pieces = chain([first], iter(lambda: file.read(PIECE), b""))
+        yield from unpacked(pieces, path) if first.startswith(_GZIP) else pieces
+
+
+def unpacked(packed: Iterable[bytes], path: str | Path, limit: int = LARGEST_FILE) -> Iterator[bytes]:
+    """Yield what the pieces of a gzip file hold, of all its members; stop at once where it is a bomb.
+
+    Raises
+    ------
+    InputError : damaged, cut short, more than ``limit`` bytes, or far more than what is packed
+    """
+    size, read, decoder = 0, 0, zlib.decompressobj(31)
+    try:
+        for data in packed:
+            read += len(data)
+            while data:
+                if decoder.eof:
+                    decoder = zlib.decompressobj(31)
+                piece = decoder.decompress(data, PIECE)
+                size += len(piece)
+                if size > min(limit, max(UNSUSPICIOUS, PACKING * read)):
+                    raise InputError(
+                        f"{read} bytes unpack to more than {size}", str(path),
+                        f"at most {limit} bytes, and {PACKING} for each packed one",
+                    )  # fmt: skip
+                yield piece
+                data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+    except zlib.error as error:
+        raise InputError(f"damaged gzip data ({error})", str(path), "a complete gzip file") from None
+    if not decoder.eof:
+        raise InputError("damaged gzip data (it ends early)", str(path), "a complete gzip file")
 
 
 def believed_nodes(size: int) -> int:
@@ -86,13 +139,14 @@ def write_atomic(path: str | Path, data: bytes | str) -> None:
     """Write the file ``path`` completely or not at all.
 
     The data goes to a temporary file in the same folder, is flushed to disk and then renamed: whoever reads
-    ``path`` sees the old content or the new, and an old file survives a full disk.
+    ``path`` sees the old content or the new, and an old file survives a full disk. It is packed if its name ends in ``.gz``.
 
     Raises
     ------
     InputError : the folder does not exist or is not writable, the disk is full
     """
     raw = data.encode() if isinstance(data, str) else data
+    raw = gzip.compress(raw, mtime=0) if Path(path).suffix.lower() == PACKED else raw
     with atomic_file(path) as file:
         file.write(raw)
 

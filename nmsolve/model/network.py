@@ -40,7 +40,7 @@ class Network:
     ----------
     messages : (n,) messages of every node, which follow one another in the order of nodes; None: one each
     multicast : of all messages, or (messages,)
-    rate : (messages,), or None for the largest weight of each message's connections
+    rate : (messages,), NaN for the largest weight of a message's connections; or None for that of all
     sizes : (n, len(resources)) int64, or None for ones; complete when the last block has been taken
     unit : every weight is a whole multiple of it; None if there is no such unit
     """
@@ -94,7 +94,7 @@ def graph(network: Network) -> LogicGraph:
             np.arange(network.n, dtype=np.int32), 1 if network.messages is None else network.messages
         ),
         multicast=network.casts(),
-        rate=row_max(indptr, weights) if network.rate is None else network.rate,
+        rate=_rates(network.rate, row_max(indptr, weights)),
         resources=network.resources,
         sizes=network.node_sizes(),
         ids=network.ids,
@@ -103,6 +103,11 @@ def graph(network: Network) -> LogicGraph:
         meta=network.meta,
         kinds=network.kinds,
     )
+
+
+def _rates(stated: FloatArray | None, largest: FloatArray) -> FloatArray:
+    """Return the rate of every message: the one stated, else its largest weight."""
+    return largest if stated is None else np.where(np.isnan(stated), largest, stated)
 
 
 def store(network: Network, path: Path, workers: int = 1) -> int:
@@ -115,20 +120,21 @@ def store(network: Network, path: Path, workers: int = 1) -> int:
     from nmsolve.model.store.writer import StoreWriter
 
     row = connections = 0
-    rate = np.zeros(network.rows) if network.rate is None else network.rate
+    largest = np.zeros(network.rows)
+    needed = network.rate is None or bool(np.isnan(network.rate).any())
     with StoreWriter(
         path, vertices=network.n, name=network.name, directed=network.directed, weight_unit=network.unit,
         resources=network.resources, meta=network.meta, workers=workers,
     ) as writer:  # fmt: skip
         for block, tag in _by_node(network):
             writer.append(block.indptr, block.neighbour, block.weight, block.synapses, tag)
-            if network.rate is None:
-                rate[row : row + len(block.indptr) - 1] = row_max(block.indptr, block.weight)
+            if needed:
+                largest[row : row + len(block.indptr) - 1] = row_max(block.indptr, block.weight)
             row += len(block.indptr) - 1
             connections += len(block.neighbour)
         writer.close(
             sizes=network.node_sizes(),
-            rate=rate,
+            rate=_rates(network.rate, largest),
             multicast=network.casts(),
             ids=network.ids,
             messages=network.messages,

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmsolve.model import plugins
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import PACKED
+from nmsolve.model.formats import edge_list
+from nmsolve.model.formats.multicast import as_multicast, network_as_multicast
+from nmsolve.model.formats.node_table import NodeTable, read_nodes
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
@@ -46,8 +51,8 @@ READ_ONLY: dict[str, tuple[str, str]] = {
 
 #: Files of code; NetPyNE's among them.
 PICKLED = (".pkl", ".pickle", ".dpk")
-#: These may be compressed: ``.txt.gz``.
-PACKED = ".gz"
+#: Formats that are binary; the others may be packed: ``.mtx.gz``.
+BINARY = (".npz", ".nmz", ".snn", ".axh", ".h5", ".nir")
 #: Extensions that no other package may take.
 OWN = (*FORMATS, *READ_ONLY, PACKED, ".onnx")
 
@@ -60,15 +65,35 @@ class Rates(NamedTuple):
     seconds: float | None = None
 
 
-def load_graph(path: str | Path) -> LogicGraph:
+def load_graph(path: str | Path, nodes: str | Path | None = None, multicast: bool = False) -> LogicGraph:
     """Read a graph; the format is chosen by the extension.
+
+    Parameters
+    ----------
+    nodes : node table beside an edge list (:mod:`.node_table`)
+    multicast : every node sends one message per step to all its targets, which an edge list cannot say
+        (:func:`nmsolve.model.formats.multicast.as_multicast`)
 
     Raises
     ------
-    InputError : unknown extension, or anything wrong with the file (with line or JSON path)
+    InputError : unknown extension, or anything wrong with the files (with line or JSON path)
     """
-    graph: LogicGraph = _module(path).load(Path(path))
-    return graph
+    module = _module(path)
+    graph: LogicGraph = module.load(Path(path), *_table(module, path, nodes, multicast))
+    if Path(path).suffix.lower() == PACKED and graph.name == Path(path).stem:
+        graph = replace(graph, name=Path(graph.name).stem)
+    return as_multicast(graph) if multicast else graph
+
+
+def _table(module: Any, path: str | Path, nodes: str | Path | None, multicast: bool) -> tuple[NodeTable, ...]:
+    """Return the node table if there is one. InputError beside a format that has its own nodes."""
+    if nodes is None:
+        return ()
+    if module is not edge_list:
+        raise InputError(
+            "a node table beside a graph that is no edge list", str(path), ".txt, .edges, .csv or .tsv"
+        )
+    return (read_nodes(nodes, multicast),)
 
 
 def save_graph(graph: LogicGraph, path: str | Path) -> None:
@@ -95,9 +120,12 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
 
 
 def convert(
-    source: str | Path, target: str | Path, workers: int = 1, rates: Rates | None = None
-) -> tuple[int, int]:
+    source: str | Path, target: str | Path, workers: int = 1, rates: Rates | None = None,
+    nodes: str | Path | None = None, multicast: bool = False,
+) -> tuple[int, int]:  # fmt: skip
     """Read one format, write another, with measured ``rates`` if given; returns nodes and connections.
+
+    ``nodes`` and ``multicast`` are those of :func:`load_graph`.
 
     Into ``.nmz``, formats that can are streamed: only the columns of their nodes are held in memory.
 
@@ -111,13 +139,14 @@ def convert(
     module, into, write = _module(source), _module(target), writer(target)
     network = None
     if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
-        network = module.stream(Path(source))
+        network = module.stream(Path(source), *_table(module, source, nodes, multicast))
+        network = network_as_multicast(network) if multicast else network
     if network is not None and rates is not None:
         network = network_with_rates(network, rates.recordings, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
-    whole = rates is not None or into is not module or not hasattr(module, "open_graph")
-    graph = load_graph(source) if whole else module.open_graph(Path(source))
+    whole = rates is not None or multicast or into is not module or not hasattr(module, "open_graph")
+    graph = load_graph(source, nodes, multicast) if whole else module.open_graph(Path(source))
     if rates is not None:
         graph = with_rates(graph, rates.recordings, step=rates.step, seconds=rates.seconds)
     write(graph, Path(target))
@@ -154,8 +183,9 @@ def _module(path: str | Path) -> Any:
     """
     known = FORMATS | READ_ONLY
     extension = Path(path).suffix.lower()
-    if extension == PACKED and known.get(Path(path).with_suffix("").suffix.lower(), ("",))[0] == "edge_list":
-        extension = Path(path).with_suffix("").suffix.lower()
+    inner = Path(path).with_suffix("").suffix.lower()
+    if extension == PACKED and inner in known and inner not in BINARY:
+        extension = inner
     entry = plugins.entry_of(plugins.FORMATS, extension[1:], [e[1:] for e in OWN])
     if extension in known:
         return importlib.import_module(f"nmsolve.model.formats.{known[extension][0]}")

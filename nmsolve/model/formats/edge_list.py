@@ -1,95 +1,115 @@
-"""Edge lists: one line per edge, ``source target [weight]``, also compressed with gzip.
+"""Edge lists: one line per edge, in columns (:mod:`nmsolve.model.formats.edge_columns`), also compressed with gzip.
 
-Read twice, a few MB at a time: first the nodes are collected and everything is checked, then the edges are taken.
+Read twice, a few MB at a time: first the nodes are collected and everything is checked, then the edges are taken. Plain numbers
+are read by compiled code, all else row by row (:mod:`nmsolve.model.formats.edge_rows`).
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
-from nmsolve.model.files import LARGEST_FILE, input_file, write_atomic
+from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.files import PIECE, text_pieces, write_atomic
+from nmsolve.model.formats.delimited import whole_lines
+from nmsolve.model.formats.edge_columns import Layout, layout_of
+from nmsolve.model.formats.edge_rows import EdgeRows, Lines
 from nmsolve.model.formats.sorting import rows_of
-from nmsolve.model.formats.text import decimal
+from nmsolve.model.formats.text import DIGITS, decimal
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Network, graph
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.network import Connections, Network, graph
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from nmsolve.model.formats.node_table import NodeTable
     from nmsolve.model.store.records import Records
 
-#: Bytes read at a time; also the longest line.
-PIECE = 2**22
 
-#: Most digits of a node number.
-DIGITS = 18
-
-
-class Lines(NamedTuple):
-    """The edges of some lines: (e,) node numbers as in the file, and weights."""
-
-    source: IntArray
-    target: IntArray
-    weight: FloatArray
-
-
-def load(path: Path) -> LogicGraph:
+def load(path: Path, table: NodeTable | None = None) -> LogicGraph:
     """Read an edge list into memory; :func:`stream` says what becomes of it.
 
     Raises
     ------
     InputError : a line that is not an edge (with its number), a damaged archive, no edges
     """
-    return graph(stream(path))
+    return graph(stream(path, table))
 
 
-def stream(path: Path) -> Network:
-    """Return the edge list in blocks: a directed graph, no multicast, of exactly the nodes that occur, by rising number.
+def stream(path: Path, table: NodeTable | None = None) -> Network:
+    """Return the edge list in blocks: a directed graph (unless it says otherwise), no multicast.
 
-    The same edge in several lines is added up, edges of a node to itself are dropped (but name the node).
+    Its nodes are exactly those that occur, by rising number, or by first occurrence if they have names; or those of ``table``, in
+    its order. The same edge in several lines is added up, edges of a node to itself are dropped (but name the node); warnings say
+    how many.
 
     Raises
     ------
-    InputError : as :func:`load`
+    InputError : as :func:`load`; a node that is not in ``table``
     """
-    nodes, whole = _nodes(path)
-    n = len(nodes)
+    layout = layout_of(next(text_pieces(path), b""), path)
+    lines: _Plain | EdgeRows = EdgeRows(path, layout)
+    if layout.kind < 0 and not layout.attributes:
+        lines = _Plain(path, layout)
+    try:
+        found = _scan(lines, path)
+    except _NotPlainError:
+        lines = EdgeRows(path, layout)
+        found = _scan(lines, path)
+    nodes, ids = found.nodes, _ids(lines, found.nodes)
+    if table is not None:
+        nodes, ids = table.order(nodes, ids, path), table.ids
+    n = len(nodes) if table is None else table.n
     if n >= 2**31:
         raise InputError(f"there are {n} nodes", str(path), f"at most {2**31 - 1}")
-    dense = bool(nodes[-1] == n - 1)
-    return Network(
+    directed = not (isinstance(lines, EdgeRows) and lines.directed is False)
+    weighted = layout.weight >= 0 or layout.attributes
+    rate = None if table is None or weighted else table.sent
+    order = None if table is None else nodes
+    records = _Records(lines, found.nodes, order, directed, rate)
+    whole = found.whole and (rate is None or bool((rate[~np.isnan(rate)] % 1 == 0).all()))
+    network = Network(
         n=n,
         name=path.name.split(".")[0],
-        blocks=rows_of(_records(path, None if dense else nodes), n, drop_loops=True),
+        blocks=records.counted(rows_of(records, n, drop_loops=True), path),
+        directed=directed,
         multicast=False,
-        ids=None if dense else tuple(nodes.tolist()),
+        ids=ids,
         unit=1.0 if whole else None,
     )
+    return network if table is None else table.described(network)
 
 
-def _nodes(path: Path) -> tuple[IntArray, bool]:
-    """Return all node numbers that occur, rising, and whether all weights and their sums are exact whole numbers."""
+@dataclass
+class _Found:
+    """What a first reading found: (n,) all node numbers, rising; all weights and their sums are exact whole numbers."""
+
+    nodes: IntArray
+    whole: bool
+
+
+def _scan(lines: Iterable[Lines], path: Path) -> _Found:
+    """Read all edges for the first time."""
     nodes = np.empty(0, np.int64)
     waiting: list[IntArray] = []
-    whole, total, pending = True, 0.0, 0
-    for lines in _lines(path):
-        total += float(lines.weight.sum())
-        whole = whole and total < 2**53 and bool((lines.weight == np.rint(lines.weight)).all())
-        waiting.append(_distinct([lines.source, lines.target]))
+    whole, total, pending, loops = True, 0.0, 0, 0
+    for some in lines:
+        total += float(some.weight.sum())
+        whole = whole and total < 2**53 and bool((some.weight == np.rint(some.weight)).all())
+        loops += np.count_nonzero(some.weight[some.source == some.target])
+        waiting.append(_distinct([some.source, some.target]))
         pending += len(waiting[-1])
         if pending > max(PIECE, len(nodes)):  # so that merging stays proportional to reading
             nodes, waiting, pending = _distinct([nodes, *waiting]), [], 0
     nodes = _distinct([nodes, *waiting])
     if not len(nodes):
         raise InputError("there are no edges", str(path), "lines of source, target and weight")
-    return nodes, whole
+    if loops:
+        doubtful(f"edges from a node to itself, which cross no link: {loops} dropped", str(path), "none")
+    return _Found(nodes, whole)
 
 
 def _distinct(parts: list[IntArray]) -> IntArray:
@@ -99,110 +119,121 @@ def _distinct(parts: list[IntArray]) -> IntArray:
     return both[np.flatnonzero(np.diff(both, prepend=-1))]
 
 
-def _records(path: Path, nodes: IntArray | None) -> Iterator[Records]:
-    """Yield every edge with node indices instead of numbers."""
-    from nmsolve.model.store.records import Records
-
-    for lines in _lines(path):
-        ends = [lines.source, lines.target]
-        if nodes is not None:
-            ends = [np.searchsorted(nodes, end) for end in ends]
-        yield Records(ends[0].astype(np.int32), ends[1].astype(np.int32), lines.weight, np.empty(0, np.int32))
-
-
-def _lines(path: Path) -> Iterator[Lines]:
-    """Yield the edges, piece by piece."""
-    parser = _Parser(path)
-    rest = b""
-    for piece in _pieces(path):
-        end = piece.rfind(b"\n") + 1
-        if end == 0:
-            rest += piece
-            if len(rest) > PIECE:
-                raise InputError("the line is too long", f"{path}:{parser.line}", f"at most {PIECE} bytes")
-            continue
-        yield parser.take(rest + piece[:end])
-        rest = piece[end:]
-    if rest.strip():
-        yield parser.take(rest + b"\n")
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield the text of the file, unpacked if it is packed."""
-    with input_file(path) as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        if not packed:
-            while data := file.read(PIECE):
-                yield data
-            return
-        total = 0
-        try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                while data := unpacked.read(PIECE):
-                    total += len(data)
-                    if total > LARGEST_FILE:
-                        raise InputError("the text does not end", str(path), f"at most {LARGEST_FILE} bytes")
-                    yield data
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"damaged gzip data ({error})", str(path), "a complete file") from None
+def _ids(lines: _Plain | EdgeRows, nodes: IntArray) -> tuple[str | int, ...] | None:
+    """Return the ids of ``nodes``; None if they are 0 to n - 1."""
+    if isinstance(lines, EdgeRows) and lines.named:
+        return tuple(lines.number)
+    return None if nodes[-1] == len(nodes) - 1 else tuple(nodes.tolist())
 
 
 @dataclass
-class _Parser:
-    """Reads lines; knows how many columns they have and the number of the next line."""
+class _Records:
+    """Every edge with node indices instead of numbers.
+
+    Attributes
+    ----------
+    nodes : (n,) numbers that occur, rising
+    order : (n,) index of each; None: by its place
+    rate : (n,) weight of all edges of a node; NaN: that of each
+    edges : that have been taken and lead from one node to another
+    """
+
+    lines: Iterable[Lines]
+    nodes: IntArray
+    order: IntArray | None
+    directed: bool
+    rate: FloatArray | None = None
+    edges: int = 0
+
+    def __iter__(self) -> Iterator[Records]:
+        """Yield them, some at a time."""
+        from nmsolve.model.store.records import Records
+
+        dense = self.nodes[-1] == len(self.nodes) - 1
+        for lines in self.lines:
+            ends = [lines.source, lines.target]
+            if not dense:
+                ends = [np.searchsorted(self.nodes, end) for end in ends]
+            if self.order is not None:
+                ends = [self.order[end] for end in ends]
+            weight = lines.weight
+            if self.rate is not None:
+                weight = np.where(np.isnan(self.rate[ends[0]]), weight, self.rate[ends[0]])
+            if not self.directed:
+                ends = [np.minimum(*ends), np.maximum(*ends)]
+            self.edges += np.count_nonzero(ends[0] != ends[1])
+            yield Records(ends[0].astype(np.int32), ends[1].astype(np.int32), weight, np.empty(0, np.int32))
+
+    def counted(self, blocks: Iterable[Connections], path: Path) -> Iterator[Connections]:
+        """Yield the blocks that became of the edges; then say how many repeated others."""
+        kept = 0
+        for block in blocks:
+            kept += len(block.neighbour)
+            yield block
+        if self.edges > kept:
+            doubtful(f"lines that repeat an edge: {self.edges - kept} added up", str(path), "each edge once")
+
+
+class _NotPlainError(Exception):
+    """Edges are not plain numbers."""
+
+
+@dataclass
+class _Plain:
+    """Edges of plain numbers, read by compiled code."""
 
     path: Path
-    columns: int = 0
-    line: int = 1
-    titled: bool = False
+    layout: Layout
 
-    def take(self, text: bytes) -> Lines:
-        """Return the edges of whole lines."""
+    def __iter__(self) -> Iterator[Lines]:
+        """Yield the edges, some MB of text at a time.
+
+        Raises
+        ------
+        InputError : a line that is no edge, with its number
+        _NotPlainError : there are edges that are not plain numbers
+        """
+        line, seen = self.layout.line, False
+        for text in whole_lines(self.path, self.layout.begin):
+            data = np.frombuffer(text, np.uint8)
+            room = int((data == 10).sum())
+            found, wrong = self._parsed(text, data, room)
+            if wrong is not None:
+                self._look(text, wrong, line + text.count(b"\n", 0, wrong), seen or len(found.source) > 0)
+            yield found
+            line, seen = line + room, True
+
+    def _parsed(self, text: bytes, data: AnyArray, room: int) -> tuple[Lines, int | None]:
+        """Return the edges in ``room`` whole lines, and where the first line begins that is none of plain numbers, or None."""
         from nmsolve.model.formats.edge_text import OK, POWERS, parse
 
-        data = np.frombuffer(text, np.uint8)
-        room = int((data == 10).sum())
+        layout = self.layout
         u, v, w = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         late = np.empty((room, 3), np.int64)
-        status, edges, slow, columns, begin = parse(data, self.columns, POWERS, u, v, w, late)
-        if status != OK:
-            title = self._title(text, begin) if self.columns == edges == 0 and not self.titled else 0
-            if not title:
-                self.columns = columns
-                raise self._refused(text, begin)
-            self.titled, self.line = True, self.line + text.count(b"\n", 0, title)
-            return self.take(text[title:])
-        self.columns = columns
-        if slow:
-            w[late[:slow, 0]] = self._floats(text, late[:slow])
-        self.line += room
-        return Lines(u[:edges], v[:edges], w[:edges])
-
-    def _title(self, text: bytes, begin: int) -> int:
-        """Return where the line behind the names of the columns begins, if that is what the first line is; else 0."""
-        end = text.index(b"\n", begin) + 1
-        words = text[begin:end].replace(b",", b" ").replace(b";", b" ").split()
-        named = len(words) in (2, 3) and all(w.strip(b'"')[:1].isalpha() for w in words)
-        return end if named else 0
-
-    def _floats(self, text: bytes, late: IntArray) -> FloatArray:
-        """Return weights of many digits, and whatever is not a weight at all."""
-        words = [text[a:b] for _, a, b in late.tolist()]
-        out = np.array([decimal(word) for word in words], np.float64)  # None is NaN
-        bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
-        if len(bad):
-            raise self._refused(text, text.rfind(b"\n", 0, int(late[bad[0], 1])) + 1)
-        return out
-
-    def _refused(self, text: bytes, begin: int) -> InputError:
-        """Return what is wrong with the line that begins there."""
-        shown = text[begin : text.index(b"\n", begin)].strip()[:60].decode("utf-8", "replace")
-        expected = {0: "source target [weight]", 2: "source target", 3: "source target weight"}[self.columns]
-        line = self.line + text.count(b"\n", 0, begin)
-        return InputError(
-            f"found {shown!r}", f"{self.path}:{line}", f"{expected}; nodes are whole numbers, weights >= 0"
+        places = np.array([layout.source, layout.target, layout.weight])
+        status, edges, slow, begin = parse(
+            data, ord(layout.separator), layout.columns, places, POWERS, u, v, w, late
         )
+        wrong = None if status == OK else begin
+        if slow:
+            w[late[:slow, 0]], bad = _floats(text, late[:slow])
+            wrong = wrong if bad is None else text.rfind(b"\n", 0, bad) + 1
+        return Lines(u[:edges], v[:edges], w[:edges]), wrong
+
+    def _look(self, text: bytes, begin: int, number: int, seen: bool) -> None:
+        """Refuse the line that begins there, or raise _NotPlainError if it is an edge."""
+        line = text[begin : text.index(b"\n", begin)].decode("utf-8", "replace")
+        rows = EdgeRows(self.path, self.layout, named=False if seen else None)
+        rows.edge(line, f"{self.path}:{number}")
+        raise _NotPlainError
+
+
+def _floats(text: bytes, late: IntArray) -> tuple[FloatArray, int | None]:
+    """Return weights of many digits, and the place of the first word that is no weight, or None."""
+    words = [text[a:b] for _, a, b in late.tolist()]
+    out = np.array([decimal(word) for word in words], np.float64)  # None is NaN
+    bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
+    return out, int(late[bad[0], 1]) if len(bad) else None
 
 
 def save(graph: LogicGraph, path: Path) -> None:
@@ -227,5 +258,4 @@ def save(graph: LogicGraph, path: Path) -> None:
     edges = zip(ids[graph.edge_source].tolist(), ids[graph.targets].tolist(), weights, strict=True)
     text = "".join(f"{u}{comma}{v}{comma}{w}\n" for u, v, w in edges)
     text += "".join(f"{u}{comma}{u}{comma}0\n" for u in alone)
-    data = text.encode()
-    write_atomic(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    write_atomic(path, text)

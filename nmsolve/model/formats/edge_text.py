@@ -7,21 +7,18 @@ import numpy as np
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
-OK, NOT_WHOLE, NOT_NUMBER, COLUMNS = range(4)
+OK, NOT_PLAIN = range(2)
+
+#: The separator that stands for runs of blanks and tabs.
+BLANK, TAB = 32, 9
 
 #: Powers of ten that are exact in float64: a decimal of up to 15 digits times or by one of them is correctly rounded
 #: (Clinger, "How to read floating point numbers accurately", 1990).
 POWERS = 10.0 ** np.arange(23)
 EXACT_DIGITS, MOST_POWER = 15, 22
 
-#: Most digits of a node number (it fits in 63 bits).
-DIGITS = 18
-
-
-@plain_callee
-def _is_blank(c: int) -> bool:
-    """Blank, tab, carriage return, comma or semicolon."""
-    return c == 32 or c == 9 or c == 13 or c == 44 or c == 59
+#: Most digits of a node number, and what it stays below (it fits in 63 bits).
+DIGITS, MOST = 18, 10**18
 
 
 @plain_callee
@@ -34,6 +31,48 @@ def _whole(data: AnyArray, a: int, b: int) -> int:
         if data[i] < 48 or data[i] > 57:
             return -1
         value = 10 * value + int(np.int64(data[i])) - 48
+    return value
+
+
+@plain_callee
+def _integral(data: AnyArray, a: int, b: int) -> int:
+    """The whole number in ``data[a:b]``, also written as ``3.0`` or ``3.000e+00``, or -1."""
+    value, digits, zeros, scale, point = 0, 0, 0, 0, False
+    i = a
+    while i < b and (48 <= data[i] <= 57 or (data[i] == 46 and not point)):
+        if data[i] == 46:
+            point = True
+        else:
+            zeros += 1
+            digits += 1
+            scale -= point
+            if data[i] != 48:
+                if zeros > DIGITS:
+                    return -1
+                for _ in range(zeros):
+                    value *= 10
+                    if value >= MOST:
+                        return -1
+                value += int(np.int64(data[i])) - 48
+                zeros = 0
+        i += 1
+    if digits == 0:
+        return -1
+    if i < b and (data[i] == 101 or data[i] == 69):
+        sign = -1 if i + 1 < b and data[i + 1] == 45 else 1
+        i += 2 if i + 1 < b and (data[i + 1] == 43 or data[i + 1] == 45) else 1
+        exponent = _whole(data, i, b)
+        if i == b or exponent < 0 or exponent > 999:
+            return -1
+        scale += sign * exponent
+        i = b
+    scale += zeros
+    if i < b or (value > 0 and (scale < 0 or scale > DIGITS)):
+        return -1
+    for _ in range(scale if value > 0 else 0):
+        value *= 10
+        if value >= MOST:
+            return -1
     return value
 
 
@@ -74,55 +113,81 @@ def _decimal(data: AnyArray, a: int, b: int, powers: FloatArray) -> float:
 
 @kernel
 def parse(
-    data: AnyArray, columns: int, powers: FloatArray, u: IntArray, v: IntArray, w: FloatArray, late: IntArray
-) -> tuple[int, int, int, int, int]:
-    """Edges of whole lines: ``u v`` or ``u v w``; lines that begin with ``#`` or ``%`` are comments.
+    data: AnyArray, separator: int, columns: int, places: IntArray, powers: FloatArray,
+    u: IntArray, v: IntArray, w: FloatArray, late: IntArray,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Edges of whole lines of plain numbers; empty lines and those that begin with ``#`` or ``%`` are passed over.
 
     Parameters
     ----------
     data : bytes that end with a line end
-    columns : 2 or 3, or 0 if no line has been seen yet
+    separator : a byte, around which there may be blanks; :data:`BLANK` for runs of blanks and tabs
+    columns : how many every line has
+    places : (3,) the columns of source, target and weight (-1: none, all weights are 1); the others are not looked at
     powers : :data:`POWERS`
     u, v, w : room for one edge per line
     late : (lines, 3) room for edge, begin and end of weights that only Python's own ``float`` reads exactly
 
     Returns
     -------
-    status, edges, late weights, columns, and where the line of an error begins
+    status, edges, late weights, and where the first line begins that is no such edge
     """
     at, edges, slow = 0, 0, 0
-    token = np.empty((4, 2), np.int64)
+    source, target, weight = places[0], places[1], places[2]
+    runs = separator == BLANK
+    first, second, third = (0, 0), (0, 0), (0, 0)
     while at < len(data):
         line, count = at, 0
-        while data[at] != 10:
-            if _is_blank(data[at]):
+        while True:
+            while data[at] == 32 or data[at] == 13 or (data[at] == 9 and separator != TAB):
                 at += 1
-                continue
             if count == 0 and (data[at] == 35 or data[at] == 37):
                 while data[at] != 10:
                     at += 1
+            if data[at] == 10 and (runs or count == 0):
                 break
             begin = at
-            while data[at] != 10 and not _is_blank(data[at]):
-                at += 1
-            token[min(count, 3)] = begin, at
+            if runs:
+                while data[at] > 32 or not (
+                    data[at] == 10 or data[at] == 32 or data[at] == 9 or data[at] == 13
+                ):
+                    at += 1
+                end = at
+            else:
+                while data[at] != separator and data[at] != 10:
+                    at += 1
+                end = at
+                while end > begin and (data[end - 1] == 32 or data[end - 1] == 13 or data[end - 1] == 9):
+                    end -= 1
+            if count == source:
+                first = begin, end
+            elif count == target:
+                second = begin, end
+            elif count == weight:
+                third = begin, end
             count += 1
+            if not runs:
+                if data[at] == 10:
+                    break
+                at += 1
         at += 1
         if count == 0:
             continue
-        if columns == 0 and (count == 2 or count == 3):
-            columns = count
         if count != columns:
-            return COLUMNS, edges, slow, columns, line
-        u[edges] = _whole(data, token[0, 0], token[0, 1])
-        v[edges] = _whole(data, token[1, 0], token[1, 1])
-        if u[edges] < 0 or v[edges] < 0:
-            return NOT_WHOLE, edges, slow, columns, line
+            return NOT_PLAIN, edges, slow, line
+        u[edges] = _whole(data, first[0], first[1])
+        v[edges] = _whole(data, second[0], second[1])
+        if u[edges] < 0:
+            u[edges] = _integral(data, first[0], first[1])
+        if v[edges] < 0:
+            v[edges] = _integral(data, second[0], second[1])
+        if u[edges] < 0 or v[edges] < 0 or first[0] == first[1] or second[0] == second[1]:
+            return NOT_PLAIN, edges, slow, line
         w[edges] = 1.0
-        if count == 3:
-            w[edges] = _decimal(data, token[2, 0], token[2, 1], powers)
+        if weight >= 0:
+            w[edges] = _decimal(data, third[0], third[1], powers)
             if w[edges] < 0:
-                late[slow] = edges, token[2, 0], token[2, 1]
+                late[slow, 0], late[slow, 1], late[slow, 2] = edges, third[0], third[1]
                 slow += 1
         edges += 1
-    return OK, edges, slow, columns, 0
+    return OK, edges, slow, 0

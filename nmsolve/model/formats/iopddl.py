@@ -11,22 +11,19 @@ import re
 import zlib
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import decode_json, input_file, read_limited, write_atomic
+from nmsolve.model.files import decode_json, input_file, read_limited, unpacked, write_atomic
 from nmsolve.model.types import IntArray
 
 #: No instance may be larger than this (bytes), packed or unpacked; the contest's largest has less than half of it.
 LARGEST_INSTANCE = 2 * 2**30
-#: Packed files may unpack to this many bytes without suspicion, beyond it to ``PACKING`` times their size.
-UNSUSPICIOUS, PACKING = 64 * 2**20, 200
-#: Bytes that :func:`is_iopddl` looks at, and those that are unpacked at once.
-HEAD, PIECE = 4096, 2**22
+#: Bytes that :func:`is_iopddl` looks at.
+HEAD = 4096
 #: What all usages of memory, and every position, stay below, so that no sum overflows.
 MOST = 2**62
 #: How the text of an instance begins.
@@ -140,37 +137,8 @@ def save_solution(strategy: IntArray, path: str | Path) -> None:
 
 def _text(path: str | Path) -> bytes:
     """Return the JSON text of a file, unpacked if it is packed."""
-    with input_file(path) as file:
-        packed = file.read(2) == _GZIP
-        if packed:
-            file.seek(0)
-            return _unpacked(file, path)
-    return read_limited(path, LARGEST_INSTANCE)
-
-
-def _unpacked(file: BinaryIO, path: str | Path) -> bytes:
-    """Return what a gzip file holds, of all its members; stops at once where it is a bomb."""
-    parts: list[bytes] = []
-    size, read, decoder = 0, 0, zlib.decompressobj(31)
-    try:
-        while data := file.read(PIECE):
-            read += len(data)
-            while data:
-                if decoder.eof:
-                    decoder = zlib.decompressobj(31)
-                parts.append(decoder.decompress(data, PIECE))
-                size += len(parts[-1])
-                data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-                if size > min(LARGEST_INSTANCE, max(UNSUSPICIOUS, PACKING * read)):
-                    raise InputError(
-                        f"{read} bytes unpack to more than {size}", str(path),
-                        f"at most {LARGEST_INSTANCE} bytes, and {PACKING} for each packed one",
-                    )  # fmt: skip
-    except zlib.error as error:
-        raise InputError(f"damaged: {error}", str(path), "a gzip file") from None
-    if not decoder.eof:
-        raise InputError("the packed file ends early", str(path), "a whole gzip file")
-    return b"".join(parts)
+    data = read_limited(path, LARGEST_INSTANCE)
+    return b"".join(unpacked([data], path, LARGEST_INSTANCE)) if data.startswith(_GZIP) else data
 
 
 def _lengths(lists: list[list[int]]) -> IntArray:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import SHOWN, InputError, doubtful
+from nmsolve.model.files import PACKED
 from nmsolve.model.formats import spikes_text
 from nmsolve.model.formats.recording import Recording
 from nmsolve.model.formats.text import decimal
@@ -94,13 +95,16 @@ def read_spikes(path: Path) -> Recording:
     ------
     InputError : unknown extension, no such file, damaged, no spikes in it
     """
-    if path.suffix.lower() in spikes_text.TEXT:
+    extension = path.suffix.lower()
+    if extension == PACKED:
+        extension = path.with_suffix("").suffix.lower()
+    if extension in spikes_text.TEXT:
         return spikes_text.read(path)
     if path.suffix.lower() in HDF5:
         from nmsolve.model.formats.spikes_hdf5 import read
 
         return read(path)
-    if path.suffix.lower() == NETPYNE:
+    if extension == NETPYNE:
         from nmsolve.model.formats.netpyne import recording
 
         return recording(path)

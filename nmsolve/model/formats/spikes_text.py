@@ -13,20 +13,29 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful, listed
-from nmsolve.model.files import input_file
+from nmsolve.model.files import PACKED, text_pieces
+from nmsolve.model.formats.delimited import (
+    BLANK,
+    COMMENT,
+    WHITE,
+    fields_of,
+    mark_length,
+    separator,
+    whole_lines,
+)
 from nmsolve.model.formats.recording import UNITS, Recording
 from nmsolve.model.formats.text import decimal
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Extensions; those of NEST have milliseconds where no name says the unit.
 TEXT, NEST = (".csv", ".tsv", ".txt", ".dat", ".gdf"), (".dat", ".gdf")
-#: Most bytes of a line, and bytes that are read at once.
-LONGEST_LINE, PIECE = 10_000, 2**18
+#: Lines by which the separator is told, and bytes that are read with them.
+SAMPLE, FIRST = 20, 2**14
 #: Names of columns, in lower case, without separators and units.
 NEURON = {
     "id", "ids", "neuron", "neurons", "neuronid", "neuronids", "neuronindex", "nid", "node", "nodes", "nodeid", "nodeids", "gid",
@@ -63,15 +72,14 @@ def read(path: Path) -> Recording:
     found, comments = _Spikes(str(path)), list[list[str]]()
     layout: _Layout | None = None
     names: list[str] | None = None
-    with input_file(path) as file:
-        for numbers, rows in _blocks(file, path, comments):
-            if layout is None:
-                where = f"{path}:{numbers[0]}"
-                names = _names(rows[0], comments)
-                layout = _unnamed(rows[0], path, where) if names is None else _layout(names, where)
-                if names is rows[0]:
-                    del numbers[0], rows[0]
-            found.add(layout, numbers, rows)
+    for numbers, rows in _blocks(path, comments):
+        if layout is None:
+            where = f"{path}:{numbers[0]}"
+            names = _names(rows[0], comments)
+            layout = _unnamed(rows[0], path, where) if names is None else _layout(names, where)
+            if names is rows[0]:
+                del numbers[0], rows[0]
+        found.add(layout, numbers, rows)
     if layout is None or not found.times:
         raise InputError("there are no spikes", str(path), f"a spike a line, after {NAMES}")
     of, at = np.frombuffer(found.neurons, np.int64), np.frombuffer(found.times)
@@ -117,73 +125,60 @@ class _Spikes:
             self.neurons.extend([index.setdefault((row[group], row[place]), len(index)) for row in rows])
 
 
-def _blocks(
-    file: BinaryIO, path: Path, comments: list[list[str]]
-) -> Iterator[tuple[list[int], list[list[str]]]]:
+def _blocks(path: Path, comments: list[list[str]]) -> Iterator[tuple[list[int], list[list[str]]]]:
     """Yield numbers and fields of lines that are no comments, many at a time; words of ``comments`` at the beginning are kept."""
-    separator = ""
-    for first, text in _texts(file, path):
-        plain = _plain(text, separator)
+    between, first = "", 1
+    for chunk in _chunks(path):
+        text = _decoded(chunk, first, path)
+        plain = _plain(text, between)
         numbers, rows = list(range(first, first + len(plain))), plain
-        for number, line in enumerate([] if plain else text.split("\n"), first):
-            content = line.strip(" \r")
-            if content[:1] in ("#", "%"):
-                if not separator:
-                    comments.append([w.strip(' "') for w in re.split(r"[,;\t ]+", content.strip("#%, "))])
-            elif content and not content.isspace():
-                separator = separator or next((c for c in "\t;," if c in content), " ")
+        lines = [] if plain else [line.strip(WHITE) for line in text.split("\n")]
+        if not between:
+            head = [line for line in lines if line and not line.startswith(COMMENT)][:SAMPLE]
+            between = separator(head) if head else ""
+        for number, line in enumerate(lines, first):
+            if line.startswith(COMMENT):
+                if not numbers and first == 1:
+                    comments.append([w.strip(' "') for w in re.split(r"[,;\t ]+", line.strip("#%, "))])
+            elif line:
                 numbers.append(number)
-                rows.append(_fields(content, separator, f"{path}:{number}"))
+                rows.append(_fields(line, between, f"{path}:{number}"))
+        first += text.count("\n")
         if rows:
             yield numbers, rows
 
 
-def _plain(text: str, separator: str) -> list[list[str]]:
+def _chunks(path: Path) -> Iterator[bytes]:
+    """Yield whole lines without a byte order mark, first a few, by which the separator is told."""
+    for k, chunk in enumerate(whole_lines(path, mark_length(next(text_pieces(path), b""), path))):
+        cut = chunk.find(b"\n", FIRST) + 1 if k == 0 else 0
+        yield from filter(None, (chunk[:cut], chunk[cut:]))
+
+
+def _plain(text: str, between: str) -> list[list[str]]:
     """Return the fields of lines that need no care (in a third of the time): no quotes, comments, blanks, lines of other
     lengths; else nothing."""
-    if not separator or separator == " " or any(c in text for c in '"#% \r') or not text.endswith("\n"):
+    if between in ("", BLANK) or any(c in text for c in '"#% \r'):
         return []
-    rows = [line.split(separator) for line in text[:-1].split("\n")]
+    rows = [line.split(between) for line in text[:-1].split("\n")]
     return rows if len({*map(len, rows)}) == 1 and rows[0][-1] else []
 
 
-def _fields(line: str, separator: str, where: str) -> list[str]:
-    """Return the fields of a line; blanks around them, and one separator after the last, are none."""
-    if '"' in line:
-        try:
-            (fields,) = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
-        except csv.Error as error:
-            raise InputError(f"cannot be split ({error})", where, NAMES) from None
-    else:
-        fields = line.split() if separator == " " else line.split(separator)
-    if separator != " " or '"' in line:
-        fields = [field.strip() for field in fields]
+def _fields(line: str, between: str, where: str) -> list[str]:
+    """Return the fields of a line; one separator after the last is none."""
+    try:
+        fields = fields_of(line, between)
+    except csv.Error as error:
+        raise InputError(f"cannot be split ({error})", where, NAMES) from None
     return fields[:-1] if len(fields) > 2 and not fields[-1] else fields
 
 
-def _texts(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the text in pieces of whole lines, without a byte order mark, and the number of the first line of each."""
-    rest, number = b"", 1
-    while data := file.read(PIECE):
-        data = rest + data
-        cut = data.rfind(b"\n") + 1
-        rest = data[cut:]
-        if len(rest) > LONGEST_LINE:
-            raise InputError("a line does not end", str(path), f"lines below {LONGEST_LINE} bytes")
-        if cut:
-            yield number, _decoded(data[:cut], number, path)
-            number += data.count(b"\n", 0, cut)
-    if rest:
-        yield number, _decoded(rest, number, path)
-
-
-def _decoded(data: bytes, number: int, path: Path) -> str:
+def _decoded(chunk: bytes, number: int, path: Path) -> str:
     try:
-        return data.decode("utf-8-sig" if number == 1 else "utf-8")
+        return chunk.decode()
     except UnicodeDecodeError as error:
-        what = "UTF-16 text" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8 text"
-        place = number + data.count(b"\n", 0, error.start)
-        raise InputError(what, f"{path}:{place}", "UTF-8") from None
+        place = number + chunk.count(b"\n", 0, error.start)
+        raise InputError("not UTF-8 text", f"{path}:{place}", "UTF-8") from None
 
 
 def _names(row: list[str], comments: list[list[str]]) -> list[str] | None:
@@ -253,7 +248,9 @@ def _unnamed(row: list[str], path: Path, where: str) -> _Layout:
     """Return the layout of two columns without names: neuron and time."""
     if len(row) != 2:
         raise InputError(f"{len(row)} columns without names, {' '.join(row)[:60]!r}", where, NAMES)
-    return _Layout(2, 0, 1, None, UNITS["ms"] if path.suffix.lower() in NEST else 1.0)
+    return _Layout(
+        2, 0, 1, None, UNITS["ms"] if path.name.lower().removesuffix(PACKED).endswith(NEST) else 1.0
+    )
 
 
 def _check_order(names: list[str], of: IntArray, times: FloatArray, where: str) -> None:

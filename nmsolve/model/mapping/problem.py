@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
@@ -402,3 +403,16 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
             f"balance {balance:g} gives every core room for {room:.3g} nodes", "--balance", "a smaller number"
         )
     return max(1, int(np.ceil(room - 1e-9)))
+
+
+def tell_unicast(names: Iterable[str], graph: LogicGraph) -> None:
+    """Warn of objectives that count less where nodes multicast, on a graph where none with several targets does."""
+    found = [name for name in dict.fromkeys(names) if OBJECTIVES[name].charges in ("trees", "power", "time")]
+    if not graph.directed:  # its edges do not say who sends: nothing but this objective is about multicast
+        found = [name for name in found if name == "multicast-hops"]
+    several = np.ones(graph.rows, bool) if graph.on_disk else np.diff(graph.indptr) > 1
+    if found and several.any() and not graph.multicast[several].any():
+        doubtful(
+            f"{found[0]} counts every edge as one message: no node with several targets multicasts", graph.name,
+            "--multicast, or a graph that says which nodes do",
+        )  # fmt: skip

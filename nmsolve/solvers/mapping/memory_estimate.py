@@ -11,6 +11,7 @@ from pathlib import Path
 from nmsolve.heuristics.mapping.external.nets_engine import net_memory
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.formats import load_graph
+from nmsolve.model.formats.multicast import as_multicast
 from nmsolve.model.graph import READERS, LogicGraph
 from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.mapping.features import loaded_bytes
@@ -48,24 +49,28 @@ def advice(problem: MappingProblem) -> str:
     return "" if small else ", or the graph as .nmz, which can stay on disk"
 
 
-def load_within(path: str | Path, memory: int | None) -> LogicGraph:
+def load_within(
+    path: str | Path, memory: int | None, nodes: str | Path | None = None, multicast: bool = False
+) -> LogicGraph:
     """Read a graph; the connections of a ``.nmz`` stay on disk where a search with them in memory would be too large.
 
     Parameters
     ----------
     memory : most bytes that all processes may hold; without it, half of this machine's memory
+    nodes, multicast : as of :func:`nmsolve.model.formats.load_graph`
 
     Raises
     ------
     InputError : as :func:`nmsolve.model.formats.load_graph`
     """
-    if Path(path).suffix.lower() != ".nmz":
-        return load_graph(path)
+    if Path(path).suffix.lower() != ".nmz" or nodes is not None:
+        return load_graph(path, nodes, multicast)
     if memory is not None:
         return_freed()
     graph = open_graph(path)
     most = memory or machine_memory() // 2
     if held_now() + FIXED + loaded_bytes(graph) + MARGIN > most:
-        return graph
+        return as_multicast(graph) if multicast else graph
     with graph.store:
-        return in_memory(graph, READERS)
+        loaded = in_memory(graph, READERS)
+    return as_multicast(loaded) if multicast else loaded

@@ -1,0 +1,174 @@
+"""Text in columns: encoding, separator and rows, which readers of such files share. Python's ``csv`` reads the rows."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import PIECE, text_pieces
+from nmsolve.model.formats.text import decimal
+
+#: Lines that begin so are comments.
+COMMENT = ("#", "%")
+#: The separator of text in columns that are separated by runs of blanks and tabs.
+BLANK = " "
+#: Blanks at the ends of fields; Python's own ``strip`` takes others for blanks, too.
+WHITE = " \t\r\n"
+
+_UTF8 = b"\xef\xbb\xbf"
+#: Byte order marks of other encodings, the longer ones first.
+_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def whole_lines(path: Path, begin: int = 0) -> Iterator[bytes]:
+    """Yield the text from byte ``begin`` on, some MB of whole lines at a time; the last line gets an end if it has none.
+
+    Raises
+    ------
+    InputError : a line that is too long; whatever :func:`~nmsolve.model.files.text_pieces` raises
+    """
+    rest = b""
+    for k, piece in enumerate(text_pieces(path)):
+        piece, begin = piece[begin:], max(0, begin - len(piece))
+        end = piece.rfind(b"\n") + 1
+        if end == 0:
+            rest += piece
+            if len(rest) > PIECE:
+                line = 1 + sum(before.count(b"\n") for before in islice(text_pieces(path), k))
+                raise InputError("the line is too long", f"{path}:{line}", f"at most {PIECE} bytes")
+            continue
+        chunk, rest = rest + piece[:end], piece[end:]
+        yield chunk
+    if rest.strip():
+        yield rest + b"\n"
+
+
+def mark_length(head: bytes, path: Path) -> int:
+    """Return how many bytes of byte order mark the text begins with.
+
+    Raises
+    ------
+    InputError : the text is not UTF-8 but UTF-16 or UTF-32, or its lines end with a carriage return alone
+    """
+    other = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+    if other is None and head[1:2] == b"\0" and head[:1] > b"\0":
+        other = "UTF-16"
+    if other is not None:
+        raise InputError(f"the text is {other}", str(path), "UTF-8 (save it as CSV UTF-8, or use iconv)")
+    if b"\r" in head and b"\n" not in head:
+        raise InputError("lines end with a carriage return alone", str(path), "line ends of Unix or Windows")
+    return len(_UTF8) if head.startswith(_UTF8) else 0
+
+
+def separator(lines: Sequence[str]) -> str:
+    """Return what separates the fields of lines: tab, semicolon, comma, or :data:`BLANK`.
+
+    What the first line looks like counts, unless the lines then differ in their number of fields, but with another separator all
+    have the same, two or more.
+    """
+    likely = _likely(lines[0])
+    for between in (likely, "\t", ";", ",", BLANK):
+        counts = {len(fields_or_none(line, between)) for line in lines}
+        if len(counts) == 1 and counts.pop() > 1:
+            return between
+    return likely
+
+
+def _likely(line: str) -> str:
+    """Return what separates the fields of one line."""
+    plain = re.sub(r'"[^"]*"', "x", line.strip(WHITE))
+    tabs = [field.strip(" ") for field in plain.split("\t")]
+    if len(tabs) > 1 and all(field and field[-1] not in ",;" for field in tabs):
+        words = _words(plain)
+        return BLANK if len(words) > len(tabs) and all(decimal(word) is not None for word in words) else "\t"
+    parts = plain.split(";")
+    if len(parts) > 1 and (
+        len(parts) > plain.count(",")
+        or all(decimal(part.strip(WHITE).replace(",", ".")) is not None for part in parts)
+    ):
+        return ";"
+    return "," if "," in plain else "\t" if "\t" in plain else BLANK
+
+
+def fields_of(line: str, between: str) -> list[str]:
+    """Return the fields of one line, without blanks around them.
+
+    Raises
+    ------
+    csv.Error : a quotation mark where none can be
+    """
+    if between == BLANK:
+        if '"' not in line:
+            return _words(line)
+        line = " ".join(_words(line))
+    reader = csv.reader([line], delimiter=between, skipinitialspace=True, strict=True)
+    return [field.strip(WHITE) for field in next(reader, [])]
+
+
+def fields_or_none(line: str, between: str) -> list[str]:
+    """Return the fields of a line, none if it is not quoted as in CSV."""
+    try:
+        return fields_of(line, between)
+    except csv.Error:
+        return []
+
+
+def _words(line: str) -> list[str]:
+    """Return what stands between runs of blanks."""
+    return re.findall(r"[^ \t\r\n]+", line)
+
+
+@dataclass
+class Rows:
+    """The rows of a file from byte ``begin`` on, which is where ``line`` starts; while they are taken, ``line`` is that of the
+    last row.
+
+    Empty lines and comments are passed over. Iterate over it once.
+    """
+
+    path: Path
+    separator: str
+    begin: int = 0
+    line: int = 1
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Yield the fields of every row.
+
+        Raises
+        ------
+        InputError : text that is not UTF-8 or not quoted as in CSV, with the line
+        """
+        lines = self.lines()
+        try:
+            if self.separator == BLANK:
+                yield from (fields_of(line, BLANK) for line in lines)
+                return
+            yield from csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
+        except csv.Error as error:
+            raise InputError(str(error), self.where, "fields quoted as in CSV, if they are") from None
+
+    @property
+    def where(self) -> str:
+        """``file:line`` of the last row."""
+        return f"{self.path}:{self.line}"
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of rows with their ends. InputError for text that is not UTF-8."""
+        self.line -= 1
+        for chunk in whole_lines(self.path, self.begin):
+            try:
+                text = chunk.decode()
+            except UnicodeDecodeError as error:
+                line = self.line + 1 + chunk.count(b"\n", 0, error.start)
+                what = f"byte 0x{chunk[error.start]:02x} is not UTF-8"
+                raise InputError(what, f"{self.path}:{line}", "text in UTF-8") from None
+            for line_text in text.split("\n")[:-1]:
+                self.line += 1
+                start = line_text.lstrip(WHITE)
+                if start and not start.startswith(COMMENT):
+                    yield line_text + "\n"

@@ -1,0 +1,259 @@
+"""What the columns of an edge list are: by the names in its first line or in a comment above it, else by their number."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.files import PIECE
+from nmsolve.model.formats.delimited import COMMENT, WHITE, fields_of, fields_or_none, mark_length, separator
+from nmsolve.model.formats.text import decimal
+
+#: Names of columns, as :func:`plain_name` leaves them.
+SOURCE = frozenset(
+    {"source", "src", "from", "pre", "presynaptic", "presyn", "u", "i", "sender", "origin", "node1"}
+)
+TARGET = frozenset(
+    {
+        "target",
+        "tgt",
+        "to",
+        "post",
+        "postsynaptic",
+        "postsyn",
+        "v",
+        "j",
+        "receiver",
+        "destination",
+        "dest",
+        "dst",
+        "node2",
+    }
+)
+WEIGHT = frozenset({"weight", "weights", "w", "wt", "traffic"})
+RATE = frozenset({"rate", "rates"})
+#: Gephi's: whether an edge has a direction, in these words.
+TYPE, TYPES = "type", {"directed": True, "undirected": False}
+
+#: What is expected of a first line.
+NAMED = "a first line that names source and target (weight), such as source,target,weight"
+#: A unit behind a name: ``delay [ms]``.
+_UNIT = re.compile(r"\s*[\[(](.*)[\])]\s*$")
+#: PyNN's comment on the columns of a list of connections.
+_PYNN = re.compile(r"columns\s*=\s*(\[.*\])\s*$")
+#: The attributes of an edge, as NetworkX writes them at the end of a line.
+ATTRIBUTES = re.compile(r"\{.*\}\s*$")
+#: Kinds of networks in KONECT's first line; only those of a bipartite one number two sets of nodes from 1.
+_BIPARTITE = re.compile(r"%\s*bip(\s|$)")
+
+
+class Layout(NamedTuple):
+    """Where things are in an edge list.
+
+    Attributes
+    ----------
+    columns : fields of every line
+    source, target, weight, kind : their columns; -1: none. ``kind`` says in words of :data:`TYPES` whether an edge is directed
+    separator : between fields, as :func:`~nmsolve.model.formats.delimited.separator` has it
+    begin, line : byte and number of the line of the first edge
+    attributes : the last field is a dict of Python
+    names : of all columns, where the first line has them
+    """
+
+    columns: int
+    source: int
+    target: int
+    weight: int
+    kind: int
+    separator: str
+    begin: int
+    line: int
+    attributes: bool = False
+    names: tuple[str, ...] = ()
+
+
+class _Line(NamedTuple):
+    """A line that is no comment: the byte where it begins and that behind it, its number, its text."""
+
+    begin: int
+    end: int
+    number: int
+    text: str
+
+
+def layout_of(head: bytes, path: Path) -> Layout:
+    """Return what the columns are; ``head`` are the first lines of the file.
+
+    Columns that are not used are named in a warning.
+
+    Raises
+    ------
+    InputError : no edges; names that do not say where edges begin and end; more than three columns without names; another
+        encoding; an adjacency list of NetworkX
+    """
+    if len(head) >= PIECE and b"\n" not in head:
+        raise InputError("the line is too long", f"{path}:1", f"at most {PIECE} bytes")
+    lines, comments = _first_lines(head, path)
+    if not lines:
+        raise InputError("there are no edges", str(path), "lines of source, target and weight")
+    for number, text in comments:
+        if text.startswith("# GMT "):
+            what = "this is an adjacency list of NetworkX"
+            raise InputError(what, f"{path}:{number}", "an edge list (networkx.write_edgelist)")
+        if _BIPARTITE.match(text):
+            what = "sources and targets of a bipartite network have numbers of their own"
+            raise InputError(what, f"{path}:{number}", "different numbers for all nodes")
+    first = lines[0]
+    try:
+        found = [ATTRIBUTES.search(line.text) for line in lines]
+        attributes = found[0] is not None
+        texts = [
+            line.text if at is None else line.text[: at.start()]
+            for line, at in zip(lines, found, strict=True)
+        ]
+        between = separator(texts)
+        fields = fields_of(texts[0], between)
+        if attributes and not fields[-1]:  # there is a separator before them, too
+            fields = fields[:-1]
+        others = [fields_or_none(text, between) for text in texts[1:]]
+        place, names = _titles_above(comments, len(fields), path)
+        begin, number, values = first.begin, first.number, fields
+        if not attributes and _is_title(fields, others, bool(names)):
+            place, names = f"{path}:{first.number}", fields
+            begin, number, values = first.end, first.number + 1, others[0] if others else []
+    except csv.Error as error:
+        raise InputError(
+            str(error), f"{path}:{first.number}", "fields quoted as in CSV, if they are"
+        ) from None
+    if not names:
+        return _unnamed(len(fields), attributes, between, first, path)
+    source, target, weight, kind = _places(names, values, place)
+    title = tuple(fields) if begin == first.end else ()
+    return Layout(len(names), source, target, weight, kind, between, begin, number, attributes, title)
+
+
+def plain_name(name: str) -> str:
+    """Return a name of a column without case, unit, marks and what only says that it is about nodes: ``Source_Node_ID`` is
+    ``source``.
+    """
+    word = re.sub(r"[^a-z0-9]", "", _UNIT.sub("", name).lower())
+    while shorter := re.fullmatch(r"(.{2,}?)(id|ids|gid|idx|index|node|neuron|cell)", word):
+        word = shorter[1]
+    return word
+
+
+def _first_lines(head: bytes, path: Path) -> tuple[list[_Line], list[tuple[int, str]]]:
+    """Return up to 100 lines of edges, and the comments above them with their numbers."""
+    lines: list[_Line] = []
+    comments: list[tuple[int, str]] = []
+    begin = mark_length(head, path)
+    number = 1
+    while begin < len(head) and len(lines) < 100:
+        end = head.find(b"\n", begin) + 1 or len(head)
+        text = head[begin:end].decode("utf-8", "replace").strip("\r\n")
+        if text.lstrip(WHITE).startswith(COMMENT):
+            comments += [] if lines else [(number, text.strip(WHITE))]
+        elif text.strip(WHITE):
+            lines.append(_Line(begin, end, number, text))
+        begin, number = end, number + 1
+    return lines, comments
+
+
+def _is_title(fields: list[str], others: Sequence[Sequence[str]], named: bool) -> bool:
+    """Return whether a line of ``fields`` has the names of the columns.
+
+    It has if it names source and target. Else it is an edge if the columns are ``named`` above it, if a field is a number, or if
+    one of its two nodes is in another line too. No edge begins with an empty field.
+    """
+    known = [plain_name(field) for field in fields]
+    if SOURCE & set(known) and TARGET & set(known):
+        return True
+    if not (named or fields[0]):
+        return True
+    if named or len(fields) < 2 or any(map(_number, fields)):
+        return False
+    ends = {end for other in others for end in other[:2]}
+    return not (len(fields) == 2 and ends & set(fields))
+
+
+def _number(field: str) -> bool:
+    return decimal(field.replace(",", ".")) is not None
+
+
+def _titles_above(comments: list[tuple[int, str]], columns: int, path: Path) -> tuple[str, list[str]]:
+    """Return the place and the names in the last comment that has one for each column; no names if there is none."""
+    for number, text in reversed(comments):
+        place = f"{path}:{number}"
+        pynn = _PYNN.search(text)
+        if pynn:
+            try:
+                names = [str(name) for name in ast.literal_eval(pynn[1])]
+            except (ValueError, SyntaxError):
+                raise InputError(f"found {pynn[1][:60]!r}", place, "a list of names") from None
+            if len(names) != columns:
+                raise InputError(f"{len(names)} names for {columns} columns", place, "a name for each")
+            doubtful("neurons of a projection are numbered by population", place, "one population, to itself")
+            return place, names
+        names = [word.strip("\"'") for word in re.split(r"[\s,;]+", text.lstrip("#% \t").strip())]
+        known = [plain_name(name) for name in names]
+        if len(names) == columns and SOURCE & set(known) and TARGET & set(known):
+            return place, names
+        if set(known) <= SOURCE | TARGET | WEIGHT | RATE and len(known) > 1 and known[0] not in SOURCE:
+            raise InputError(f"{len(names)} names for {columns} columns", place, "a name for each")
+    return "", []
+
+
+def _unnamed(columns: int, attributes: bool, between: str, first: _Line, path: Path) -> Layout:
+    """Return the layout of an edge list without names: source, target, and perhaps weight or attributes."""
+    if columns not in ((2,) if attributes else (2, 3)):
+        what = f"found {first.text[:60]!r}, {columns} columns without names"
+        raise InputError(what, f"{path}:{first.number}", f"source target [weight], or {NAMED}")
+    weight = 2 if columns == 3 else -1
+    return Layout(columns, 0, 1, weight, -1, between, first.begin, first.number, attributes)
+
+
+def _places(names: Sequence[str], values: Sequence[str], where: str) -> tuple[int, int, int, int]:
+    """Return the columns of source, target, weight and Gephi's type (-1: none) by their names.
+
+    Parameters
+    ----------
+    values : of the first edge
+
+    Raises
+    ------
+    InputError : a column that must be there is missing, or two have one meaning
+    """
+    plain = [plain_name(name) for name in names]
+    shown = ", ".join(map(repr, names))[:200]
+    at = {
+        role: [k for k, word in enumerate(plain) if word in known]
+        for role, known in (("source", SOURCE), ("target", TARGET), ("weight", WEIGHT), ("rate", RATE))
+    }
+    for role, found in at.items():
+        if len(found) > 1:
+            raise InputError(f"two columns are the {role} in {shown}", where, "one")
+        if not found and role in ("source", "target"):
+            raise InputError(f"no column is the {role} in {shown}", where, NAMED)
+    weight = (at["weight"] or at["rate"] or [-1])[0]
+    kind = next((k for k, word in enumerate(plain) if word == TYPE), -1)
+    if kind >= 0 and (kind >= len(values) or values[kind].lower() not in TYPES):
+        kind = -1
+    if weight >= 0 and not at["weight"]:
+        doubtful(f"column {names[weight]!r} is taken as the weight", where, "messages per step")
+    elif weight >= 0 and (unit := _UNIT.search(names[weight])):
+        doubtful(f"the unit {unit[1]!r} of column {names[weight]!r} is not used", where, "messages per step")
+    used = {at["source"][0], at["target"][0], weight, kind}
+    _tell_unused([name for k, name in enumerate(names) if k not in used], where)
+    return at["source"][0], at["target"][0], weight, kind
+
+
+def _tell_unused(names: Sequence[str], where: str) -> None:
+    """Warn of columns that are not used."""
+    if names:
+        shown = ", ".join(repr(name) if name else "without a name" for name in names)
+        doubtful(f"not used: column {shown}", where, "source, target and weight alone")

@@ -1,0 +1,208 @@
+"""Edge lists that are more than plain numbers: names as ids, quoted fields, decimal commas, types, attributes of NetworkX."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.formats.delimited import WHITE, Rows, fields_of
+from nmsolve.model.formats.edge_columns import ATTRIBUTES, TYPES, Layout
+from nmsolve.model.formats.text import DIGITS, decimal, whole_number
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Edges that are handed out at once.
+BATCH = 2**16
+#: Words of spreadsheets and of pandas for a value that is missing; none is a name.
+_MISSING = frozenset({"", "nan", "null", "none", "#n/a"})
+
+
+class Lines(NamedTuple):
+    """The edges of some lines: (e,) nodes by number, and weights."""
+
+    source: IntArray
+    target: IntArray
+    weight: FloatArray
+
+
+@dataclass
+class EdgeRows:
+    """The edges of a file, row by row; the same numbers of nodes every time that they are taken.
+
+    Attributes
+    ----------
+    number : node by the text that it is written as: itself if the nodes of the file are numbers, else by first occurrence
+    named : the nodes have names; None: no node has been seen
+    directed : what Gephi's column says of all edges; None where there is none
+    """
+
+    path: Path
+    layout: Layout
+    number: dict[str, int] = field(default_factory=dict)
+    named: bool | None = None
+    directed: bool | None = None
+    _marks: set[str] = field(default_factory=set)
+    _unused: set[str] = field(default_factory=set)
+
+    def __iter__(self) -> Iterator[Lines]:
+        """Yield the edges, some at a time.
+
+        Raises
+        ------
+        InputError : a row that is no edge, with its line
+        """
+        rows = Rows(self.path, self.layout.separator, self.layout.begin, self.layout.line)
+        found: list[tuple[int, int, float]] = []
+        for row in rows.lines() if self.layout.attributes else rows:
+            found.append(self.edge(row, rows.where))
+            if len(found) == BATCH:
+                yield _lines(found)
+                found.clear()
+        yield _lines(found)
+
+    def edge(self, row: str | list[str], where: str) -> tuple[int, int, float]:
+        """Return nodes and weight in a row: its line, or its fields."""
+        try:
+            return self._edge(row, where)
+        except _WrongError as error:
+            text = row if isinstance(row, str) else self.layout.separator.join(row)
+            what = f"found {text.strip(WHITE)[:60]!r}" + (f" with {error.what}" if error.what else "")
+            raise InputError(what, where, error.expected or self._expected()) from None
+
+    def _edge(self, row: str | list[str], where: str) -> tuple[int, int, float]:
+        attributes = None
+        layout = self.layout
+        if isinstance(row, str):
+            row, attributes = self._split(row)
+        if len(row) == layout.columns + 1 and not row[-1].strip(WHITE):
+            row = row[:-1]
+        if len(row) != layout.columns:
+            raise _WrongError("")
+        row = [value.strip(WHITE) for value in row]
+        if tuple(row) == layout.names:
+            raise _WrongError("the names of the columns once more", "edges")
+        if layout.kind >= 0:
+            self._direct(row[layout.kind])
+        weight = self._attribute(attributes, where) if attributes is not None else 1.0
+        if layout.weight >= 0:
+            weight = self._weight(row[layout.weight])
+        return self._node(row[layout.source]), self._node(row[layout.target]), weight
+
+    def _split(self, line: str) -> tuple[list[str], str | None]:
+        """Return the fields of a line, and the attributes behind them."""
+        found = ATTRIBUTES.search(line) if self.layout.attributes else None
+        try:
+            fields = fields_of(line[: found.start()] if found else line, self.layout.separator)
+        except csv.Error as error:
+            raise _WrongError("", str(error)) from None
+        if self.layout.attributes and found is None:
+            raise _WrongError("")
+        return fields, None if found is None else found[0]
+
+    def _direct(self, word: str) -> None:
+        """Take what an edge's type says of the graph."""
+        directed = TYPES.get(word.lower())
+        if directed is None:
+            raise _WrongError(f"type {word[:60]!r}", "Directed or Undirected")
+        if self.directed not in (None, directed):
+            raise _WrongError(f"type {word[:60]!r}", "all edges directed, or all undirected")
+        self.directed = directed
+
+    def _attribute(self, text: str, where: str) -> float:
+        """Return the weight in a dict; others are passed over, and named once."""
+        try:
+            found = ast.literal_eval(text.strip(WHITE))
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            found = None
+        if not isinstance(found, dict):
+            raise _WrongError("", "attributes as a dict of plain values at the end")
+        for name in found:
+            if name != "weight" and str(name) not in self._unused:
+                self._unused.add(str(name))
+                doubtful(f"not used: attribute {name!r}", where, "weight alone")
+        return self._checked(found.get("weight", 1.0))
+
+    def _weight(self, text: str) -> float:
+        value = self._decimal(text)
+        return self._checked(text if value is None else value)
+
+    def _decimal(self, text: str) -> float | None:
+        """Return the number that a field is, or None; points and commas may not both begin fractions in a file."""
+        mark = "," if "," in text and self.layout.separator in ";\t" else "." if "." in text else ""
+        found = decimal(text.replace(",", ".") if mark == "," and "." not in text else text)
+        if found is not None and mark:
+            self._marks.add(mark)
+            if len(self._marks) > 1:
+                raise _WrongError("", "fractions with points, or with commas, in all of the file")
+        return found
+
+    @staticmethod
+    def _checked(value: Any) -> float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not (math.isfinite(value) and value >= 0):
+            shown = f"{value:g}" if isinstance(value, float) else repr(value)
+            raise _WrongError(f"weight {shown[:60]}", "a finite number >= 0")
+        return float(value)
+
+    def _node(self, text: str) -> int:
+        known = self.number.get(text)
+        if known is not None:
+            return known
+        value = self._whole(text)
+        if value is None and text.lower() in _MISSING:
+            raise _WrongError(f"node {text!r}")
+        if (
+            value is None
+            and len(words := text.split()) > 1
+            and all(decimal(word) is not None for word in words)
+        ):
+            raise _WrongError("two separators")
+        if self.named is None:
+            self.named = value is None
+        if self.named != (value is None):
+            others = "names" if self.named else "whole numbers"
+            raise _WrongError(f"node {text[:60]!r}", f"{others}, as the nodes before")
+        self.number[text] = len(self.number) if value is None else value
+        return self.number[text]
+
+    def _whole(self, text: str) -> int | None:
+        """Return the whole number that a node is, or None if it is a name."""
+        value = whole_number(text)
+        if value is not None or self._decimal(text) is None:
+            if value is None and text.isdigit():
+                raise _WrongError(f"node {text[:60]!r}", f"at most {DIGITS} digits")
+            return value
+        exact = Decimal(text.replace(",", "."))
+        if not 0 <= exact < 10**DIGITS or exact != exact.to_integral_value():
+            raise _WrongError(f"node {text[:60]!r}", "whole numbers >= 0, or names")
+        return int(exact)
+
+    def _expected(self) -> str:
+        names = ["?"] * self.layout.columns
+        for role in ("source", "target", "weight"):
+            if (k := getattr(self.layout, role)) >= 0:
+                names[k] = role
+        more = " {attributes}" if self.layout.attributes else ""
+        return (
+            " ".join(self.layout.names or names) + more + "; nodes are whole numbers or names, weights >= 0"
+        )
+
+
+class _WrongError(Exception):
+    """What is wrong with a row, and what is expected ("": what the columns are)."""
+
+    def __init__(self, what: str, expected: str = "") -> None:
+        self.what, self.expected = what, expected
+
+
+def _lines(edges: list[tuple[int, int, float]]) -> Lines:
+    source, target, weight = zip(*edges, strict=True) if edges else ((), (), ())
+    return Lines(np.array(source, np.int64), np.array(target, np.int64), np.array(weight, np.float64))
