@@ -34,8 +34,8 @@ from nmsolve.model.types import FloatArray, IntArray
 
 #: Extensions; those of NEST have milliseconds where no name says the unit.
 TEXT, NEST = (".csv", ".tsv", ".txt", ".dat", ".gdf"), (".dat", ".gdf")
-#: Lines by which the separator is told, and bytes that are read with them.
-SAMPLE, FIRST = 20, 2**14
+#: Bytes that are read with the first line, by which the separator is told.
+FIRST = 2**14
 #: Names of columns, in lower case, without separators and units.
 NEURON = {
     "id", "ids", "neuron", "neurons", "neuronid", "neuronids", "neuronindex", "nid", "node", "nodes", "nodeid", "nodeids", "gid",
@@ -48,6 +48,8 @@ POPULATION = {"population", "populations", "pop", "popname", "populationname", "
 STEP = {"timestep", "timesteps", "step", "steps"}
 #: Names of times in milliseconds where no unit is said: those of SONATA, NetPyNE and, beside a sender, NEST.
 IN_MS, SENDER = {"timestamp", "timestamps", "spkt"}, {"sender", "senders"}
+#: A name in a comment, perhaps with its unit in brackets.
+NAME = re.compile(r'"[^"]*"|[^,;\t "]+(?: *[\[(][^\])]*[\])])?')
 NAMES = "names of columns such as id,time or timestamps population node_ids"
 
 
@@ -69,13 +71,13 @@ def read(path: Path) -> Recording:
     InputError : no spikes; columns that are missing, unclear or of something else; a row of another length or a time that is no
         number, with its line; two columns without names of which the first has the times
     """
-    found, comments = _Spikes(str(path)), list[list[str]]()
+    found, comments = _Spikes(str(path)), list[str]()
     layout: _Layout | None = None
     names: list[str] | None = None
     for numbers, rows in _blocks(path, comments):
         if layout is None:
             where = f"{path}:{numbers[0]}"
-            names = _names(rows[0], comments)
+            names = _names(rows[0], comments, where)
             layout = _unnamed(rows[0], path, where) if names is None else _layout(names, where)
             if names is rows[0]:
                 del numbers[0], rows[0]
@@ -125,8 +127,8 @@ class _Spikes:
             self.neurons.extend([index.setdefault((row[group], row[place]), len(index)) for row in rows])
 
 
-def _blocks(path: Path, comments: list[list[str]]) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Yield numbers and fields of lines that are no comments, many at a time; words of ``comments`` at the beginning are kept."""
+def _blocks(path: Path, comments: list[str]) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Yield numbers and fields of lines that are no comments, many at a time; ``comments`` at the beginning are kept."""
     between, first = "", 1
     for chunk in _chunks(path):
         text = _decoded(chunk, first, path)
@@ -134,12 +136,12 @@ def _blocks(path: Path, comments: list[list[str]]) -> Iterator[tuple[list[int], 
         numbers, rows = list(range(first, first + len(plain))), plain
         lines = [] if plain else [line.strip(WHITE) for line in text.split("\n")]
         if not between:
-            head = [line for line in lines if line and not line.startswith(COMMENT)][:SAMPLE]
-            between = separator(head) if head else ""
+            head = next((line for line in lines if line and not line.startswith(COMMENT)), None)
+            between = separator([head]) if head else ""
         for number, line in enumerate(lines, first):
             if line.startswith(COMMENT):
                 if not numbers and first == 1:
-                    comments.append([w.strip(' "') for w in re.split(r"[,;\t ]+", line.strip("#%, "))])
+                    comments.append(line.strip("#% "))
             elif line:
                 numbers.append(number)
                 rows.append(_fields(line, between, f"{path}:{number}"))
@@ -181,14 +183,18 @@ def _decoded(chunk: bytes, number: int, path: Path) -> str:
         raise InputError("not UTF-8 text", f"{path}:{place}", "UTF-8") from None
 
 
-def _names(row: list[str], comments: list[list[str]]) -> list[str] | None:
+def _names(row: list[str], comments: list[str], where: str) -> list[str] | None:
     """Return the names of columns: the first row, if no field is a number, or the last comment that has them; else None."""
     if len(row) > 1 and not any(decimal(field) is not None for field in row):
         return row
-    for fields in reversed(comments):
-        roles = [_role(field)[0] for field in fields]
-        if len(fields) == len(row) and {"neuron", "time"} <= set(roles):
-            return fields
+    for comment in reversed(comments):
+        words = [word.strip(' "') for word in NAME.findall(comment)]
+        found = {_role(word)[0] for word in words}
+        if {"neuron", "time"} <= found or {"neuron", "step"} <= found:
+            if len(words) == len(row):
+                return words
+            doubtful(f"the comment {comment[:60]!r} has not the names of {len(row)} columns", where, NAMES)
+            return None
     return None
 
 
