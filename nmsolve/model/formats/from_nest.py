@@ -92,8 +92,8 @@ def _connections(nest: Any) -> tuple[IntArray, IntArray, AnyArray]:
     """Return the numbers of the nodes at both ends of all connections, and their synapse models."""
     every = nest.GetConnections()
     said = every.get(["source", "target", "synapse_model"]) if len(every) else {}
-    ends = (np.atleast_1d(np.asarray(said.get(key, []), np.int64)) for key in ("source", "target"))
-    return (*ends, np.atleast_1d(np.asarray(said.get("synapse_model", []), object)))
+    source, target = (np.atleast_1d(np.asarray(said.get(key, []), np.int64)) for key in ("source", "target"))
+    return (source, target, np.atleast_1d(np.asarray(said.get("synapse_model", []), object)))
 
 
 def _carries_spikes(nest: Any, model: str) -> bool:

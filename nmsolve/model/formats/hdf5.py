@@ -134,7 +134,7 @@ def column(group: Any, name: str, kinds: str = "iu") -> Any:
 
     A data set in which nothing is stored (a null dataspace) is no list.
     """
-    found = group.get(name) if hasattr(group, "items") else None
+    found: Any = group.get(name) if hasattr(group, "items") else None
     return found if getattr(found, "ndim", None) == 1 and found.dtype.kind in kinds else None
 
 

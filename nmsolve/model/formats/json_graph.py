@@ -6,6 +6,7 @@ The forms are told apart by their keys; all are described in ``docs/files.md``.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes, decode_json, read_limited, write_atomic
@@ -30,7 +31,7 @@ def load(path: Path) -> LogicGraph:
     """
     data = read_limited(path)
     form = decode_json(data, Form, path)
-    if _is_circuit(form):
+    if _is_circuit(form, data, path):
         from nmsolve.model.formats import sonata_circuit
 
         return sonata_circuit.load(path)
@@ -56,18 +57,20 @@ def stream(path: Path) -> Network | None:
     """
     if not path.is_file() or path.stat().st_size > LARGEST_CONFIG:
         return None
-    if not _is_circuit(decode_json(read_limited(path), Form, path)):
+    data = read_limited(path)
+    if not _is_circuit(decode_json(data, Form, path), data, path):
         return None
     from nmsolve.model.formats import sonata_circuit
 
     return sonata_circuit.stream(path)
 
 
-def _is_circuit(form: Form) -> bool:
+def _is_circuit(form: Form, data: bytes, path: Path) -> bool:
     """Return whether a file is a SONATA circuit, or a simulation of one."""
     if isinstance(form.networks, dict):
         return "nodes" in form.networks
-    return not form.nodes and (isinstance(form.network, str) or isinstance(form.run, dict))
+    simulation = isinstance(form.network, str) or isinstance(form.run, dict)
+    return simulation and "nodes" not in decode_json(data, dict[str, Any], path)
 
 
 def save(graph: LogicGraph, path: Path) -> None:

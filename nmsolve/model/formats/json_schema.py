@@ -28,7 +28,6 @@ class Form(msgspec.Struct):
     networks: Any = None
     network: Any = None
     run: Any = None
-    nodes: msgspec.Raw = msgspec.Raw()
     net: Net | list[Any] | str | float | bool | None = None
 
 

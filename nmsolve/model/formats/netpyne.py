@@ -11,16 +11,33 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.formats.json_schema import Anything
 from nmsolve.model.formats.populations import SECOND, Neurons, assembled, left_out
 from nmsolve.model.formats.recording import Recording
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
 
-#: What a file has, and its ``net``.
-MEMBERS = ("netpyne_version", "netpyne_changeset", "netParams_version", "net", "simConfig", "simData")
-NET = ("params", "cells", "pops", "recXElectrode")
+
+class _KnownNet(msgspec.Struct, forbid_unknown_fields=True):
+    """What ``net`` has."""
+
+    params: Anything | None = None
+    cells: list[Anything] | None = None
+    pops: Any = None
+    recXElectrode: Any = None
+
+
+class _Known(msgspec.Struct, forbid_unknown_fields=True):
+    """What NetPyNE writes; anything else is named in a warning."""
+
+    net: _KnownNet
+    netpyne_version: Any = None
+    netpyne_changeset: Any = None
+    netParams_version: Any = None
+    simConfig: Anything | None = None
+    simData: Anything | None = None
 
 
 class _Conn(msgspec.Struct, gc=False):
@@ -133,19 +150,13 @@ def recording(path: Path) -> Recording:
 def _read(path: Path) -> _File:
     data = read_limited(path)
     file = decode_json(data, _File, path)
-    _warn_of_members(data, path)
+    try:
+        decode_json(data, _Known, path)
+    except InputError as unknown:
+        doubtful(f"{unknown.what}: not read", unknown.where, "what NetPyNE writes")
     if not file.net.cells:
         raise InputError("there are no cells", f"{path}: $.net.cells", "saveDataInclude with netCells")
     return file
-
-
-def _warn_of_members(data: bytes, path: Path) -> None:
-    """Warn of members of the file, and of ``net``, that NetPyNE does not write."""
-    content = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    net = msgspec.json.decode(content["net"], type=dict[str, msgspec.Raw])
-    for where, found, known in (("$", content, MEMBERS), ("$.net", net, NET)):
-        if odd := [name for name in found if name not in known]:
-            doubtful(f"{listed('member', odd)} not read", f"{path}: {where}", ", ".join(known))
 
 
 def _populations(cells: list[_Cell], path: Path) -> tuple[list[Neurons], tuple[str, ...], dict[int, int]]:

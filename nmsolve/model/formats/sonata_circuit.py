@@ -163,7 +163,7 @@ def _circuit(path: Path) -> tuple[Path, _Config]:
 def _warn_of_sections(content: dict[str, Any], path: Path) -> None:
     """Warn of sections, and members of ``networks`` and its entries, that are not known; ``_comment`` is one."""
     networks = content.get("networks")
-    known = {"$": (content, SECTIONS)}
+    known: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {"$": (content, SECTIONS)}
     if isinstance(networks, dict):
         known["$.networks"] = (networks, ("nodes", "edges", "gap_juncs"))
         for key, struct in (("nodes", _Nodes), ("edges", _Edges)):
