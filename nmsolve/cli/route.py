@@ -199,7 +199,9 @@ def write_routing(
         write_atomic(folder / "events.jsonl", event_lines(result.events))
         report = _report(o, loaded, problem, result, uncovered)
         write_atomic(folder / REPORT, as_json(report))
-    again = VerifyOptions(o.mapping, o.graph, o.machine, o.chips, o.placement, routes=path, bound=True)
+    again = VerifyOptions(
+        o.mapping, o.graph, o.machine, o.chips, o.placement, o.nodes, o.multicast, routes=path, bound=True
+    )
     command = as_command("verify", again)
     with answer.added() as files:
         with patience.optional(CHECKS):

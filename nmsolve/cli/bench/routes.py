@@ -56,8 +56,9 @@ def state(
     if objective not in OBJECTIVES:
         raise InputError(f"objective {objective!r}", "--objective", "one of " + ", ".join(OBJECTIVES))
     o = RouteOptions(
-        mapping, graph, machine, chips, placement, turns, form, table_limit, detour, channels, objective
-    )
+        mapping, graph, machine, chips, placement, turns=turns, form=form, table_limit=table_limit, detour=detour,
+        channels=channels, objective=objective,
+    )  # fmt: skip
     loaded = load_answer(o)
     problem = routing_problem(o, loaded, objective)
     require_routes(problem)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import LARGEST_FILE, believed_nodes, input_file, write_atomic
+from nmsolve.model.files import LARGEST_FILE, PACKED, believed_nodes, input_file, write_atomic
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network, graph
@@ -36,7 +36,8 @@ PIECE = 2**20
 def is_binary(path: Path) -> bool:
     """Return whether a file called ``.hgr`` is such a binary: text has no zero bytes, the first words of a binary always do."""
     with input_file(path) as file:
-        return b"\0" in file.read(64)
+        head = file.read(64)
+    return b"\0" in head and path.suffix.lower() != PACKED
 
 
 def load(path: Path) -> LogicGraph:

@@ -99,7 +99,7 @@ def _scan(lines: Iterable[Lines], path: Path) -> _Found:
     for some in lines:
         total += float(some.weight.sum())
         whole = whole and total < 2**53 and bool((some.weight == np.rint(some.weight)).all())
-        loops += np.count_nonzero(some.weight[some.source == some.target])
+        loops += int(np.count_nonzero(some.weight[some.source == some.target]))
         waiting.append(_distinct([some.source, some.target]))
         pending += len(waiting[-1])
         if pending > max(PIECE, len(nodes)):  # so that merging stays proportional to reading
@@ -161,7 +161,7 @@ class _Records:
                 weight = np.where(np.isnan(self.rate[ends[0]]), weight, self.rate[ends[0]])
             if not self.directed:
                 ends = [np.minimum(*ends), np.maximum(*ends)]
-            self.edges += np.count_nonzero(ends[0] != ends[1])
+            self.edges += int(np.count_nonzero(ends[0] != ends[1]))
             yield Records(ends[0].astype(np.int32), ends[1].astype(np.int32), weight, np.empty(0, np.int32))
 
     def counted(self, blocks: Iterable[Connections], path: Path) -> Iterator[Connections]:

@@ -16,11 +16,13 @@ import numpy as np
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.formats.delimited import WHITE, Rows, fields_of
 from nmsolve.model.formats.edge_columns import ATTRIBUTES, TYPES, Layout
-from nmsolve.model.formats.text import DIGITS, decimal, whole_number
+from nmsolve.model.formats.text import DIGITS, decimal, decimals, whole_number
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Edges that are handed out at once.
 BATCH = 2**16
+#: How numbers begin.
+_NUMERIC = frozenset("0123456789+-.")
 #: Words of spreadsheets and of pandas for a value that is missing; none is a name.
 _MISSING = frozenset({"", "nan", "null", "none", "#n/a"})
 
@@ -60,13 +62,55 @@ class EdgeRows:
         InputError : a row that is no edge, with its line
         """
         rows = Rows(self.path, self.layout.separator, self.layout.begin, self.layout.line)
-        found: list[tuple[int, int, float]] = []
+        batch: list[str | list[str]] = []
+        places: list[int] = []
         for row in rows.lines() if self.layout.attributes else rows:
-            found.append(self.edge(row, rows.where))
-            if len(found) == BATCH:
-                yield _lines(found)
-                found.clear()
-        yield _lines(found)
+            batch.append(row)
+            places.append(rows.line)
+            if len(batch) == BATCH:
+                yield self._taken(batch, places)
+                batch, places = [], []
+        yield self._taken(batch, places)
+
+    def _taken(self, batch: list[Any], places: list[int]) -> Lines:
+        """Return the edges of rows; ``places`` are their lines."""
+        layout = self.layout
+        if layout.kind < 0 and not layout.attributes and set(map(len, batch)) == {layout.columns}:
+            found = self._in_bulk(batch)
+            if found is not None:
+                return found
+        edges = [self.edge(row, f"{self.path}:{line}") for row, line in zip(batch, places, strict=True)]
+        source, target, weight = zip(*edges, strict=True) if edges else ((), (), ())
+        return Lines(np.array(source, np.int64), np.array(target, np.int64), np.array(weight, np.float64))
+
+    def _in_bulk(self, batch: list[list[str]]) -> Lines | None:
+        """Return the edges of rows without anything out of the ordinary, a column at a time; else None."""
+        layout, count = self.layout, len(batch)
+        if list(layout.names) in batch:
+            return None
+        columns = list(zip(*batch, strict=True))
+        source, target = ([text.strip(WHITE) for text in columns[k]] for k in (layout.source, layout.target))
+        number = self.number
+        try:
+            for pair in zip(source, target, strict=True):
+                for text in pair:
+                    if text not in number:
+                        self._node(text)
+        except _WrongError:
+            return None
+        weight: FloatArray | None = np.ones(count)
+        if layout.weight >= 0:
+            words = [text.strip(WHITE) for text in columns[layout.weight]]
+            text = " ".join(words)
+            fractions = layout.separator in ";\t" and ("," in text or "." in text)  # they must agree
+            plain = (
+                text.isascii() and not fractions and "" not in words
+            )  # as many numbers are then one in each
+            weight = decimals(text.encode()) if plain else None
+        if weight is None or len(weight) != count or not (np.isfinite(weight) & (weight >= 0)).all():
+            return None
+        ends = (np.fromiter(map(number.__getitem__, texts), np.int64, count) for texts in (source, target))
+        return Lines(*ends, weight)
 
     def edge(self, row: str | list[str], where: str) -> tuple[int, int, float]:
         """Return nodes and weight in a row: its line, or its fields."""
@@ -156,7 +200,7 @@ class EdgeRows:
         known = self.number.get(text)
         if known is not None:
             return known
-        value = self._whole(text)
+        value = self._whole(text) if text[:1] in _NUMERIC else None
         if value is None and text.lower() in _MISSING:
             raise _WrongError(f"node {text!r}")
         if (
@@ -177,12 +221,10 @@ class EdgeRows:
         """Return the whole number that a node is, or None if it is a name."""
         value = whole_number(text)
         if value is not None or self._decimal(text) is None:
-            if value is None and text.isdigit():
-                raise _WrongError(f"node {text[:60]!r}", f"at most {DIGITS} digits")
             return value
         exact = Decimal(text.replace(",", "."))
         if not 0 <= exact < 10**DIGITS or exact != exact.to_integral_value():
-            raise _WrongError(f"node {text[:60]!r}", "whole numbers >= 0, or names")
+            raise _WrongError(f"node {text[:60]!r}", f"names, or whole numbers of at most {DIGITS} digits")
         return int(exact)
 
     def _expected(self) -> str:
@@ -201,8 +243,3 @@ class _WrongError(Exception):
 
     def __init__(self, what: str, expected: str = "") -> None:
         self.what, self.expected = what, expected
-
-
-def _lines(edges: list[tuple[int, int, float]]) -> Lines:
-    source, target, weight = zip(*edges, strict=True) if edges else ((), (), ())
-    return Lines(np.array(source, np.int64), np.array(target, np.int64), np.array(weight, np.float64))

@@ -59,7 +59,7 @@ def _watched(blocks: Iterable[Connections], before: BoolArray, name: str) -> Ite
 def _unequal(indptr: IntArray, weights: FloatArray, multicast: BoolArray) -> int:
     """Return how many messages that did not multicast have unequal weights."""
     least = -row_max(indptr, -weights)
-    return np.count_nonzero((least < row_max(indptr, weights)) & ~multicast)
+    return int(np.count_nonzero((least < row_max(indptr, weights)) & ~multicast))
 
 
 def _tell_unequal(count: int, name: str) -> None:

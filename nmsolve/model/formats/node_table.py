@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import text_pieces
-from nmsolve.model.formats.delimited import WHITE, Rows, fields_of, mark_length, separator, whole_lines
+from nmsolve.model.formats.delimited import BLANK, WHITE, Rows, fields_of, mark_length, separator, whole_lines
 from nmsolve.model.formats.edge_columns import plain_name
 from nmsolve.model.formats.json_sizes import RESOURCES
 from nmsolve.model.formats.text import decimal, whole_number
@@ -124,6 +124,8 @@ class _Reader:
             raise InputError("there is no table", str(path), "a line of names, such as node,neurons")
         title = lines[first].decode("utf-8", "replace")
         between = separator([title])
+        if between == BLANK and len(fields_of(title, BLANK)) == 1:
+            between = "\t"  # nothing separates ids alone
         self.title = f"{path}:{first + 1}"
         try:
             self.names = fields_of(title, between)
