@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from onnx import TensorProto, helper
 
 from nmsolve.model import clock
 from nmsolve.model.contained import Allowance, Reply, contained, one_reply, read_by, time_left
-from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.errors import BackendError, InputError, InputWarning, doubtful
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.onnx import load_onnx
 
@@ -39,6 +40,21 @@ def test_values_and_arrays_come_back_in_pieces() -> None:
             assert value == {"k": k, "text": "\udcff"}
             assert np.array_equal(arrays["a"], np.arange(k * 10**5)) and arrays["b"].shape == (2, k)
     assert k == 2
+
+
+def test_warnings_come_back_before_the_reply_and_may_be_errors_here() -> None:
+    def work() -> Reply:
+        doubtful("it is odd", "f", "even")
+        doubtful("it is odd", "f", "even")
+        return Reply(7, {})
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", InputWarning)
+        assert one_reply(work, "f", SMALL).value == 7
+    assert [str(w.message) for w in seen] == ["f: it is odd; expected even"] * 2
+    with warnings.catch_warnings(), pytest.raises(InputWarning, match="f: it is odd"):
+        warnings.simplefilter("error", InputWarning)
+        one_reply(work, "f", SMALL)
 
 
 def crash() -> Reply:

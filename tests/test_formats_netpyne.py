@@ -61,7 +61,9 @@ def test_wrong_files_are_refused_with_their_path(tmp_path: Path) -> None:
         lambda c: cells(c)[2]["conns"].append({"preGid": 99})
     )
     assert "$.net.cells[4].tags" in wrong(lambda c: cells(c)[4].update(tags={}))
-    assert "$.net.cells[0].conns[0]: found array" in wrong(lambda c: cells(c)[0].update(conns=[[1, 2]]))
+    assert "$.net.cells[0].conns[0]: connections are lists, and nothing says what is in them" in wrong(
+        lambda c: cells(c)[0].update(conns=[[1, 2]])
+    )
     assert "$.net.cells: there are no cells" in wrong(lambda c: c["net"].update(cells=[]))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import nmsolve
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.graph import LogicGraph
 
 
@@ -117,6 +117,26 @@ def test_networks_and_assemblies_of_pynn(pynn: Any) -> None:
         assert graph.m == 21 and sources == {*(f"exc/{k}" for k in range(5)), "more/0", "more/1"}
 
 
+def test_gap_junctions_of_pynn_are_no_traffic() -> None:
+    """The mock simulator has none of its own: a type of that name stands for that of NEURON."""
+    simulator = package("pyNN.mock")
+    gaps = type("ElectricalSynapse", (simulator.StaticSynapse,), {})
+    simulator.setup()
+    cells = simulator.Population(3, simulator.IF_cond_exp(), label="exc")
+    ways = [
+        simulator.Projection(cells, cells, connector, synapse(weight=0.01, delay=1.0))
+        for connector, synapse in (
+            (simulator.AllToAllConnector(), simulator.StaticSynapse),
+            (simulator.OneToOneConnector(), gaps),
+        )
+    ]
+    with pytest.warns(
+        InputWarning, match="3 connections are left out: their synapse type is ElectricalSynapse"
+    ):
+        graph = nmsolve.from_pynn(*ways)
+    assert graph.sizes[:, 1].sum() == 9 and graph.m == 6
+
+
 def test_what_is_no_network_of_pynn_is_refused(pynn: Any) -> None:
     with pytest.raises(InputError, match="a str is no network; expected populations, projections"):
         nmsolve.from_pynn("net")
@@ -155,7 +175,8 @@ class Nodes:
 
 
 def fake_nest() -> SimpleNamespace:
-    """Three neurons, two others, a generator, a recorder that all are connected to; 200 ms."""
+    """Three neurons, two others, a generator, a recorder that all are connected to; 200 ms. All connections are static synapses
+    but those in ``models``, by their place."""
     models = ["iaf"] * 3 + ["parrot"] * 2 + ["poisson_generator", "spike_recorder"]
     sorts = ["neuron"] * 5 + ["stimulator", "recorder"]
     ends = [(1, 4), (2, 4), (2, 4), (4, 1), (5, 5), (6, 1), *((k, 7) for k in range(1, 6))]
@@ -164,9 +185,12 @@ def fake_nest() -> SimpleNamespace:
         at = [k - 1 for k in numbers]
         return Nodes(numbers, {"model": [models[k] for k in at], "element_type": [sorts[k] for k in at]})
 
+    synapses: dict[int, str] = {}
+
     def connections(target: Any = None) -> Nodes:
-        kept = [(a, b) for a, b in ends if target is None or b in target.tolist()]
-        return Nodes(list(range(len(kept))), {"source": [a for a, _ in kept], "target": [b for _, b in kept]})
+        kept = [k for k, (_, b) in enumerate(ends) if target is None or b in target.tolist()]
+        columns = {"source": [ends[k][0] for k in kept], "target": [ends[k][1] for k in kept]}
+        return Nodes(kept, columns | {"synapse_model": [synapses.get(k, "static_synapse") for k in kept]})
 
     events = {"senders": np.array([1, 1, 4, 1]), "times": np.array([1.0, 2, 3, 4])}
     recorder = Nodes(
@@ -176,7 +200,9 @@ def fake_nest() -> SimpleNamespace:
     module.GetNodes = lambda: some(list(range(1, 8)))  # type: ignore[attr-defined]
     module.GetConnections = connections  # type: ignore[attr-defined]
     module.biological_time = 200.0  # type: ignore[attr-defined]
-    return SimpleNamespace(module=module, some=some, recorder=recorder)
+    module.NodeCollection = some  # type: ignore[attr-defined]
+    module.GetDefaults = lambda model: {"has_delay": model != "my_gaps"}  # type: ignore[attr-defined]
+    return SimpleNamespace(module=module, some=some, recorder=recorder, models=synapses)
 
 
 def test_a_network_of_nest_by_models_and_by_populations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +215,35 @@ def test_a_network_of_nest_by_models_and_by_populations(monkeypatch: pytest.Monk
     graph = nmsolve.from_nest({"b": nest.some([4, 5]), "a": nest.some([1, 2])})
     assert graph.ids == ("b/0", "b/1", "a/0", "a/1") and kinds(graph) == ["b", "b", "a", "a"]
     assert pairs(graph) == {("a/0", "b/0"), ("a/1", "b/0"), ("b/0", "a/0")} and (graph.rate == 1).all()
+
+
+@pytest.mark.parametrize("model", [
+    "gap_junction", "my_gaps", "rate_connection_instantaneous", "rate_connection_delayed_lbl", "sic_connection",
+    "diffusion_connection", "eprop_learning_signal_connection_bsshslm_2020",
+])  # fmt: skip
+def test_connections_of_nest_without_spikes_are_no_traffic(
+    monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """``my_gaps`` is a copy of ``gap_junction``, known by having no delay."""
+    nest = fake_nest()
+    monkeypatch.setitem(sys.modules, "nest", nest.module)
+    nest.models |= {0: model, 3: model}
+    with pytest.warns(InputWarning, match=f"2 connections are left out: synapse model {model}"):
+        graph = nmsolve.from_nest()
+    assert pairs(graph) == {("iaf/1", "parrot/0")} and graph.sizes[:, 1].tolist() == [0, 0, 0, 2, 1]
+
+
+def test_connections_of_generators_and_of_neurons_in_no_population_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nest = fake_nest()
+    monkeypatch.setitem(sys.modules, "nest", nest.module)
+    with pytest.warns(
+        InputWarning, match=r"1 connection is left out: .* not in the graph \(poisson_generator\)"
+    ):
+        nmsolve.from_nest(recorder=nest.recorder)
+    with pytest.warns(InputWarning, match=r"4 connections .* \(iaf, parrot, poisson_generator\)"):
+        nmsolve.from_nest({"a": nest.some([1, 4])})
 
 
 def test_wrong_populations_and_recorders_of_nest_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +297,7 @@ def brian(kind: str, base: str | None = None, **values: object) -> Any:
     """An object of a class of this name that says to be Brian's."""
     bases = () if base is None else (type(base, (), {"__module__": "brian2.fake"}),)
     one = type(kind, bases, {"__module__": "brian2.fake"})()
-    vars(one).update(values)
+    vars(one).update({"_pathways": ["pre"]} | values if kind == "Synapses" else values)
     return one
 
 
@@ -273,6 +328,15 @@ def test_a_network_of_brian() -> None:
     assert pairs(graph) == {("inp/0", "exc/1"), ("inp/1", "exc/2"), ("exc/0", "exc/1"), ("exc/3", "exc/0")}
     assert graph.sizes[:, 1].tolist() == [1, 2, 3, 0, 0, 0] and graph.rate.tolist() == [2, 4, 0, 8, 10, 0]
     assert nmsolve.from_brian2(fake.first, fake.again).m == graph.m
+
+
+def test_synapses_of_brian_without_a_pathway_are_no_traffic() -> None:
+    """A gap junction is a summed variable: Brian 2.9 gives such synapses an empty list of pathways."""
+    fake = fake_brian()
+    fake.again._pathways = []
+    with pytest.warns(InputWarning, match="synapses 'r': 3 connections are left out: they have no pathway"):
+        graph = nmsolve.from_brian2(fake.network)
+    assert pairs(graph) == {("inp/0", "exc/1"), ("inp/1", "exc/2")} and graph.sizes[:, 1].sum() == 3
 
 
 def test_what_is_no_network_of_brian_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import warnings
 from pathlib import Path
@@ -51,7 +52,7 @@ def test_every_kind_of_recording_gives_the_same_rates(tmp_path: Path, name: str)
 
 @pytest.mark.parametrize("text", [
     TEXT, TEXT.replace("id,time\n", ""), TEXT.replace(",", "\t"), TEXT.replace(",", " "), TEXT.replace(",", ";"),
-    TEXT + "\n# end\n", TEXT.replace("v1/0", '"v1/0"'), TEXT.replace("\n", "\r\n"), TEXT.replace("1.5", "1.5,x"),
+    TEXT + "\n# end\n", TEXT.replace("v1/0", '"v1/0"'), TEXT.replace("\n", "\r\n"), "\ufeff" + TEXT, "# " + TEXT,
 ])  # fmt: skip
 def test_text_is_read_as_people_write_it(tmp_path: Path, text: str) -> None:
     assert rated(put(tmp_path, "s.csv", text), seconds=2).rate.tolist() == RATES
@@ -106,15 +107,173 @@ def test_a_recording_of_another_network_is_refused_by_name(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there are no spikes"), ("id,time\n", "there are no spikes"), ("v1/0\n", "s.csv:1: found 'v1/0'"),
-        ("v1/0,1\nv1/1,x\n", "s.csv:2: found 'v1/1,x'"), ("v1/0,nan\n", "found|no spikes"), ("v1/0,1_0\n", "s.csv:1: found"),
-        ("a" * 20000, "a line does not end"), (b"\xff,1\n", "not UTF-8 text"), ("v1/0,1\nid,time\n", "s.csv:2"),
+        ("", "there are no spikes"), ("id,time\n", "there are no spikes"), ("v1/0\n", "s.csv:1: 1 columns without names, 'v1/0'"),
+        ("v1/0,1\nv1/1,x\n", "s.csv:2: found 'x'"), ("v1/0,nan\n", "no column is the neuron: 'v1/0,nan'"),
+        ("v1/0,1\nv1/1,1_0\n", "s.csv:2: found '1_0'"), ("v1/0,1e999\n", "s.csv:1: found '1e999'"),
+        (b"\xff,1\n", "not UTF-8 text"), ("v1/0,1\nid,time\n", "s.csv:2: found 'time'"),
+        ("id,time\nv1/0,1,x\n", "s.csv:2: 3 columns, 'v1/0 1 x'; expected 2"), ("id,time".encode("utf-16"), "UTF-16"),
+        ('id,time\n"v1/0,1\n', "s.csv:2: cannot be split"),
     ],
 )  # fmt: skip
 def test_text_that_is_no_recording_names_its_line(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         rated(put(tmp_path, "s.csv", text), seconds=1)
     assert "\n" not in str(error.value)
+
+
+NAMED = {
+    "SONATA text": "timestamps population node_ids\n136 v1 0\n140.5 v1 2\n150 v1 2\n",
+    "SONATA text, its columns in quotes": '"timestamps" "population" "node_ids"\n136 "v1" 0\n140.5 "v1" 2\n150 "v1" 2\n',
+    "time first": "timestamps,node_ids\n136,0\n140.5,2\n150,2\n",
+    "unit in brackets": "node [id];t [ms]\n0;136\n2;140.5\n2;150\n".replace(" [id]", " id"),
+    "microseconds": "Time (µs),Neuron_ID\n136000,0\n140500,2\n150000,2\n",
+    "NEST 3": "# NEST version: 3.8\n# RecordingBackendASCII version: 2\nsender\ttime_ms\n0\t136.0\n2\t140.5\n2\t150.0\n",
+    "NEST 3, names in a comment": "# NEST version: 3.0\n# sender\ttime_ms\n0\t136.0\n2\t140.5\n2\t150.0\n",
+    "events of NEST": "times,senders\n136,0\n140.5,2\n150,2\n",
+    "index of pandas": ",time,gid\n0,0.136,0\n1,0.1405,2\n2,0.15,2\n",
+    "NumPy, names in a comment": "# time id\n1.36e-01 0.000e+00\n1.405e-01 2.000e+00\n1.5e-01 2.000e+00\n",
+    "NetPyNE": "spkt,spkid\n136,0\n140.5,2\n150,2\n",
+    "Brian 2": "i,t\n0,0.136\n2,0.1405\n2,0.15\n",
+    "population apart": "pop,id,time\nv1,0,0.136\nv1,2,0.1405\nv1,2,0.15\n",
+}
+
+
+@pytest.mark.parametrize("text", NAMED.values(), ids=NAMED.keys())
+def test_columns_of_text_go_by_their_names_and_units(tmp_path: Path, text: str) -> None:
+    """One spike of neuron 0 at 136 ms, two of neuron 2 until 150 ms; the recording must not be shorter than 14 ms."""
+    plain = LogicGraph.from_edges(3, [0, 1], [1, 2])
+    path = put(tmp_path, "s.csv", text)
+    assert rated(path, plain, seconds=0.15).rate.tolist() == pytest.approx([1 / 0.15, 0, 2 / 0.15])
+    with pytest.raises(InputError, match=r"spikes from 0.136 s to 0.15 s, but 0.0139 s were recorded"):
+        rated(path, plain, seconds=0.0139)
+    with pytest.warns(InputWarning, match=r"the 0.1 s of the recording do not begin at 0"):
+        with_rates(plain, path, seconds=0.1)
+
+
+def test_packed_text_is_text(tmp_path: Path) -> None:
+    packed = put(tmp_path, "s.csv.gz", gzip.compress(TEXT.encode()))
+    assert rated(packed, seconds=2).rate.tolist() == RATES
+
+
+def test_old_text_of_nest_has_milliseconds(tmp_path: Path) -> None:
+    plain = LogicGraph.from_edges(3, [0, 1], [1, 2])
+    path = put(tmp_path, "spikes-4-0.gdf", "0\t136.0\t\n2\t140.5\t\n")
+    assert rated(path, plain, seconds=0.5).rate.tolist() == [2, 0, 2]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("0.5,1\n1.5,2\n", "which column is the time. The first one has '0.5'"), ("-1 1\n2 2\n", "which column is the time"),
+    ("0,1,2\n", "s.csv:1: 3 columns without names"),
+    ("id,time\n0,1\n0,1,2\n", "s.csv:3: 3 columns, '0 1 2'; expected 2 as above"),
+    ("time,when\n0,1\n", "no column is the neuron: 'time,when'"), ("id,neuron,time\n0,0,1\n", "2 columns are the neuron"),
+    ("id,time,t\n0,0,1\n", "2 columns are the time"), ("id,time [min]\n0,1\n", r"no column is the time: 'id,time \[min\]'"),
+    ("id,time\n0,0,5\n", "s.csv:2: 3 columns"), ("id;time\n0;0,5\n", "s.csv:2: found '0,5'"),
+    ("sender time_ms V_m\n1 2 -70\n", "column 'V_m' is of no spike recorder"),
+    ("sender time_step time_offset\n1 2 0\n", "column 'time_offset' is of no spike recorder"),
+    ("id,time\n0,3000\n1,1000\n", "spikes from 1000 s to 3000 s, but 4 s were recorded; expected times of 4 s .a column time_ms"),
+    ("id,time\n0,-3\n1,3\n", "spikes from -3 s to 3 s, but 4 s were recorded"),
+])  # fmt: skip
+def test_text_with_two_readings_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rated(put(tmp_path, "s.csv", text), LogicGraph.from_edges(3, [0, 1], [1, 2]), seconds=4)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("id,time,amplitude\n0,1,5\n", "column 'amplitude' is not read"), ("id,time\n0,-1\n1,1\n", "do not begin at 0"),
+    ("id,time\n0,1001\n1,1003\n", "do not begin at 0"), ("id,time\n0,0.001\n", "the last spike is at 0.001 s, but 4 s"),
+    ("id,time\n0,1\n1,2\n0,1\n", "1 of 3 spikes repeat another"),
+    ("0,1\n1,0\n2,2\n3,1\n", "the first of two columns without names rises as times do"),
+])  # fmt: skip
+def test_text_that_is_odd_is_read_with_a_word(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.warns(InputWarning, match=message):
+        with_rates(LogicGraph.from_edges(4, [0, 1], [1, 2]), put(tmp_path, "s.csv", text), seconds=4)
+
+
+def test_several_recordings_are_of_different_neurons(tmp_path: Path) -> None:
+    graph = LogicGraph.from_edges(4, [0, 1], [1, 2], ids=("v1/0", "v1/1", "lgn/0", "lgn/1"))
+    v1 = put(tmp_path, "v1.csv", "timestamps population node_ids\n1 v1 0\n2 v1 0\n")
+    lgn = put(tmp_path, "lgn.csv", "timestamps population node_ids\n1 lgn 1\n")
+    with pytest.warns(InputWarning, match="2 of 4 nodes are not in it"):
+        assert with_rates(graph, [v1, lgn], seconds=0.5).rate.tolist() == [4, 0, 0, 2]
+    with pytest.raises(InputError, match="two trains are of node 'v1/0'; expected every neuron once"):
+        rated([v1, v1], graph, seconds=0.5)  # type: ignore[arg-type]
+    save_graph(graph, tmp_path / "g.json")
+    words = (
+        "convert",
+        tmp_path / "g.json",
+        tmp_path / "o.json",
+        "--rates",
+        v1,
+        "--rates",
+        lgn,
+        "--recorded",
+        0.5,
+    )
+    run_here(*words)
+    assert load_graph(tmp_path / "o.json").weights.tolist() == [4, 0]
+
+
+def report(path: Path, **values: object) -> Path:
+    """A SONATA report: data sets below ``/spikes``, ``__`` for ``/``; ``units`` of all timestamps."""
+    with h5py.File(path, "w") as file:
+        file.create_group("spikes")
+        for name, value in values.items():
+            if name != "units":
+                file[f"spikes/{name.replace('__', '/')}"] = value
+                if "units" in values and name.endswith("timestamps"):
+                    file[f"spikes/{name.replace('__', '/')}"].attrs["units"] = values["units"]
+    return path
+
+
+@pytest.mark.parametrize(("values", "last"), [
+    ({"gids": [0, 2, 2], "timestamps": [1.0, 1.5, 2]}, 0.002), ({"v1__node_ids": [2, 0, 2], "v1__timestamps": [2, 1, 1]}, 0.002),
+    ({"v1__node_ids": [2, 0, 2], "v1__timestamps": [0.2, 1, 1.5], "units": "s"}, 1.5),
+    ({"v1__node_ids": [2, 0, 2], "v1__timestamps": [0.2, 1, 1.5], "units": np.bytes_("ms")}, 0.0015),
+    ({"v1__node_ids": [2, 0, 2], "v1__timestamps": [2.0, 1, 1], "x__node_ids": h5py.Empty("u8"),
+      "x__timestamps": h5py.Empty("f8")}, 0.002),
+])  # fmt: skip
+def test_sonata_spikes_old_and_new_with_their_units(
+    tmp_path: Path, values: dict[str, object], last: float
+) -> None:
+    plain = LogicGraph.from_edges(3, [0, 1], [1, 2])
+    path = report(tmp_path / "s.h5", **values)
+    assert rated(path, plain, seconds=last).rate.tolist() == pytest.approx([1 / last, 0, 2 / last])
+    with pytest.raises(InputError, match="were recorded"):
+        rated(path, plain, seconds=last / 100)
+
+
+@pytest.mark.parametrize(("values", "message"), [
+    ({"v1__node_ids": [0], "v1__timestamps": [1.0], "units": "weeks"}, "spikes/v1/timestamps: timestamps in 'weeks'"),
+    ({"v1__node_ids": [0, 1], "v1__timestamps": [1.0]}, "2 node_ids have 1 timestamps"),
+    ({"v1__node_ids": [0]}, "spikes/v1: the list of numbers 'timestamps' is missing"),
+    ({"gids": [0.5], "timestamps": [1.0]}, "the list of whole numbers 'gids' is missing"),
+    ({"v1__node_ids": [0], "v1__timestamps": [np.nan]}, "a time is no number"), ({"v1": [1, 2]}, "spikes/v1: it is a data set"),
+    ({}, "there are no spike trains"), ({"v1__node_ids": h5py.Empty("u8"), "v1__timestamps": [1.0]}, "'node_ids' is missing"),
+])  # fmt: skip
+def test_damaged_reports_of_sonata_are_refused_in_words(
+    tmp_path: Path, values: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        rated(report(tmp_path / "s.h5", **values), seconds=1)
+
+
+def test_spikes_outside_of_what_nwb_and_nix_say_was_recorded_are_named(tmp_path: Path) -> None:
+    for name, key, value in (
+        ("spikes.nwb", "units/obs_intervals", [[0, 1.0]] * 3),
+        ("spikes.nix", "t_stop", [1000.0]),
+    ):
+        shutil.copy(RECORDED / name, tmp_path / name)
+        with h5py.File(tmp_path / name, "a") as file:
+            places = [key] if key in file else []
+            file.visititems(
+                lambda place, _, key=key, places=places: places.append(place) if place.endswith(key) else None
+            )
+            for place in dict.fromkeys(places):
+                file[place][...] = value
+        with pytest.warns(InputWarning, match="3 of the spikes are outside of what was recorded, and count"):
+            with_rates(three(), tmp_path / name)
+    with pytest.warns(InputWarning, match="2 s are in the file, 3 s count"):
+        with_rates(three(), RECORDED / "spikes.nwb", seconds=3)
 
 
 def test_damaged_recordings_are_refused(tmp_path: Path) -> None:

@@ -525,7 +525,8 @@ class ConvertOptions:
     target: A[Path, Argument(help="File to write; its extension decides the format.")]
     nodes: Nodes = None
     multicast: Multicast = None
-    rates: A[Path | None, Option(help="Recorded spikes, which become the rates: .csv (id,time), SONATA, NWB or NIX.")] = None
+    rates: A[list[Path] | None, Option(help="Recorded spikes, which become the rates: text (id,time), SONATA, NWB, NIX or "
+        "NetPyNE (repeatable).")] = None
     step: A[float | None, Option(help="Milliseconds of a step, for --rates. [default: 1000]")] = None
     recorded: A[float | None, Option(help="Seconds that were recorded, if the file of --rates does not say.")] = None
     pattern: Pattern = False

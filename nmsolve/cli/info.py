@@ -155,9 +155,9 @@ def run_convert(o: ConvertOptions) -> int:
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats import Rates, convert
 
-    if o.rates is None and (o.recorded is not None or o.step is not None):
+    if not o.rates and (o.recorded is not None or o.step is not None):
         raise InputError("--step and --recorded are about a recording", "convert", "--rates FILE")
-    rates = None if o.rates is None else Rates(o.rates, 1000.0 if o.step is None else o.step, o.recorded)
+    rates = Rates(tuple(o.rates), 1000.0 if o.step is None else o.step, o.recorded) if o.rates else None
     require_inputs_kept([o.target], o)
     nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates, given_reading(o))
     typer.echo(f"{o.target}: {nodes:,} nodes, {edges:,} edges")

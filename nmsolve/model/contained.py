@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nmsolve.model import clock
-from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.errors import BackendError, InputError, InputWarning
 from nmsolve.model.host.memory import confine
 from nmsolve.model.host.processes import ASKING, CPU_TIME_UP, FORKS, die_with
 
@@ -103,6 +104,8 @@ def contained(
     path : the file that it is about
     allowance : by the size of the file if not given
 
+    An :class:`InputWarning` in ``work`` is one in this process, too.
+
     Raises
     ------
     InputError : raised in ``work``; or the process died or took more memory or time than allowed
@@ -138,7 +141,7 @@ def _here(work: Callable[[], Iterator[Reply]], path: str, allowance: Allowance) 
         raise _too_much(path, allowance) from None
     except RecursionError:
         raise _too_deep(path) from None
-    except (InputError, OSError, KeyboardInterrupt):
+    except (InputError, InputWarning, OSError, KeyboardInterrupt):
         raise
     except Exception as error:
         raise BackendError(
@@ -159,6 +162,9 @@ def _received(
                 break
             if "error" in head:
                 raise InputError(*map(str, head["error"]))
+            if "warning" in head:
+                warnings.warn(InputWarning(str(head["warning"])), stacklevel=4)
+                continue
             yield source.reply(head)
         _, status = os.waitpid(pid, 0)
         alive = False
@@ -297,7 +303,14 @@ def _run(
 
 
 def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: Allowance) -> int:
-    """Send every reply, or the error that the file has."""
+    """Send every reply and every :class:`InputWarning`, or the error that the file has."""
+
+    def show(message: Warning | str, category: type[Warning], *_where: Any, **_more: Any) -> None:
+        if issubclass(category, InputWarning):
+            _send(out, {"warning": str(message)}, {})
+
+    warnings.simplefilter("always", InputWarning)  # the parent's filters decide
+    warnings.showwarning = show
     try:
         for reply in work():
             _send(out, {"value": reply.value}, reply.arrays)

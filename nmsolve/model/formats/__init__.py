@@ -50,6 +50,8 @@ READ_ONLY: dict[str, tuple[str, str]] = {
     ".net": ("sanafe", "network of SANA-FE 1.x"),
 }
 
+#: Files of code; NetPyNE's among them.
+PICKLED = (".pkl", ".pickle", ".dpk")
 #: Formats that are binary; the others may be packed: ``.mtx.gz``.
 BINARY = (".npz", ".nmz", ".snn", ".axh", ".h5", ".nir")
 #: Extensions that no other package may take.
@@ -57,9 +59,9 @@ OWN = (*FORMATS, *READ_ONLY, PACKED, ".onnx")
 
 
 class Rates(NamedTuple):
-    """A recording of spikes, milliseconds of a step, and the seconds that were recorded if the file does not say."""
+    """Recordings of spikes, milliseconds of a step, and the seconds that were recorded if the files do not say."""
 
-    recording: Path
+    recordings: tuple[Path, ...]
     step: float = 1000.0
     seconds: float | None = None
 
@@ -155,13 +157,13 @@ def convert(
         network = module.stream(Path(source), *given)
         network = network_as_multicast(network) if network is not None and reading.multicast else network
     if network is not None and rates is not None:
-        network = network_with_rates(network, rates.recording, rates.step, rates.seconds)
+        network = network_with_rates(network, rates.recordings, rates.step, rates.seconds)
     if network is not None:
         return network.n, store(network, Path(target), workers)
     whole = bool(rates or reading.options()) or into is not module or not hasattr(module, "open_graph")
     graph = read_graph(source, reading) if whole else module.open_graph(Path(source))
     if rates is not None:
-        graph = with_rates(graph, rates.recording, step=rates.step, seconds=rates.seconds)
+        graph = with_rates(graph, rates.recordings, step=rates.step, seconds=rates.seconds)
     write(graph, Path(target))
     return graph.n, graph.m
 
@@ -206,6 +208,8 @@ def _module(path: str | Path) -> Any:
         from nmsolve.model.formats.foreign import Foreign
 
         return Foreign(entry)
+    if extension in PICKLED:
+        raise InputError("pickles are never opened", str(path), "JSON (NetPyNE: simConfig.saveJson = True)")
     import difflib
 
     every = [*known, *_of_others()]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.populations import SECOND, Measured, Neurons, assembled, first_neurons
+from nmsolve.model.formats.populations import SECOND, Measured, Neurons, assembled, first_neurons, left_out
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray
 
@@ -24,7 +24,8 @@ def from_brian2(
     """Return the network of Brian's objects.
 
     Neuron groups, Poisson groups and spike generators are populations, each a kind of its own; groups of synapses need not be
-    named with them, subgroups stand for their groups. Ids are ``group/index``.
+    named with them, subgroups stand for their groups. Ids are ``group/index``. Synapses without a pathway (``on_pre``,
+    ``on_post``), such as gap junctions with a summed variable, carry no spikes: they are left out with a warning.
 
     Parameters
     ----------
@@ -54,7 +55,10 @@ def from_brian2(
                 raise InputError(f"a {type(one).__name__} is no network", name, ACCEPTED)
     neurons = [Neurons(key, int(groups[key].N), key) for key in sorted(groups)]
     first = dict(zip([p.name for p in neurons], first_neurons(neurons), strict=True))
-    pairs = (_ends(s, first) for s in synapses)
+    silent = [s for s in synapses if not s._pathways]
+    for one in silent:
+        left_out(len(one.i[:]), "they have no pathway (on_pre, on_post)", f"{name}: synapses {one.name!r}")
+    pairs = (_ends(s, first) for s in synapses if s._pathways)
     measured = _measured(neurons, monitors, step, name) if rates else None
     return assembled(name, neurons, pairs, measured)
 

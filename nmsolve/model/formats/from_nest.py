@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.populations import SECOND, Measured, Neurons, assembled
+from nmsolve.model.formats.populations import SECOND, Measured, Neurons, assembled, carries_spikes, left_out
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import AnyArray, IntArray
 
 
 def from_nest(
@@ -24,7 +24,8 @@ def from_nest(
 
     Neurons are nodes; generators and recorders are no neurons and left out. With ``populations`` ids are
     ``population/index``, and every population is a kind; without, populations are the models, and ``index`` counts the neurons
-    of a model as NEST does.
+    of a model as NEST does. Connections that carry no spikes (gap junctions, rates, slow inward currents), and those with nodes
+    that are not in the graph, are left out with a warning; those to recorders without.
 
     Parameters
     ----------
@@ -48,9 +49,17 @@ def from_nest(
     if (np.diff(rising) == 0).any():
         twice = rising[np.flatnonzero(np.diff(rising) == 0)[0]]
         raise InputError(f"node {twice} is in two populations", name, "every neuron in one")
-    ends = [np.asarray(v, np.int64) for v in _connections(nest)]
-    inside = np.isin(ends[0], rising) & np.isin(ends[1], rising)
-    source, target = (order[np.searchsorted(rising, v[inside])] for v in ends)
+    source, target, models = _connections(nest)
+    spikes = np.isin(
+        models, [model for model in dict.fromkeys(models.tolist()) if _carries_spikes(nest, model)]
+    )
+    left_out(
+        int((~spikes).sum()), f"synapse model {', '.join(dict.fromkeys(models[~spikes].tolist()))}", name
+    )
+    source, target = source[spikes], target[spikes]
+    inside = np.isin(source, rising) & np.isin(target, rising)
+    _warn_of_others(nest, source[~inside], target[~inside], rising, name)
+    source, target = (order[np.searchsorted(rising, v[inside])] for v in (source, target))
     measured = None if recorder is None else _measured(nest, recorder, rising, order, step, name)
     return assembled(name, neurons, [(source, target)], measured)
 
@@ -79,13 +88,30 @@ def _given(populations: Mapping[str, Any], name: str) -> dict[str, IntArray]:
     return out
 
 
-def _connections(nest: Any) -> tuple[Any, Any]:
-    """Return the numbers of the nodes at both ends of all connections."""
+def _connections(nest: Any) -> tuple[IntArray, IntArray, AnyArray]:
+    """Return the numbers of the nodes at both ends of all connections, and their synapse models."""
     every = nest.GetConnections()
-    if not len(every):
-        return [], []
-    said = every.get(["source", "target"])
-    return np.atleast_1d(said["source"]), np.atleast_1d(said["target"])
+    said = every.get(["source", "target", "synapse_model"]) if len(every) else {}
+    source, target = (np.atleast_1d(np.asarray(said.get(key, []), np.int64)) for key in ("source", "target"))
+    return (source, target, np.atleast_1d(np.asarray(said.get("synapse_model", []), object)))
+
+
+def _carries_spikes(nest: Any, model: str) -> bool:
+    """Return whether connections of a synapse model carry spikes; copies are known by their name or by having no delay."""
+    return carries_spikes(model) and bool(nest.GetDefaults(model).get("has_delay", True))
+
+
+def _warn_of_others(nest: Any, source: IntArray, target: IntArray, neurons: IntArray, name: str) -> None:
+    """Warn of connections from or to nodes that are not in the graph, but for recorders."""
+    others = np.setdiff1d(np.concatenate([source, target]), neurons)
+    if not len(others):
+        return
+    said = nest.NodeCollection(others.tolist()).get(["model", "element_type"])
+    models, sorts = (np.atleast_1d(np.asarray(said[key], object)) for key in ("model", "element_type"))
+    recorders = others[sorts == "recorder"]
+    sent = ~np.isin(target, recorders)
+    names = ", ".join(dict.fromkeys(models[sorts != "recorder"].tolist()))
+    left_out(int(sent.sum()), f"they are of nodes that are not in the graph ({names})", name)
 
 
 def _measured(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.populations import SECOND, Measured, Neurons, assembled
+from nmsolve.model.formats.populations import SECOND, Measured, Neurons, assembled, carries_spikes, left_out
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -27,7 +27,7 @@ def from_pynn(
 
     Populations of projections need not be named themselves; views and assemblies stand for the populations of their cells.
     Ids are ``label/index``. Populations of one cell type whose parameters are the same for all cells and equal are one kind,
-    any other population has its own.
+    any other population has its own. Gap junctions carry no spikes: they are left out with a warning.
 
     Parameters
     ----------
@@ -61,7 +61,13 @@ def from_pynn(
     cells = np.concatenate([np.zeros(0, np.int64), *(_cells(p) for p in ordered)])
     order = np.argsort(cells)
     measured = _measured(ordered, cells, step, name) if rates else None
-    pairs = (_ends(p, cells[order], order) for p in projections)
+    pairs = [_ends(p, cells[order], order) for p in projections]
+    for k, projection in enumerate(projections):
+        if (model := _spikeless(projection)) is not None:
+            left_out(
+                len(pairs[k][0]), f"their synapse type is {model}", f"{name}: projection {projection.label!r}"
+            )
+            pairs[k] = (pairs[k][0][:0], pairs[k][1][:0])
     return assembled(name, neurons, pairs, measured)
 
 
@@ -125,6 +131,13 @@ def _ends(projection: Any, cells: IntArray, place: IntArray) -> tuple[AnyArray, 
     sides = (projection.pre, projection.post)
     of = [place[np.searchsorted(cells, _cells(side)[table[:, k]])] for k, side in enumerate(sides)]
     return of[0], of[1]
+
+
+def _spikeless(projection: Any) -> str | None:
+    """Return the synapse type of connections that carry no spikes, by the names of PyNN's classes and of NEST's models."""
+    kind = projection.synapse_type
+    names = [*(base.__name__ for base in type(kind).__mro__), str(getattr(kind, "nest_name", ""))]
+    return next((name for name in names if not carries_spikes(name)), None)
 
 
 def _measured(populations: list[Any], cells: IntArray, step: float, name: str) -> Measured:

@@ -7,6 +7,7 @@ The library is native code that trusts what it reads: use all of this in a conta
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,9 @@ DAMAGE = (
     AssertionError,
     ArithmeticError,
 )
+
+#: How the library's own reasons begin; any other text is Python's, which says nothing about the file.
+REASON = re.compile(r"(Unable|Can't|Cannot|Couldn't|Not a|Bad) ", re.ASCII)
 
 #: Filters that the library has built in; any other would be loaded from a folder that the environment names.
 FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
@@ -81,6 +85,8 @@ def _elsewhere(h5py: Any, name: bytes, info: Any) -> bytes | None:
 
 def _check(path: Path, name: str, dataset: Any, h5py: Any) -> None:
     where, made = f"{path}: {name}", dataset.id.get_create_plist()
+    if dataset.shape is None:  # a null dataspace: nothing is stored
+        return
     if made.get_external_count() or made.get_layout() == h5py.h5d.VIRTUAL:
         raise InputError("its data are stored in other files", where, "everything in one file")
     filters = [made.get_filter(k)[0] for k in range(made.get_nfilters())]
@@ -104,5 +110,53 @@ def damage(path: Path) -> Iterator[None]:
     except (InputError, RecursionError):
         raise
     except DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"cannot be read ({reason[:200]})", str(path), "a complete HDF5 file") from None
+        text = " ".join(str(error).split()).strip("'\"")
+        if REASON.match(text):
+            raise InputError(f"cannot be read ({text[:200]})", str(path), "a complete HDF5 file") from None
+        what = "cannot be read: groups, data sets or attributes are not those of its kind"
+        raise InputError(what, str(path), "a file as docs/files.md describes it") from None
+
+
+def members(group: Any, where: str) -> dict[str, Any]:
+    """Return what is in a group, by name.
+
+    Raises
+    ------
+    InputError : a data set is there instead
+    """
+    if not hasattr(group, "items"):
+        raise InputError("it is a data set", where, "a group")
+    return dict(sorted(group.items()))
+
+
+def column(group: Any, name: str, kinds: str = "iu") -> Any:
+    """Return the data set ``name`` of a group if it is a list of these kinds of numbers (NumPy's letters); else None.
+
+    A data set in which nothing is stored (a null dataspace) is no list.
+    """
+    found: Any = group.get(name) if hasattr(group, "items") else None
+    return found if getattr(found, "ndim", None) == 1 and found.dtype.kind in kinds else None
+
+
+def text(value: Any) -> str | None:
+    """Return the text that an attribute or an element of a data set is, without padding; None if it is none.
+
+    Tools write text as such, as bytes, as an array of one of them or padded.
+
+    Raises
+    ------
+    UnicodeError : it is not UTF-8
+    """
+    import numpy as np
+
+    flat = (
+        np.asarray(value, object).reshape(-1)
+        if hasattr(value, "shape") and value.shape is not None
+        else [value]
+    )
+    one = flat[0] if len(flat) else None
+    if not isinstance(one, str | bytes):
+        return None
+    said = (one.decode() if isinstance(one, bytes) else one).strip(" \0")
+    said.encode()  # names that are no UTF-8 are damage
+    return said

@@ -36,7 +36,7 @@ def load(path: Path) -> LogicGraph:
     """
     data = read_limited(path)
     form = decode_json(data, Form, path)
-    if _is_circuit(form):
+    if _is_circuit(form, data, path):
         from nmsolve.model.formats import sonata_circuit
 
         return sonata_circuit.load(path)
@@ -115,15 +115,20 @@ def stream(path: Path) -> Network | None:
     """
     if not path.is_file() or path.stat().st_size > LARGEST_CONFIG:
         return None
-    if not _is_circuit(decode_json(read_limited(path), Form, path)):
+    data = read_limited(path)
+    if not _is_circuit(decode_json(data, Form, path), data, path):
         return None
     from nmsolve.model.formats import sonata_circuit
 
     return sonata_circuit.stream(path)
 
 
-def _is_circuit(form: Form) -> bool:
-    return isinstance(form.networks, dict) and "nodes" in form.networks
+def _is_circuit(form: Form, data: bytes, path: Path) -> bool:
+    """Return whether a file is a SONATA circuit, or a simulation of one."""
+    if isinstance(form.networks, dict):
+        return "nodes" in form.networks
+    simulation = isinstance(form.network, str) or isinstance(form.run, dict)
+    return simulation and "nodes" not in decode_json(data, dict[str, Any], path)
 
 
 def save(graph: LogicGraph, path: Path) -> None:

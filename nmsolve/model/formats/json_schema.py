@@ -20,11 +20,14 @@ class Net(msgspec.Struct):
 
 
 class Form(msgspec.Struct):
-    """The keys that say which form a file has; ``networks`` is that of a SONATA circuit, ``net`` that of NetPyNE."""
+    """The keys that say which form a file has; ``networks`` is that of a SONATA circuit, ``network`` and ``run`` those of a
+    simulation of one, ``net`` that of NetPyNE."""
 
     nmsolve: int | None = None
     form: str = "node-link"
     networks: Any = None
+    network: Any = None
+    run: Any = None
     net: Net | list[Any] | str | float | bool | None = None
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 
 #: Milliseconds of a step if nothing else is said.
 SECOND = 1000.0
+#: Synapse models of NEST whose connections carry potentials, rates, currents or learning signals; those of PyNN.
+SPIKELESS = re.compile(
+    r"gap_?junction|electrical_?synapse|rate_connection|diffusion_connection|sic_connection|eprop_learning_signal",
+    re.IGNORECASE,
+)
 
 
 class Neurons(NamedTuple):
@@ -32,6 +38,18 @@ class Measured(NamedTuple):
     spikes: AnyArray
     seconds: float
     step: float
+
+
+def carries_spikes(synapse_model: str) -> bool:
+    """Return whether connections of a synapse model carry spikes, by the name that NEST or PyNN gives to it."""
+    return not SPIKELESS.search(synapse_model)
+
+
+def left_out(number: int, why: str, where: str) -> None:
+    """Warn of ``number`` connections that are not in the graph, if there are any."""
+    if number:
+        are = "connection is" if number == 1 else "connections are"
+        doubtful(f"{number} {are} left out: {why}", where, "connections that carry spikes between neurons")
 
 
 def assembled(

@@ -1,8 +1,8 @@
 """SONATA edges (Dai et al., PLoS Computational Biology 16:e1007696, 2020): synapses between populations, in HDF5.
 
 Every population of ``/edges`` has ``source_node_id`` and ``target_node_id``, whose attribute ``node_population`` says whose
-nodes they number, and perhaps ``nsyns``, synapses per connection, in its groups. Only these are read. Whole circuits, with
-their nodes, are read by :mod:`nmsolve.model.formats.sonata_circuit`.
+nodes they number, and perhaps ``edge_type_id``, and in its groups ``nsyns``, synapses per connection, or ``is_gap_junction``.
+Only these are read. Whole circuits, with their nodes, are read by :mod:`nmsolve.model.formats.sonata_circuit`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nmsolve.model.contained import Reply, contained, one_reply
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import believed_nodes
-from nmsolve.model.formats.hdf5 import opened, package
+from nmsolve.model.formats import sonata_types
+from nmsolve.model.formats.hdf5 import column, members, opened, package, text
+from nmsolve.model.formats.populations import left_out
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph, NodeKinds
 from nmsolve.model.network import BLOCK, Connections, Network, graph
-from nmsolve.model.types import Int32Array, IntArray, starts
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
 
 if TYPE_CHECKING:
     from nmsolve.model.store.records import Records
 
 #: Packed numbers are believed up to this many edges, whatever the file's size, and this many more for each of its bytes.
 EDGES, EDGES_PER_BYTE = 2**20, 8
+#: What a population of edges has; anything else is named in a warning.
+MEMBERS = (
+    "source_node_id", "target_node_id", "edge_type_id", "edge_group_id", "edge_group_index", "edge_id", "indices"
+)  # fmt: skip
+
+
+class EdgeFile(NamedTuple):
+    """A file of edges.
+
+    Attributes
+    ----------
+    path : the file
+    spikeless : for every type of edges whether these carry no spikes; None if there is no table of types
+    without : populations that are left out, and why
+    """
+
+    path: Path
+    spikeless: dict[int, bool] | None = None
+    without: Mapping[str, str] = {}
 
 
 def load(path: Path) -> LogicGraph:
@@ -44,21 +65,28 @@ def load(path: Path) -> LogicGraph:
 def stream(path: Path) -> Network:
     """Return the edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
 
-    Synaptic weights are not traffic and are not read. Nodes are those of all populations, by name of population, each from
-    the smallest to the largest number that occurs (some tools go on counting from one population to the next); ids are
-    ``population/number``, or numbers if there is one population. A node's ``synapses`` are those that end there.
+    Synaptic weights are not traffic and are not read; gap junctions are left out with a warning. Nodes are those of all
+    populations, by name of population, each from the smallest to the largest number that occurs (some tools go on counting
+    from one population to the next); ids are ``population/number``, or numbers if there is one population. A node's
+    ``synapses`` are those that end there.
 
     Raises
     ------
     InputError : as :func:`load`
     """
     package("h5py", "sonata", path)
-    ranges: dict[str, list[int]] = one_reply(partial(_surveyed, path), path).value
-    return connected(path, [path], {name: np.arange(*ranges[name]) for name in sorted(ranges)})
+    found = one_reply(partial(_surveyed, path), path).value
+    table = sonata_types.beside(path)
+    if table is None and found["types"]:
+        what = "no table of edge types is beside it: all edges count as chemical synapses"
+        doubtful(what, str(path), "its circuit_config.json")
+    ranges: dict[str, list[int]] = found["ranges"]
+    file = EdgeFile(path, None if table is None else sonata_types.spikeless_types(table))
+    return connected(path, [file], {name: np.arange(*ranges[name]) for name in sorted(ranges)})
 
 
 def connected(
-    path: Path, files: Sequence[Path], nodes: Mapping[str, IntArray], kinds: NodeKinds | None = None
+    path: Path, files: Sequence[EdgeFile], nodes: Mapping[str, IntArray], kinds: NodeKinds | None = None
 ) -> Network:
     """Return the edges of all ``files`` between the ``nodes`` of populations, whose numbers rise; ``path`` names the network.
 
@@ -94,15 +122,18 @@ def _ids(nodes: Mapping[str, IntArray]) -> tuple[str | int, ...] | None:
 
 
 def _surveyed(path: Path) -> Reply:
-    """Return the smallest number of a node, and the largest + 1, of every population by name."""
+    """Return ``ranges``, the smallest number of a node, and the largest + 1, of every population by name, and whether edges have
+    ``types``."""
     ranges: dict[str, list[int]] = {}
+    typed = False
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
+            typed = typed or any((_types(group, piece) >= 0).any() for piece in _pieces(group.edges))
             for end in (group.source, group.target):
                 low, high = _range(group.edges, end, path)
                 known = ranges.get(end.nodes, [low, high])
                 ranges[end.nodes] = [min(known[0], low), max(known[1], high)]
-    return Reply({name: of for name, of in ranges.items() if of[0] < of[1]}, {})
+    return Reply({"ranges": {name: of for name, of in ranges.items() if of[0] < of[1]}, "types": typed}, {})
 
 
 @dataclass(frozen=True)
@@ -115,59 +146,93 @@ class _End:
 
 @dataclass(frozen=True)
 class _Population:
-    """A population of ``edges`` edges; ``synapses`` are its ``nsyns`` by number of the group that has them."""
+    """A population of ``edges`` edges; ``synapses``, ``junctions`` are their attributes by number of the group that has them."""
 
     name: str
     edges: int
     source: _End
     target: _End
     synapses: dict[int, Any]
+    junctions: dict[int, Any]
     group: Any
     index: Any
+    types: Any
 
 
-def _populations(file: Any, path: Path) -> list[_Population]:
-    """Return all edge populations, checked."""
+def _populations(file: Any, path: Path, speak: bool = False) -> list[_Population]:
+    """Return all edge populations, checked; ``speak``: warn of what is not read."""
     where = f"{path}: edges"
-    if "edges" not in file or not len(file["edges"]):
+    if "edges" not in file or not members(file["edges"], where):
         raise InputError("there are no edges", where, "a SONATA edges file")
-    out = []
-    for name, group in sorted(file["edges"].items()):
-        ends = []
-        for end in ("source_node_id", "target_node_id"):
-            data = group.get(end)
-            if data is None or getattr(data, "ndim", 0) != 1 or data.dtype.kind not in "iu":
-                raise InputError(
-                    f"the list of whole numbers {end!r} is missing", f"{where}/{name}", "a SONATA edges file"
-                )
-            ends.append(_End(data, _whose(data, name, end)))
-        edges = len(ends[0].data)
-        synapses = {int(k): v["nsyns"] for k, v in group.items() if k.isdigit() and "nsyns" in v}
-        group_of, index = group.get("edge_group_id"), group.get("edge_group_index")
-        others = [ends[1].data, group_of, index] if synapses else [ends[1].data]
-        if any(d is None or d.shape != (edges,) or d.dtype.kind not in "iu" for d in others):
-            raise InputError("its data sets have different lengths", f"{where}/{name}", f"{edges} edges each")
-        out.append(_Population(name, edges, ends[0], ends[1], synapses, group_of, index))
+    out = [_population(name, group, path, speak) for name, group in members(file["edges"], where).items()]
     total, most = sum(p.edges for p in out), max(EDGES, EDGES_PER_BYTE * path.stat().st_size)
     if total > most:  # packed numbers, or one data set under many names
         raise InputError(f"there are {total} edges", where, f"at most {most} in a file of this size")
     return out
 
 
+def _population(name: str, group: Any, path: Path, speak: bool) -> _Population:
+    where = f"{path}: edges/{name}"
+    ends = []
+    for end in ("source_node_id", "target_node_id"):
+        data = column(group, end)
+        if data is None:
+            raise InputError(f"the list of whole numbers {end!r} is missing", where, "a SONATA edges file")
+        ends.append(_End(data, _whose(data, name, end)))
+    edges = len(ends[0].data)
+    attributes = {int(k): v for k, v in members(group, where).items() if k.isdigit() and hasattr(v, "items")}
+    if speak:
+        sonata_types.unread((k for k in group if k not in MEMBERS and not k.isdigit()), where, "data set")
+        stored = {
+            k for v in attributes.values() for k, data in v.items() if getattr(data, "shape", ()) is not None
+        }
+        sonata_types.unread(stored, where, "attribute")
+    synapses = _attributes(attributes, ("nsyns",), where)
+    junctions = _attributes(attributes, ("is_gap_junction", *sonata_types.JUNCTION), where)
+    group_of, index, types = (column(group, k) for k in ("edge_group_id", "edge_group_index", "edge_type_id"))
+    lists = [
+        ends[1].data,
+        *([group_of, index] if synapses or junctions else []),
+        *([] if types is None else [types]),
+    ]
+    if any(d is None or d.shape != (edges,) for d in lists):
+        raise InputError("its data sets have different lengths", where, f"{edges} edges each")
+    return _Population(name, edges, ends[0], ends[1], synapses, junctions, group_of, index, types)
+
+
+def _attributes(groups: dict[int, Any], names: Sequence[str], where: str) -> dict[int, Any]:
+    """Return the first of these attributes that a group has, by number of the group."""
+    out = {}
+    for number, group in groups.items():
+        for name in names:
+            data = column(group, name, "biuf")
+            if data is not None:
+                out[number] = data
+                break
+            if name in group and getattr(group[name], "shape", ()) is not None:
+                raise InputError(
+                    f"{name!r} is no list of numbers", f"{where}/{number}", "a number for every edge"
+                )
+    return out
+
+
+def _types(group: _Population, piece: slice) -> IntArray:
+    """Return (edges,) types of edges; -1 where they have none."""
+    if group.types is None:
+        return np.full(piece.stop - piece.start, -1)
+    return np.asarray(group.types[piece], np.int64)  # Blue Brain's unsigned 2^64 - 1 is its -1
+
+
 def _whose(data: Any, population: str, end: str) -> str:
     """Return the population of nodes at an end of edges.
 
-    Tools write the attribute as text, as bytes, as an array of one of them or padded, older ones as ``network``; some leave it
-    out, and then the edges' own name says it: ``lgn_to_v1``.
+    Older tools call the attribute ``network``; some leave it out, and then the edges' own name says it: ``lgn_to_v1``.
     """
-    said = data.attrs.get("node_population", data.attrs.get("network"))
+    said = text(data.attrs.get("node_population", data.attrs.get("network")))
     if said is None:
         both = population.split("_to_")
         return both[end == "target_node_id"] if len(both) == 2 else "nodes"
-    said = np.asarray(said).reshape(-1)[0]
-    name = (said.decode() if isinstance(said, bytes) else str(said)).strip(" \0")
-    name.encode()  # names that are no UTF-8 are damage
-    return name.removeprefix("/nodes/")
+    return said.removeprefix("/nodes/")
 
 
 def _pieces(edges: int) -> Iterator[slice]:
@@ -194,35 +259,53 @@ def _blocks(records: Iterator[Records], n: int) -> Iterator[Connections]:
         yield block._replace(weight=np.ones(len(block.neighbour)))
 
 
-def _records(path: Path, nodes: Mapping[str, IntArray], synapses: IntArray) -> Iterator[Records]:
+def _records(file: EdgeFile, nodes: Mapping[str, IntArray], synapses: IntArray) -> Iterator[Records]:
     """Yield every edge as (source, target) with its number of synapses; adds to the ``synapses`` of every node."""
     from nmsolve.model.store.records import Records
 
-    with contained(partial(_edges, path, nodes), path) as pieces:
+    with contained(partial(_edges, file, nodes), file.path) as pieces:
         for _, arrays in pieces:
             source, target, size = arrays["source"], arrays["target"], arrays["size"]
             np.add.at(synapses, target, size if len(size) else 1)
             yield Records(source, target, np.ones(len(source)), size)
 
 
-def _edges(path: Path, nodes: Mapping[str, IntArray]) -> Iterator[Reply]:
-    """Yield (edges,) int32 places of nodes and numbers of synapses, in pieces."""
+def _edges(file: EdgeFile, nodes: Mapping[str, IntArray]) -> Iterator[Reply]:
+    """Yield (edges,) int32 places of nodes and numbers of synapses, in pieces, of the edges that carry spikes."""
+    path = file.path
     first = dict(
         zip(nodes, starts(np.array([len(numbers) for numbers in nodes.values()])).tolist(), strict=False)
     )
-    with opened(path, "sonata") as file:
-        for group in _populations(file, path):
+    with opened(path, "sonata") as content:
+        for group in _populations(content, path, speak=True):
+            where = f"{path}: edges/{group.name}"
+            if group.name in file.without:
+                left_out(group.edges, file.without[group.name], where)
+                continue
+            junctions, unknown = 0, set[int]()
             ends = {"source": group.source, "target": group.target}
             for end in ends.values():
                 if group.edges and end.nodes not in nodes:
-                    where = f"{path}: {end.data.name}"
-                    raise InputError(f"there is no population {end.nodes!r}", where, ", ".join(nodes))
+                    place = f"{path}: {end.data.name}"
+                    raise InputError(f"there is no population {end.nodes!r}", place, ", ".join(nodes))
             for piece in _pieces(group.edges):
+                spikes = ~_spikeless(group, piece, file.spikeless or {}, path)
+                junctions += int((~spikes).sum())
+                if file.spikeless is not None:
+                    unknown |= set(np.unique(_types(group, piece)).tolist()) - {-1, *file.spikeless}
                 places = {
-                    name: (_places(end, piece, nodes[end.nodes], path) + first[end.nodes]).astype(np.int32)
+                    name: (_places(end, piece, nodes[end.nodes], path) + first[end.nodes]).astype(np.int32)[
+                        spikes
+                    ]
                     for name, end in ends.items()
                 }
-                yield Reply(None, places | {"size": _synapses(group, piece, path)})
+                size = _synapses(group, piece, path)
+                yield Reply(None, places | {"size": size[spikes] if len(size) else size})
+            left_out(junctions, "they are gap junctions", where)
+            if unknown:
+                doubtful(
+                    f"no table has edge type {min(unknown)}", where, "its type: gap junctions are not known"
+                )
 
 
 def _places(end: _End, piece: slice, known: IntArray, path: Path) -> IntArray:
@@ -239,13 +322,34 @@ def _places(end: _End, piece: slice, known: IntArray, path: Path) -> IntArray:
     return places
 
 
-def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:
-    """Return (edges,) synapses of every edge; empty if all are 1."""
-    if not group.synapses:
-        return np.empty(0, np.int32)
-    out = np.ones(piece.stop - piece.start, np.int64)
+def _spikeless(group: _Population, piece: slice, types: Mapping[int, bool], path: Path) -> BoolArray:
+    """Return (edges,) whether edges are gap junctions."""
+    out = np.zeros(piece.stop - piece.start, bool)
+    silent = [number for number, so in types.items() if so]
+    if silent:
+        out |= np.isin(_types(group, piece), silent)
+    for rows, data in _stated(group, group.junctions, piece, path):
+        named = data.name.rpartition("/")[2] in sonata_types.JUNCTION
+        out[rows.edges] |= True if named else data[rows.span][rows.at] != 0
+    return out
+
+
+class _Rows(NamedTuple):
+    """Edges of a piece that have an attribute, the ``span`` of its data set that holds them, and where ``at`` there each is."""
+
+    edges: IntArray
+    span: slice
+    at: IntArray
+
+
+def _stated(
+    group: _Population, attributes: dict[int, Any], piece: slice, path: Path
+) -> Iterator[tuple[_Rows, Any]]:
+    """Yield the rows of a piece in each group that has an attribute, with its data set."""
+    if not attributes:
+        return
     of, index = group.group[piece], group.index[piece].astype(np.int64)
-    for number, data in group.synapses.items():
+    for number, data in attributes.items():
         mine = np.flatnonzero(of == number)
         if not len(mine):
             continue
@@ -256,9 +360,18 @@ def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:
                 f"{path}: {data.name}",
                 f"0..{len(data) - 1}",
             )
-        out[mine] = data[low:high][index[mine] - low]
-    if out.min(initial=1) < 1 or out.max(initial=1) >= 2**31:
+        yield _Rows(mine, slice(low, high), index[mine] - low), data
+
+
+def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:
+    """Return (edges,) synapses of every edge; empty if all are 1."""
+    if not group.synapses:
+        return np.empty(0, np.int32)
+    out: AnyArray = np.ones(piece.stop - piece.start)
+    for rows, data in _stated(group, group.synapses, piece, path):
+        out[rows.edges] = data[rows.span][rows.at]
+    if not (out >= 1).all() or out.max(initial=1) >= 2**31 or (out % 1).any():
         raise InputError(
-            f"{out.min()} to {out.max()} synapses", f"{path}: {group.name}/nsyns", "whole numbers from 1"
+            f"{out.min():g} to {out.max():g} synapses", f"{path}: {group.name}/nsyns", "whole numbers from 1"
         )
     return out.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Recorded spikes as the rates of a graph: text (``id,time``), and HDF5 of three kinds (:mod:`.spikes_hdf5`).
+"""Recorded spikes as the rates of a graph: text (:mod:`.spikes_text`), and HDF5 of three kinds (:mod:`.spikes_hdf5`).
 
 A recording says which neuron fired how often in how many seconds; of a graph it needs only the ids of the nodes.
 """
@@ -7,58 +7,64 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.files import input_file
+from nmsolve.model.errors import SHOWN, InputError, doubtful
+from nmsolve.model.files import PACKED
+from nmsolve.model.formats import spikes_text
 from nmsolve.model.formats.recording import Recording
+from nmsolve.model.formats.text import decimal
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import FloatArray, IntArray
 
-#: What text files may be called, HDF5 files, and what NetPyNE saves.
-TEXT, HDF5, NETPYNE = (".csv", ".tsv", ".txt"), (".h5", ".hdf5", ".nwb", ".nix"), ".json"
+#: HDF5 files, and what NetPyNE saves.
+HDF5, NETPYNE = (".h5", ".hdf5", ".nwb", ".nix"), ".json"
 #: Milliseconds of a second, and of a step if nothing else is said.
 SECOND = 1000.0
-#: Most bytes of a line of text, and most names of neurons in a message.
-LONGEST_LINE, SHOWN = 10_000, 3
-#: A time in text.
-NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+#: Units are doubted if the last spike is in less than this part of the recorded time.
+EARLY = 0.002
 
 
 def with_rates(
-    graph: LogicGraph, recording: str | Path, *, step: float = SECOND, seconds: float | None = None
+    graph: LogicGraph,
+    recording: str | Path | Sequence[str | Path],
+    *,
+    step: float = SECOND,
+    seconds: float | None = None,
 ) -> LogicGraph:
     """Return the graph with the rates that were measured.
 
     Every message of a node has its spikes per step as its rate, and as the weight of each of its connections, whatever their
-    weights were. Nodes that the recording does not have never fire, with a warning that says how many they are.
+    weights were. Nodes that no recording has never fire, with a warning that says how many they are.
 
     Parameters
     ----------
-    recording : ``.csv`` (id, seconds), SONATA spikes, NWB units, NIX of Neo (``.h5``, ``.nwb``, ``.nix``), NetPyNE's ``.json``
+    recording : text with names of columns or (id, seconds), SONATA spikes, NWB units, NIX of Neo (``.h5``, ``.nwb``, ``.nix``),
+        NetPyNE's ``.json``; or several of different neurons
     step : milliseconds
     seconds : how long was recorded, if the file does not say
 
     Raises
     ------
-    InputError : not such a file; neurons that are no nodes; a node with several messages; an undirected graph; no time
+    InputError : not such a file; neurons that are no nodes, or in two recordings; spikes over a longer time than was recorded;
+        a node with several messages; an undirected graph; no time
     """
     if graph.on_disk:
         raise InputError("a graph on disk gets no rates", graph.name, "a graph in memory")
     if not graph.directed or len(np.unique(graph.source)) < graph.rows:
         raise InputError("who fires is not clear", graph.name, "a directed graph with one message per node")
-    rate = node_rates(graph.ids, graph.n, read_spikes(Path(recording)), step, seconds)[graph.source]
+    files = [Path(recording)] if isinstance(recording, str | Path) else [Path(file) for file in recording]
+    rate = node_rates(graph.ids, graph.n, list(map(read_spikes, files)), step, seconds)[graph.source]
     return dataclasses.replace(graph, rate=rate, weights=np.repeat(rate, np.diff(graph.indptr)))
 
 
-def network_with_rates(network: Network, recording: Path, step: float, seconds: float | None) -> Network:
+def network_with_rates(
+    network: Network, recordings: Sequence[Path], step: float, seconds: float | None
+) -> Network:
     """Return the network with rates as :func:`with_rates` gives them, still in blocks.
 
     Raises
@@ -67,7 +73,7 @@ def network_with_rates(network: Network, recording: Path, step: float, seconds: 
     """
     if not network.directed or (network.messages is not None and network.messages.max(initial=0) > 1):
         raise InputError("who fires is not clear", network.name, "a directed graph with one message per node")
-    rate = node_rates(network.ids, network.n, read_spikes(recording), step, seconds)
+    rate = node_rates(network.ids, network.n, list(map(read_spikes, recordings)), step, seconds)
     if network.messages is not None:
         rate = np.repeat(rate, network.messages)
     blocks = _weighted(network.blocks, rate)
@@ -89,66 +95,103 @@ def read_spikes(path: Path) -> Recording:
     ------
     InputError : unknown extension, no such file, damaged, no spikes in it
     """
-    if path.suffix.lower() in TEXT:
-        return _of_text(path)
+    extension = path.suffix.lower()
+    if extension == PACKED:
+        extension = path.with_suffix("").suffix.lower()
+    if extension in spikes_text.TEXT:
+        return spikes_text.read(path)
     if path.suffix.lower() in HDF5:
         from nmsolve.model.formats.spikes_hdf5 import read
 
         return read(path)
-    if path.suffix.lower() == NETPYNE:
+    if extension == NETPYNE:
         from nmsolve.model.formats.netpyne import recording
 
         return recording(path)
     raise InputError(
         f"unknown extension {path.suffix!r} of a recording",
         str(path),
-        "one of " + ", ".join((*TEXT, *HDF5, NETPYNE)),
+        "one of " + ", ".join((*spikes_text.TEXT, *HDF5, NETPYNE)),
     )
 
 
 def node_rates(
-    ids: Sequence[str | int] | None, n: int, recording: Recording, step: float, seconds: float | None
+    ids: Sequence[str | int] | None,
+    n: int,
+    recordings: Sequence[Recording],
+    step: float,
+    seconds: float | None,
 ) -> FloatArray:
     """Return (n,) spikes per step of ``step`` milliseconds.
 
     Raises
     ------
-    InputError : neurons that are no nodes, no time or one that is not > 0
+    InputError : neurons that are no nodes, or there twice; no time, one that is not > 0, or spikes over a longer time
     """
-    where = str(recording.path)
+    where = ", ".join(str(recording.path) for recording in recordings[:SHOWN])
     for value, what in ((step, "step"), (seconds, "time of recording")):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise InputError(f"the {what} is {value:g}", where, "a number > 0")
-    at = _places(ids, n, recording)
-    if seconds is not None:
-        time = np.full(len(at), float(seconds))
-    elif recording.seconds is not None:
-        time = recording.seconds
-    else:
-        raise InputError(
-            "the file does not say how long was recorded", where, "the seconds (--recorded of convert)"
-        )
-    if not (np.isfinite(time) & (time > 0)).all():
-        raise InputError(f"{time.min():g} seconds were recorded", where, "a time > 0")
-    silent = n - len(at)
+    index = {str(v): i for i, v in enumerate(range(n) if ids is None else ids)}
+    if len(index) < n:
+        raise InputError("nodes differ only as text and number", where, "ids that differ as text")
+    rate, heard = np.zeros(n), np.zeros(n, bool)
+    for recording in recordings:
+        at = _places(index, recording)
+        again = at[heard[at]] if len(np.unique(at)) == len(at) else at[:0]
+        if len(again) or len(np.unique(at)) < len(at):
+            twice = again[0] if len(again) else at[np.argmax(np.bincount(at)[at])]
+            what = f"two trains are of node {list(index)[twice]!r}"
+            raise InputError(what, str(recording.path), "every neuron once, in one recording")
+        heard[at] = True
+        rate[at] = recording.spikes / _recorded(recording, seconds) * (step / SECOND)
+    silent = n - int(heard.sum())
     if silent:
         doubtful(f"{silent} of {n} nodes are not in it and taken as silent", where, "every node")
-    rate = np.zeros(n)
-    rate[at] = recording.spikes / time * (step / SECOND)
     return rate
 
 
-def _places(ids: Sequence[str | int] | None, n: int, recording: Recording) -> IntArray:
-    """Return (trains,) the node of every train; numbers of a single population also fit nodes without one."""
-    index = {str(v): i for i, v in enumerate(range(n) if ids is None else ids)}
-    if len(index) < n:
+def _recorded(recording: Recording, seconds: float | None) -> FloatArray:
+    """Return (trains,) the seconds that were recorded: those given, else those of the file; no spike may be outside."""
+    where, stated = str(recording.path), recording.seconds
+    if seconds is None and stated is None:
         raise InputError(
-            "nodes differ only as text and number", str(recording.path), "ids that differ as text"
+            "the file does not say how long was recorded", where, "the seconds (--recorded of convert)"
         )
+    if stated is not None and not (np.isfinite(stated) & (stated > 0)).all():
+        raise InputError(f"{stated.min():g} seconds were recorded", where, "a time > 0")
+    if seconds is None:
+        assert stated is not None
+        return stated
+    if stated is not None and len(stated) and not np.allclose(stated, seconds, rtol=1e-6):
+        doubtful(f"{stated[0]:g} s are in the file, {seconds:g} s count", where, "one time of recording")
+    if recording.span is not None:
+        _check_span(*recording.span, seconds, where)
+    return np.full(len(recording.spikes), float(seconds))
+
+
+def _check_span(first: float, last: float, seconds: float, where: str) -> None:
+    """Refuse spikes over a longer time than was recorded; warn of those before its beginning, after its end, or all near it."""
+    room = seconds * (1 + 1e-9)
+    within = f"times of {seconds:g} s (a column time_ms has milliseconds, time_s seconds)"
+    if last - first > room:
+        raise InputError(
+            f"spikes from {first:g} s to {last:g} s, but {seconds:g} s were recorded", where, within
+        )
+    if first < 0 or last > room:
+        what = f"spikes from {first:g} s to {last:g} s: the {seconds:g} s of the recording do not begin at 0"
+        doubtful(what, where, within)
+    elif last < EARLY * seconds:
+        doubtful(f"the last spike is at {last:g} s, but {seconds:g} s were recorded", where, within)
+
+
+def _places(index: dict[str, int], recording: Recording) -> IntArray:
+    """Return (trains,) the node of every train; numbers of a single population also fit nodes without one."""
     names = recording.names
-    if not any(name in index for name in names):  # SANA-FE's group.number
-        other = tuple("/".join(name.rsplit(".", 1)) for name in names)
-        names = other if any(name in index for name in other) else names
+    for spelled in (_slashed, _whole):
+        if not any(name in index for name in names):
+            other = tuple(map(spelled, names))
+            names = other if any(name in index for name in other) else names
     if len({name.rpartition("/")[0] for name in names}) == 1:
         short = tuple(name.rpartition("/")[2] for name in names)
         names = short if all(name in index for name in short) else names
@@ -165,34 +208,12 @@ def _places(ids: Sequence[str | int] | None, n: int, recording: Recording) -> In
     return np.array([index[name] for name in names], np.int64)
 
 
-def _of_text(path: Path) -> Recording:
-    """Read lines ``id,time``, perhaps after a line of names; the time in seconds is checked and not used."""
-    spikes: Counter[str] = Counter()
-    with input_file(path) as file:
-        separator = ""
-        for number, line in enumerate(_lines(file, path), 1):
-            if not line.strip() or line.startswith(("#", "%")):
-                continue
-            separator = separator or next((c for c in ",;\t" if c in line), " ")
-            name, _, time = line.partition(separator)
-            name, time = name.strip().strip('"'), time.strip().split(separator)[0]
-            if not NUMBER.fullmatch(time):
-                if not spikes and time and number == 1 and not time[0].isdigit():
-                    continue  # names of columns
-                raise InputError(
-                    f"found {line.strip()[:40]!r}", f"{path}:{number}", "an id and a time in seconds"
-                )
-            spikes[name] += 1
-    if not spikes:
-        raise InputError("there are no spikes", str(path), "lines of id,time")
-    return Recording(path, tuple(spikes), np.array(list(spikes.values()), np.int64), None)
+def _slashed(name: str) -> str:
+    """Return SANA-FE's ``group.number`` as ``group/number``."""
+    return "/".join(name.rsplit(".", 1))
 
 
-def _lines(file: BinaryIO, path: Path) -> Iterator[str]:
-    while line := file.readline(LONGEST_LINE):
-        if len(line) == LONGEST_LINE:
-            raise InputError("a line does not end", str(path), f"lines below {LONGEST_LINE} bytes")
-        try:
-            yield line.decode()
-        except UnicodeDecodeError:
-            raise InputError("not UTF-8 text", str(path), "lines of id,time") from None
+def _whole(name: str) -> str:
+    """Return a whole number that is written as NumPy and pandas write floats (``3.0``, ``3.000e+00``) without its point."""
+    value = decimal(name)
+    return str(int(value)) if value is not None and value.is_integer() else name
