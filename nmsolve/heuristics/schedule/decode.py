@@ -36,7 +36,8 @@ class Ground(NamedTuple):
     ``into``, ``out`` (by process) hold edges and are CSR, as are ``members`` (by set) and ``users`` (modes, by item); their
     starts end in ``_at``; ``sent`` (E,): ticks that the bytes take beside the hops; ``whole`` (D,): bytes of an item on all units
     together; ``tight`` (U,): whether a unit can hold too much; ``lane`` (U + 1,): where its activities are in arrays of all;
-    ``saved`` (U,): idle less off; ``use`` (M, B), ``budget`` (B,): of nonrenewable resources; ``limit``: ceilings, :data:`NEVER` without; ``factor`` (6,): of the weighted sum.
+    ``saved`` (U,): idle less off; ``use`` (M, B), ``budget`` (B,): of nonrenewable resources;
+    ``limit``: ceilings, :data:`NEVER` without; ``factor`` (6,): of the weighted sum.
     """
 
     first: IntArray

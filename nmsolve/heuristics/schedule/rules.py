@@ -133,7 +133,7 @@ def heft(problem: ScheduleProblem, time_left: float = np.inf) -> Schedule:
 
 
 def peft(problem: ScheduleProblem, time_left: float = np.inf) -> Schedule:
-    """Return the schedule of PEFT: by what follows at least, each where its end and that are least; budgets as in :func:`heft`."""
+    """Return the schedule of PEFT: by what follows at least, each where its end and that are least (budgets: :func:`heft`)."""
     g, w = grounded(problem)
     table = np.zeros(problem.modes.count)
     optimistic(g, problem.order, table)

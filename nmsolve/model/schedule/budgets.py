@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,18 @@ class Budgets:
         """(B,) what the modes (P,) take together."""
         spent: IntArray = self.use[mode].sum(axis=0) if self.count else self.amount
         return spent
+
+    def affordable(self, first: IntArray) -> BoolArray:
+        """(M,) whether a mode leaves enough for all other processes, each in the modes that take least of every budget.
+
+        ``first`` : (P + 1,) process ``p`` has modes ``first[p] .. first[p + 1] - 1``
+        """
+        if not self.count:
+            return np.ones(int(first[-1]), bool)
+        least = np.minimum.reduceat(self.use, first[:-1], axis=0)
+        rest = least.sum(axis=0) - np.repeat(least, np.diff(first), axis=0)
+        fine: BoolArray = (self.use + rest <= self.amount).all(axis=1)
+        return fine
 
     def of_modes(self, chosen: AnyArray) -> Budgets:
         """Return the same budgets for other modes: those with these numbers."""

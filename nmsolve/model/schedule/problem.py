@@ -8,7 +8,7 @@ project scheduling, RCPSP). What a job shop, a flexible job shop and a project w
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -248,7 +248,7 @@ class ScheduleProblem:
     weights: tuple[tuple[str, int], ...] = ()
     ceilings: Ceilings = ()
     ready: IntArray | None = None
-    budgets: Budgets = Budgets()
+    budgets: Budgets = field(default_factory=Budgets)
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:

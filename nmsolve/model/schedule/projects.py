@@ -1,8 +1,8 @@
 """Projects whose activities share resources (RCPSP), as scheduling problems; :mod:`.psplib` and :mod:`.patterson` read them.
 
-Every activity is a process without units. It takes its demand of every renewable resource while it runs, and what its mode uses of
-every nonrenewable one for good. Activities that only stand for begin and end take no time and no resource and are left out; the
-others keep their numbers as names.
+Every activity is a process without units. It takes its demand of every renewable resource while it runs, and what its mode uses
+of every nonrenewable one for good. Activities that only stand for begin and end take no time and no resource and are left out;
+the others keep their numbers as names.
 """
 
 from __future__ import annotations
@@ -106,13 +106,9 @@ def _modes(path: Path, activities: Sequence[Activity], pool: Pool) -> tuple[Mode
     stuck = next((a for a, some in zip(activities, ways, strict=True) if not some), None)
     if stuck is not None:
         name, need, most = _excess(stuck.modes[0], pool)[0]
-        which = (
-            ""
-            if len(stuck.modes) == 1
-            else f"each of its {len(stuck.modes)} modes needs too much; in mode 1 "
-        )
+        every = "" if len(stuck.modes) == 1 else " in its first mode, and no other one can run"
         raise InputError(
-            f"activity {stuck.name}: {which}it needs {need:,} of resource {name}, there are {most:,}", str(path),
+            f"activity {stuck.name} needs {need:,} of resource {name}, there are {most:,}{every}", str(path),
             "demands that fit the capacities",
         )  # fmt: skip
     flat = [(k, way) for some in ways for k, way in some]

@@ -28,8 +28,9 @@ Spells = list[tuple[Tick, Tick]]
 class ProcessRow(msgspec.Struct):
     """One process of the problem, in its order.
 
-    ``mode`` : its number among those that the file has for the process, from 0, null to take the one with these ``units``; ``load`` : when loading of its
-    static data begins, null if it loads nothing; ``interaction`` : the second network of an interaction
+    ``mode`` : its number among those that the file has for the process, from 0, null to take the one with these ``units``;
+    ``load`` : when loading of its static data begins, null if it loads nothing; ``interaction`` : the second network of an
+    interaction
     """
 
     process: str

@@ -1,9 +1,9 @@
 """Job shops: flexible ones (``.fjs``; Brandimarte, Hurink, Dauzère-Pérès) and classic ones (``.jsp``).
 
 A job is a network, an operation a process of one unit; the operations of a job follow one another. ``.fjs``: jobs and machines,
-then for every job its operations, and for each the number of machines that can do it, with their times. ``.jsp``: jobs and machines,
-then a row for every job, machine and time of each operation in turn, machines from 0 (Fisher and Thompson 1963); or all times and
-then all machines, from 1 (Taillard 1993).
+then for every job its operations, and for each the number of machines that can do it, with their times. ``.jsp``: jobs and
+machines, then a row for every job, machine and time of each operation in turn, machines from 0 (Fisher and Thompson 1963); or all
+times and then all machines, from 1 (Taillard 1993).
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def load_job_shop(path: Path) -> Stated:
     wide = 2 * machines
     matrices = len(rows) == 2 * count and all(len(row.numbers) == machines for row in rows)
     if matrices:
-        pairs = [list(zip(m.numbers, t.numbers, strict=True)) for t, m in zip(rows[:count], rows[count:], strict=True)]  # fmt: skip
-        rows = rows[count:]
+        times, rows = rows[:count], rows[count:]
+        pairs = [list(zip(m.numbers, t.numbers, strict=True)) for t, m in zip(times, rows, strict=True)]
     else:
         wrong = next((row for row in rows if len(row.numbers) != wide), None)
         if len(rows) != count or wrong is not None:

@@ -88,8 +88,8 @@ UnitSet = list[str] | str
 class Alternative(_Strict):
     """One way to run a process: all these units together for ``span`` ticks.
 
-    ``energy`` of the run is by default the power ``on`` of the units times the span; ``working`` are bytes on each unit; ``uses``:
-    of every budget.
+    ``energy`` of the run is by default the power ``on`` of the units times the span; ``working`` are bytes on each unit;
+    ``uses``: of budgets.
     """
 
     units: UnitSet

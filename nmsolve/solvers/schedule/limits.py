@@ -29,7 +29,7 @@ SEARCHES = ("heft", "m4", "schedule-search")
 
 
 class ScheduleLimits(Limits[Schedule]):
-    """Limits: the deadlines and the releases of every network, the memory of every unit, every resource of both kinds, every ceiling.
+    """Limits: the deadlines and the releases of every network, the memory of every unit, every resource and budget, every ceiling.
 
     Which units a process may run on is no limit: nothing can lift it.
     """
@@ -127,6 +127,10 @@ class ScheduleLimits(Limits[Schedule]):
                 return f"unit {name!r} alone has {work:,} ticks of work between {begin:,} and {end:,}"
             return "counting does not show it; trying every schedule does (CP-SAT)"
         p, end = late
+        if end >= NEVER:
+            return (
+                f"no mode of {problem.labels[p]!r} leaves enough of the nonrenewable resources for all others"
+            )
         deadline = int(problem.deadline[p])
         if deadline < NEVER and end > deadline:
             return f"{problem.labels[p]!r} cannot end before {end:,}, its deadline is {deadline:,}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from nmsolve.model.bound import Bound, BoundCheck
-from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.schedule.recheck_paths import numbers_of
 
@@ -32,6 +32,6 @@ def priced(problem: ScheduleProblem, prices: list[int]) -> tuple[int, int]:
     """Return what all processes cost at least at prices of nonrenewable resources, and what all of these that there is costs."""
     first, use = problem.modes.first.tolist(), problem.budgets.use.tolist()
     least = 0
-    for a, b in zip(first[:-1], first[1:], strict=True):
+    for a, b in pairwise(first):
         least += min(sum(x * y for x, y in zip(prices, use[k], strict=True)) for k in range(a, b))
     return least, sum(x * int(y) for x, y in zip(prices, problem.budgets.amount, strict=True))
