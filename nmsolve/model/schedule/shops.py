@@ -151,7 +151,9 @@ def load_job_shop(path: Path) -> Stated:
 def _base(pairs: list[list[tuple[int, int]]], machines: int, usual: int, rows: list[_Line]) -> int:
     """Return the number of the first machine, 0 or 1; machines and times that cannot be are refused."""
     used = {m for job in pairs for m, _ in job}
-    base = usual if min(used) >= usual and max(used) < usual + machines else 1 - usual
+    other = 1 - usual
+    apart = not usual <= min(used) <= max(used) < usual + machines
+    base = other if apart and other <= min(used) <= max(used) < other + machines else usual
     for job, row in zip(pairs, rows, strict=True):
         for k, (m, span) in enumerate(job, start=1):
             if not base <= m < base + machines:
