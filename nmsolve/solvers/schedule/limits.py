@@ -29,7 +29,7 @@ SEARCHES = ("heft", "m4", "schedule-search")
 
 
 class ScheduleLimits(Limits[Schedule]):
-    """Limits: the deadlines and the releases of every network, the memory of every unit, every resource and budget, every ceiling.
+    """Limits: the deadlines and the releases of every network, the memory of every unit, every resource and budget, all ceilings.
 
     Which units a process may run on is no limit: nothing can lift it.
     """
