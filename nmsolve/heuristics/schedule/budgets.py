@@ -20,16 +20,16 @@ REPAIRS, LOOKS = 12, 16
 
 
 def barred(problem: ScheduleProblem, time_left: float) -> FloatArray | None:
-    """Return (M,) what modes cost a rule that chooses process by process: 0 for one mode of every process, so that all budgets
-    are kept, inf for the others; 0 for all modes without budgets; None if no such choice was found."""
+    """Return (M,) what modes cost a rule that chooses process by process: 0 or inf, so that all budgets are kept whatever it
+    takes; 0 for all modes without budgets; None if no modes within the budgets were found."""
+    m, use = problem.modes, problem.budgets.use
     if not problem.budgets.count:
-        return np.zeros(problem.modes.count)
+        return np.zeros(m.count)
     mode = modes_within(problem, min(SECONDS, SHARE * time_left))
     if mode is None:
         return None
-    cost = np.full(problem.modes.count, np.inf)
-    cost[mode] = 0.0
-    return cost
+    # any mode will do that takes no more of anything than the one that was found
+    return np.where((use <= use[mode][m.process]).all(axis=1), 0.0, np.inf)
 
 
 def modes_within(problem: ScheduleProblem, seconds: float) -> IntArray | None:

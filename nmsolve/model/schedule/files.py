@@ -54,7 +54,7 @@ def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
         ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": patterson.load_patterson, ".rcmp": patterson.load_mplib,
         ".fjs": shops.load_fjsp, ".jsp": shops.load_job_shop,
     }  # fmt: skip
-    kind = (_text_kind(path) or ".rcmp") if ending in (".txt", "") else ending
+    kind = (_text_kind(path) or ".jsp") if ending in (".txt", "") else ending
     if kind not in readers:
         known = ", ".join(f"{name} ({text})" for name, text in FORMS.items())
         raise InputError(f"unknown kind of file {path.suffix!r}", str(path), known)
