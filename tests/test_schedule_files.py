@@ -189,6 +189,16 @@ def test_classic_job_shops_in_all_their_forms(
     assert used == [str(m + int(first)) for m in (2, 0, 1)] and p.modes.span[:3].tolist() == [1, 3, 6]
 
 
+def test_operations_without_time_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    """The benchmark orb07 (Applegate and Cook 1991) has one, the last of a job."""
+    path = tmp_path / "zero.jsp"
+    path.write_text("2 3\n0 4 1 0 2 5\n1 3 0 2 2 0\n")
+    with pytest.warns(InputWarning, match="zero.jsp:2: operation 2 takes no time"):
+        p = load_schedule(path).problem
+    assert p.labels == ("1/1", "1/3", "2/1", "2/2") and p.modes.span.tolist() == [4, 5, 3, 2]
+    assert list(zip(p.edges.source.tolist(), p.edges.target.tolist(), strict=True)) == [(0, 1), (2, 3)]
+
+
 def test_a_classic_job_shop_is_solved(tmp_path: Path) -> None:
     path = tmp_path / "ft06.jsp"
     path.write_text(FT06)
@@ -336,7 +346,7 @@ def test_workflows_of_the_earlier_schema_carry_their_files_with_them(tmp_path: P
         ("x.jsp", "2 2\n0 3 1 2\n", "1 rows of jobs"),
         ("x.jsp", "1 2\n0 3 1 2 1\n", "x.jsp:2: 5 numbers"),
         ("x.jsp", "1 2\n0 3 3 2\n", "x.jsp:2: operation 2 is on machine 3; expected 0..1"),
-        ("x.jsp", "1 2\n0 3 1 0\n", "x.jsp:2: operation 2 takes 0"),
+        ("x.jsp", "1 2\n0 3 1 9999999999999\n", "x.jsp:2: operation 2 takes 9999999999999"),
         ("x.jsp", "1 2\n0 3 1 2.5\n", "x.jsp:2: found '2.5'"),
         ("x.jsp", "words\n", "the first numbers are []"),
         ("x.xml", "<mp/>", "unknown kind of file '.xml'"),

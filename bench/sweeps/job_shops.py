@@ -47,7 +47,17 @@ def _flexible(rng: Random) -> Variant:
             lines[-1] += [len(ways), *(x for way in ways for x in way)]
     expected = machines, {str(j + 1): job for j, job in enumerate(jobs)}, True
     what = rng.choice(
-        ["plain", "crlf", "empty", *_ODD, "machine twice", "machine 0", "machine too large", "count"]
+        [
+            "plain",
+            "crlf",
+            "empty",
+            *_ODD,
+            "zero time",
+            "machine twice",
+            "machine 0",
+            "machine too large",
+            "count",
+        ]
     )
     k = rng.randrange(1, len(lines))
     named: tuple[str, ...] = ()
@@ -59,15 +69,16 @@ def _flexible(rng: Random) -> Variant:
         lines[k] = [1, 2, 1, 4, 1, 4]
         jobs[k - 1] = [[("1", 4), ("1", 4)]]
         expected, named = (machines, {str(j + 1): job for j, job in enumerate(jobs)}, True), ("twice",)
-    elif what == "count":
-        lines[0][0] += rng.choice([-1, 1])
+    elif what in ("count", "zero time"):
+        row, at = (0, 0) if what == "count" else (k, -1)
+        lines[row][at] = lines[0][0] + rng.choice([-1, 1]) if what == "count" else 0
         odd = True
     text = _joined(lines, what)
     return Variant({"x.fjs": text.encode()}, REFUSED if odd else expected, named)
 
 
 #: What spoils one row of any file.
-_ODD = ("double", "left out", "longer", "shorter", "float", "minus", "word", "zero time")
+_ODD = ("double", "left out", "longer", "shorter", "float", "minus", "word")
 
 
 def _spoilt(rng: Random, lines: list[list[Any]], k: int, what: str) -> bool:
@@ -80,8 +91,8 @@ def _spoilt(rng: Random, lines: list[list[Any]], k: int, what: str) -> bool:
         lines[k] = [*lines[k], lines[k][-1]]
     elif what == "shorter":
         lines[k] = lines[k][:-1]
-    elif what in ("float", "minus", "word", "zero time"):
-        lines[k] = [*lines[k][:-1], {"float": "2.5", "minus": "-3", "word": "x", "zero time": "0"}[what]]
+    elif what in ("float", "minus", "word"):
+        lines[k] = [*lines[k][:-1], {"float": "2.5", "minus": "-3", "word": "x"}[what]]
     return what in _ODD
 
 
@@ -94,6 +105,9 @@ def _classic(rng: Random) -> Variant:
     machines = rng.randint(3, 6)
     orders = [rng.sample(range(machines), machines) for _ in range(rng.randint(2, 5))]
     times = [[rng.randint(1, 30) for _ in row] for row in orders]
+    idle = rng.random() < 0.1
+    if idle:
+        times[0][rng.randrange(machines)] = 0
     matrices = rng.random() < 0.5
     what = rng.choice(["plain", "crlf", "empty", "comment", "title", "base", "heads", "count", *_ODD])
     base = int(matrices) if what != "base" else 1 - int(matrices)
@@ -106,6 +120,7 @@ def _classic(rng: Random) -> Variant:
         lines = [head, *([x for pair in row for x in pair] for row in rows)]
     odd = _spoilt(rng, lines, rng.randrange(1, len(orders) + 1), what)
     named: tuple[str, ...] = ("numbered from",) if what == "base" else ()
+    named += ("takes no time",) if idle and not odd else ()
     if what == "count":
         head[0] += rng.choice([-1, 1])
         odd = True
@@ -116,10 +131,14 @@ def _classic(rng: Random) -> Variant:
     if what == "comment":
         lines = [["# of someone"], *lines[:1], *([*line, "#", "a job"] for line in lines[1:])]
     if what == "title":
-        lines, named = [["An instance of someone"], *lines], ("An instance of someone",)
+        lines, named = [["An instance of someone"], *lines], (*named, "An instance of someone")
     jobs = {
-        str(j + 1): [[(str(m), t)] for m, t in zip(a, b, strict=True)]
+        str(j + 1): [[(str(m), t)] for m, t in zip(a, b, strict=True) if t]
         for j, (a, b) in enumerate(zip(named_orders, times, strict=True))
     }
     name = rng.choice(["x.jsp", "x.jsp", "x.txt"])
-    return Variant({name: _joined(lines, what).encode()}, REFUSED if odd else (machines, jobs, True), named)
+    return Variant(
+        {name: _joined(lines, what).encode()},
+        REFUSED if odd else (machines, jobs, True),
+        () if odd else named,
+    )

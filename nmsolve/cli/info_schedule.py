@@ -46,9 +46,7 @@ def run_info_schedule(path: Path, as_json: bool) -> int:
         "unit_sets": p.sets.count,
         "largest_set": int(np.diff(p.sets.indptr).max(initial=0)),
         "resources": {name: int(most) for name, most in zip(p.resources, p.capacity, strict=True)},
-        "budgets": {
-            name: int(most) for name, most in zip(p.budgets.names, p.budgets.amount, strict=True)
-        },
+        "budgets": {name: int(most) for name, most in zip(p.budgets.names, p.budgets.amount, strict=True)},
         "items": p.items.count,
         "item_bytes": int(p.items.bytes.sum()),
         "least_work": int(np.minimum.reduceat(p.modes.span, first).sum()),

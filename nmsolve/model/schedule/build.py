@@ -179,4 +179,7 @@ class Numbers:
         """Refuse more words."""
         if self.at < len(self.words):
             self.at += 1
-            raise InputError("the file goes on after its last number", self.where(), "the end of the file")
+            shown = self.words[self.at - 1][:30].decode("utf-8", "replace")
+            raise InputError(
+                f"the file goes on after its last number: {shown!r}", self.where(), "the end of the file"
+            )

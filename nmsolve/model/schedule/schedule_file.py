@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import settle
-from nmsolve.model.files import decode_json, read_limited, write_atomic
+from nmsolve.model.files import decode_json, name_unknown_members, read_limited, write_atomic
 from nmsolve.model.identity import Identity
 from nmsolve.model.schedule.build import MOST_BYTES
 from nmsolve.model.schedule.problem import ScheduleProblem
@@ -130,7 +130,9 @@ def read_schedule(path: str | Path, problem: ScheduleProblem, other_rules: bool 
     InputError : not of this shape, of other networks, or a process, mode or unit that does not exist
     """
     settle(Path(path).parent)
-    file = decode_json(read_limited(path, MOST_BYTES), ScheduleContent, path)
+    data = read_limited(path, MOST_BYTES)
+    file = decode_json(data, ScheduleContent, path)
+    name_unknown_members(data, ScheduleContent, path, {ScheduleContent: ("run",)})
     if not other_rules and file.tasks and file.tasks != tasks_hash(problem):
         raise InputError(
             f"the schedule is for other networks or units, {file.problem.name!r} with hash {file.tasks[:16]}",

@@ -30,7 +30,7 @@ from nmsolve.model.schedule.build import (
 from nmsolve.model.schedule.problem import MOST_TICKS, NEVER, Modes, Network, ScheduleProblem
 from nmsolve.model.schedule.statement import Stated
 
-#: Machines, from 0, that can do an operation, with their times.
+#: Machines, from 0, that can do an operation, with their times; none for an operation that is left out.
 Operation = list[tuple[int, int]]
 
 
@@ -81,11 +81,11 @@ def _way(numbers: Numbers, what: str, machines: int) -> tuple[int, int]:
 
 def _shop(path: Path, jobs: list[list[Operation]], machines: int, form: str, base: int = 1) -> Stated:
     """Return the problem; machines are called by their numbers, the first one ``base``."""
-    labels = [(j, k) for j, job in enumerate(jobs) for k in range(len(job))]
+    labels = [(j, k) for j, job in enumerate(jobs) for k, ways in enumerate(job) if ways]
     if not labels:
         raise InputError("no operations", str(path), "at least one")
     flat = [way for job in jobs for ways in job for way in ways]
-    first = np.cumsum([0, *(len(ways) for job in jobs for ways in job)]).astype(np.int64)
+    first = np.cumsum([0, *(len(ways) for job in jobs for ways in job if ways)]).astype(np.int64)
     units = plain_units([str(m + base) for m in range(machines)])
     count, none = len(labels), np.zeros(len(flat), np.int64)
     follows = [k for k in range(1, count) if labels[k][0] == labels[k - 1][0]]
@@ -144,7 +144,7 @@ def load_job_shop(path: Path) -> Stated:
             )  # fmt: skip
         pairs = [list(zip(row.numbers[::2], row.numbers[1::2], strict=True)) for row in rows]
     base = _base(pairs, machines, int(matrices), rows)
-    jobs = [[[(m - base, span)] for m, span in job] for job in pairs]
+    jobs = [[[(m - base, span)] if span else [] for m, span in job] for job in pairs]
     return _shop(path, jobs, machines, "job shop", base)
 
 
@@ -160,8 +160,10 @@ def _base(pairs: list[list[tuple[int, int]]], machines: int, usual: int, rows: l
                 raise InputError(
                     f"operation {k} is on machine {m}", row.where, f"{usual}..{usual + machines - 1}"
                 )
-            if not 1 <= span < MOST_TICKS:
-                raise InputError(f"operation {k} takes {span}", row.where, f"1 to {MOST_TICKS:,} ticks")
+            if span >= MOST_TICKS:
+                raise InputError(f"operation {k} takes {span}", row.where, f"less than {MOST_TICKS:,} ticks")
+            if span == 0:
+                doubtful(f"operation {k} takes no time and is left out", row.where, "at least 1 tick")
         if len({m for m, _ in job}) < len(job):
             doubtful("a job is on one machine twice", row.where, "every machine once, as in job shops")
     if base != usual:

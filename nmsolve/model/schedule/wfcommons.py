@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.files import decode_json, name_unknown_members, read_limited
 from nmsolve.model.schedule.build import (
     MOST_BYTES,
     MOST_MODES,
@@ -106,7 +106,7 @@ def load_workflow(path: Path, units: Units | None = None, network: Network | Non
     data = read_limited(path, MOST_BYTES)
     _require_count(data, path)
     workflow = decode_json(data, _Document, path).workflow
-    _name_unknown(data, path)
+    name_unknown_members(data, _Document, path, NOT_READ)
     _warn_of_cores(workflow, path)
     tasks, span, machines = _described(workflow, path)
     names = [t.id or t.name for t in tasks]
@@ -200,42 +200,20 @@ def _warn_of_cores(workflow: _Workflow, path: Path) -> None:
         doubtful(f"tasks have a coreCount up to {most:g}", str(path), "1: every task takes one whole unit")
 
 
-#: Members of the schemas 1.4 to 1.6, by place. What is not read above describes the run: it does not change the problem.
-_TASK_1_4 = {
-    "name", "id", "category", "type", "command", "parents", "children", "files", "runtimeInSeconds", "runtime", "cores",
-    "coreCount", "avgCPU", "readBytes", "writtenBytes", "memory", "memoryInBytes", "energy", "energyInKWh", "avgPower",
-    "avgPowerInW", "priority", "program", "machine", "machines", "inputFiles", "outputFiles", "executedAt",
+#: Members of the schemas 1.4 to 1.6 that describe the run: they do not change the problem.
+NOT_READ: dict[type[msgspec.Struct], tuple[str, ...]] = {
+    _Document: ("description", "createdAt", "schemaVersion", "runtimeSystem", "wms", "author"),
+    _Workflow: ("makespan", "makespanInSeconds", "executedAt", "machines"),
+    _Specification: ("metrics",),
+    _Execution: ("makespanInSeconds", "executedAt", "machines", "metrics"),
+    _Task: (
+        "category", "type", "command", "avgCPU", "readBytes", "writtenBytes", "memory", "memoryInBytes", "energy", "energyInKWh",
+        "avgPower", "avgPowerInW", "priority", "program", "machine", "machines", "executedAt",
+    ),
+    _Run: (
+        "command", "avgCPU", "readBytes", "writtenBytes", "memoryInBytes", "energyInKWh", "avgPowerInW", "priority", "executedAt"
+    ),
 }  # fmt: skip
-MEMBERS: dict[tuple[str, ...], set[str]] = {
-    (): {"name", "description", "createdAt", "schemaVersion", "runtimeSystem", "wms", "author", "workflow"},
-    ("workflow",): {"specification", "execution", "tasks", "makespan", "makespanInSeconds", "executedAt", "machines"},
-    ("workflow", "tasks"): _TASK_1_4,
-    ("workflow", "specification"): {"tasks", "files", "metrics"},
-    ("workflow", "specification", "tasks"): {"name", "id", "parents", "children", "inputFiles", "outputFiles"},
-    ("workflow", "specification", "files"): {"id", "sizeInBytes"},
-    ("workflow", "execution"): {"makespanInSeconds", "executedAt", "tasks", "machines", "metrics"},
-    ("workflow", "execution", "tasks"): {
-        "id", "runtimeInSeconds", "command", "coreCount", "avgCPU", "readBytes", "writtenBytes", "memoryInBytes", "energyInKWh",
-        "avgPowerInW", "priority", "machine", "machines", "executedAt",
-    },
-}  # fmt: skip
-
-
-def _name_unknown(data: bytes, path: Path) -> None:
-    """Name members that no schema has, each once."""
-    found: dict[tuple[str, ...], dict[str, msgspec.Raw]] = {}
-    for place, known in MEMBERS.items():
-        raw = msgspec.Raw(data) if not place else found.get(place[:-1], {}).get(place[-1])
-        if raw is None or bytes(raw) == b"null":
-            continue
-        many = place[-1:] in (("tasks",), ("files",))
-        rows = msgspec.json.decode(raw, type=list[dict[str, msgspec.Raw]] if many else dict[str, msgspec.Raw])
-        if not many:
-            found[place] = rows
-        names = dict.fromkeys(name for row in (rows if many else [rows]) for name in row if name not in known)
-        where = ".".join(("$", *place)) + ("[]" if many else "")
-        for name in names:
-            doubtful(f"member {name!r} is passed over", f"{path}: {where}", "members of WfFormat")
 
 
 def _edges(tasks: list[_Task], names: list[str], files: list[_File], path: Path) -> Edges:
