@@ -62,8 +62,8 @@ def test_the_budget_decides_the_mode_and_the_optimum_is_recomputed(tmp_path: Pat
     assert "Nonrenewable resources" in (out / "report.html").read_text()
     assert call("verify", out, "--bound")[0] == 0
     content = json.loads((out / "schedule.json").read_text())
-    content["processes"][0]["mode"] = 0
-    content["processes"][0]["end"] = 3
+    content["processes"][0] |= {"mode": 0, "start": 5, "end": 8}
+    content["processes"][2] |= {"start": 8, "end": 12}
     (out / "schedule.json").write_text(json.dumps(content))
     code, text, _ = call("verify", out)
     assert code == 1 and "modes take 5 of nonrenewable resource 'N1', there are 4" in text
