@@ -330,7 +330,8 @@ def _schedules(folder: Path) -> None:
         "tasks": [
             {"name": "a", "period": 40, "frames": 2, "sets": ["u", "both"], "processes": [
                 {"name": "x", "span": {"1": 5, "2": 3}, "weights": {"name": "w", "bytes": 60}, "working": {"1": 9, "2": 5}},
-                {"name": "y", "sets": "each", "span": 2, "uses": {"gas": {"1": 3}}, "after": [{"of": "x", "bytes": 9, "convert": 1}], "due": 30}]},
+                {"name": "y", "sets": "each", "span": 2, "uses": {"gas": {"1": 3}}, "due": 30,
+                 "after": [{"of": "x", "bytes": 9, "convert": 1}]}]},
             {"name": "b", "period": 40, "frames": 2, "due": 35, "priority": 2, "processes": [
                 {"name": "z", "alternatives": [{"units": ["v"], "span": 2, "energy": 3}, {"units": "u", "span": 4}]}]}],
         "interactions": [{"name": "m", "between": ["a", "b"], "span": 3, "sets": {"b": ["v"]}, "after": ["y", "z"]}],
@@ -345,7 +346,8 @@ def _schedules(folder: Path) -> None:
     (folder / "project.mm").write_text(
         f"{stars}\nprojects : 1\njobs (incl. supersource/sink ): 4\nhorizon : 12\nRESOURCES\n  - renewable : 2 R\n"
         f"  - nonrenewable : 1 N\n{stars}\nPRECEDENCE RELATIONS:\njobnr. #modes #successors successors\n1 1 2 2 3\n2 2 1 4\n"
-        f"3 1 1 4\n4 1 0\n{stars}\nREQUESTS/DURATIONS:\njobnr. mode duration R 1 R 2 N 1\n------\n1 1 0 0 0 0\n2 1 3 4 0 5\n  2 5 1 1 1\n"
+        f"3 1 1 4\n4 1 0\n{stars}\nREQUESTS/DURATIONS:\njobnr. mode duration R 1 R 2 N 1\n------\n1 1 0 0 0 0\n"
+        "2 1 3 4 0 5\n  2 5 1 1 1\n"
         f"3 1 4 0 2 2\n4 1 0 0 0 0\n{stars}\nRESOURCEAVAILABILITIES:\n  R 1 R 2 N 1\n  4 2 4\n{stars}\n"
     )
     (folder / "project.rcp").write_text("4 2\n4 2\n0 0 0 2 2 3\n3 4 0 1 4\n5 1 1 1 4\n0 0 0 0\n")
@@ -537,7 +539,15 @@ def _schedule_targets(folder: Path) -> list[Target]:
     def judged(path: Path) -> object:
         return schedule_complaint(problem, read_schedule(path, problem).answer)
 
-    forms = ("tasks.json", "project.mm", "project.rcp", "projects.txt", "shop.fjs", "shop.jsp", "workflow.json")
+    forms = (
+        "tasks.json",
+        "project.mm",
+        "project.rcp",
+        "projects.txt",
+        "shop.fjs",
+        "shop.jsp",
+        "workflow.json",
+    )
     return [
         *(Target(f"schedule of {name}", folder / name, stated) for name in forms),
         Target("schedule.json", folder / "schedule.json", judged),

@@ -99,7 +99,7 @@ def test_no_forged_certificate_is_believed(method: str) -> None:
 
 
 def test_no_prices_prove_that_budgets_are_too_small_where_some_modes_keep_them() -> None:
-    """Prices are believed exactly where the cheapest modes cost more than there is, which is never so for enough of everything."""
+    """Prices are believed only where the cheapest modes cost more than there is: never where there is enough."""
     rng, believed = random.Random(1), 0
     for k in range(TRIES // 10):
         problem = random_problem(k % 50)

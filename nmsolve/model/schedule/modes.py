@@ -230,4 +230,5 @@ class ModeTable:
         )  # fmt: skip
         if not self.budgets:
             return modes, items, Budgets()
-        return modes, items, Budgets(tuple(self.budgets), whole(list(self.budgets.values())), whole(self.use))
+        use = whole([used for row in self.use for used in row]).reshape(len(self.use), len(self.budgets))
+        return modes, items, Budgets(tuple(self.budgets), whole(list(self.budgets.values())), use)

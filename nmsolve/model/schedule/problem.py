@@ -469,8 +469,8 @@ class ScheduleProblem:
         )  # fmt: skip
         if self.budgets.count:  # hashes of problems without budgets stay as they were
             h.update(repr(self.budgets.names).encode())
-            arrays = (*arrays, self.budgets.amount, self.budgets.use)
-        for array in arrays:
+        more = (self.budgets.amount, self.budgets.use) if self.budgets.count else ()
+        for array in (*arrays, *more):
             whole = np.ascontiguousarray(array, np.int64)
             h.update(repr(whole.shape).encode() + whole.tobytes())
         return h.hexdigest()
