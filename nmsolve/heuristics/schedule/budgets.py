@@ -40,7 +40,7 @@ def modes_within(problem: ScheduleProblem, seconds: float) -> IntArray | None:
     once = sparse.csr_array((np.ones(m.count), (m.process, np.arange(m.count))), (problem.count, m.count))
     scale = np.maximum(1, b.amount).astype(float)
     done = optimize.milp(
-        m.span.astype(float), integrality=np.ones(m.count), bounds=optimize.Bounds(0, 1),
+        m.span.astype(float), integrality=np.ones(m.count, np.int64), bounds=optimize.Bounds(0, 1),
         constraints=[
             optimize.LinearConstraint(once, 1, 1),
             optimize.LinearConstraint(sparse.csr_array(b.use.T / scale[:, None]), -np.inf, b.amount / scale),

@@ -12,12 +12,13 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import settle
-from nmsolve.model.files import decode_json, name_unknown_members, read_limited, write_atomic
+from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.identity import Identity
 from nmsolve.model.schedule.build import MOST_BYTES
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.queues import Queues
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.unknown_members import name_unknown_members
 
 Tick = Annotated[int, msgspec.Meta(ge=-(2**60), le=2**60)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.files import decode_json, name_unknown_members, read_limited
+from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.schedule.build import (
     MOST_BYTES,
     MOST_MODES,
@@ -28,6 +28,7 @@ from nmsolve.model.schedule.build import (
 )
 from nmsolve.model.schedule.problem import NEVER, Edges, Modes, Network, ScheduleProblem, Units
 from nmsolve.model.schedule.statement import Stated
+from nmsolve.model.unknown_members import name_unknown_members
 
 #: Ticks of a second.
 TICKS = 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from nmsolve.model.schedule.budgets import Budgets
@@ -53,7 +55,8 @@ def _dual(budgets: Budgets, first: IntArray, seconds: float) -> list[np.ndarray]
     modes, count = len(budgets.use), len(first) - 1
     process = np.repeat(np.arange(count), np.diff(first))
     one = sparse.csr_array((np.ones(modes), (np.arange(modes), process)), (modes, count))
-    done = optimize.linprog(
+    linprog: Any = optimize.linprog  # its stubs lack sparse rows
+    done = linprog(
         np.concatenate([budgets.amount / scale, -np.ones(count)]),
         A_ub=sparse.hstack([sparse.csr_array(-budgets.use / scale), one]).tocsr(), b_ub=np.zeros(modes),
         A_eq=np.concatenate([np.ones(budgets.count), np.zeros(count)])[None, :], b_eq=np.ones(1),
