@@ -338,11 +338,12 @@ def _schedules(folder: Path) -> None:
         "tick": 1e-6, "units": [{"name": "u", "at": [0, 0]}, {"name": "v", "at": [0, 2], "memory": 90, "power": {"idle": 3}}],
         "memory": 100, "power": {"on": 2, "idle": 1, "off_time": 1, "wake_time": 2, "switch_energy": 9},
         "network": {"hop_time": 1, "bandwidth": 4, "hop_energy": 1, "load_bandwidth": 8, "load_energy": 1},
-        "unit_sets": {"both": ["u", "v"]}, "objective": "energy", "ceilings": {"makespan": 90},
+        "unit_sets": {"both": ["u", "v"]}, "budgets": {"gas": 30}, "objective": "energy", "ceilings": {"makespan": 90},
         "tasks": [
             {"name": "a", "period": 40, "frames": 2, "sets": ["u", "both"], "processes": [
                 {"name": "x", "span": {"1": 5, "2": 3}, "weights": {"name": "w", "bytes": 60}, "working": {"1": 9, "2": 5}},
-                {"name": "y", "sets": "each", "span": 2, "after": [{"of": "x", "bytes": 9, "convert": 1}], "due": 30}]},
+                {"name": "y", "sets": "each", "span": 2, "uses": {"gas": {"1": 3}}, "due": 30,
+                 "after": [{"of": "x", "bytes": 9, "convert": 1}]}]},
             {"name": "b", "period": 40, "frames": 2, "due": 35, "priority": 2, "processes": [
                 {"name": "z", "alternatives": [{"units": ["v"], "span": 2, "energy": 3}, {"units": "u", "span": 4}]}]}],
         "interactions": [{"name": "m", "between": ["a", "b"], "span": 3, "sets": {"b": ["v"]}, "after": ["y", "z"]}],
@@ -356,14 +357,16 @@ def _schedules(folder: Path) -> None:
     stars = "*" * 20
     (folder / "project.mm").write_text(
         f"{stars}\nprojects : 1\njobs (incl. supersource/sink ): 4\nhorizon : 12\nRESOURCES\n  - renewable : 2 R\n"
-        f"  - nonrenewable : 0 N\n{stars}\nPRECEDENCE RELATIONS:\njobnr. #modes #successors successors\n1 1 2 2 3\n2 2 1 4\n"
-        f"3 1 1 4\n4 1 0\n{stars}\nREQUESTS/DURATIONS:\njobnr. mode duration R 1 R 2\n------\n1 1 0 0 0\n2 1 3 4 0\n  2 5 1 1\n"
-        f"3 1 4 0 2\n4 1 0 0 0\n{stars}\nRESOURCEAVAILABILITIES:\n  R 1 R 2\n  4 2\n{stars}\n"
+        f"  - nonrenewable : 1 N\n{stars}\nPRECEDENCE RELATIONS:\njobnr. #modes #successors successors\n1 1 2 2 3\n2 2 1 4\n"
+        f"3 1 1 4\n4 1 0\n{stars}\nREQUESTS/DURATIONS:\njobnr. mode duration R 1 R 2 N 1\n------\n1 1 0 0 0 0\n"
+        "2 1 3 4 0 5\n  2 5 1 1 1\n"
+        f"3 1 4 0 2 2\n4 1 0 0 0 0\n{stars}\nRESOURCEAVAILABILITIES:\n  R 1 R 2 N 1\n  4 2 4\n{stars}\n"
     )
     (folder / "project.rcp").write_text("4 2\n4 2\n0 0 0 2 2 3\n3 4 0 1 4\n5 1 1 1 4\n0 0 0 0\n")
     (folder / "projects.txt").write_text(
         "2\n1\n3\n3 0\n1\n0 0 1 1:2\n4 2 2 1:3 2:2\n0 0 0\n2 5\n1\n0 0 1 2:2\n2 3 0\n"
     )
+    (folder / "shop.jsp").write_text("2 3\n0 5 2 4 1 3\n1 5 0 4 2 2\n")
     (folder / "shop.fjs").write_text("2 3 1.5\n2 2 1 5 2 4 1 3 3\n1 3 1 5 2 4 3 2\n")
     runs = [{"id": f"t{k}", "runtimeInSeconds": 1.5 + k, "machines": [f"m{k % 2}"]} for k in range(3)]
     steps = [
@@ -552,7 +555,15 @@ def _schedule_targets(folder: Path) -> list[Target]:
     def judged(path: Path) -> object:
         return schedule_complaint(problem, read_schedule(path, problem).answer)
 
-    forms = ("tasks.json", "project.mm", "project.rcp", "projects.txt", "shop.fjs", "workflow.json")
+    forms = (
+        "tasks.json",
+        "project.mm",
+        "project.rcp",
+        "projects.txt",
+        "shop.fjs",
+        "shop.jsp",
+        "workflow.json",
+    )
     return [
         *(Target(f"schedule of {name}", folder / name, stated) for name in forms),
         Target("schedule.json", folder / "schedule.json", judged),

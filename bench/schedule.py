@@ -90,6 +90,7 @@ def stated(problem: ScheduleProblem) -> dict[str, object]:
     """What the peer is told: modes by process as span, unit (-1 for none), demands; dependencies; releases; capacities."""
     m, e = problem.modes, problem.edges
     assert not e.convert.any() and not e.bytes.any() and problem.objective == "makespan"
+    assert not problem.budgets.count, "the peer is not told of nonrenewable resources"
     unit = np.append(problem.sets.members, -1)[np.append(problem.sets.indptr[:-1], -1)[m.unit_set]]
     modes = [
         [[int(m.span[k]), int(unit[k]), m.demand[k].tolist()] for k in range(m.first[p], m.first[p + 1])]

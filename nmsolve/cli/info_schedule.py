@@ -46,6 +46,7 @@ def run_info_schedule(path: Path, as_json: bool) -> int:
         "unit_sets": p.sets.count,
         "largest_set": int(np.diff(p.sets.indptr).max(initial=0)),
         "resources": {name: int(most) for name, most in zip(p.resources, p.capacity, strict=True)},
+        "budgets": {name: int(most) for name, most in zip(p.budgets.names, p.budgets.amount, strict=True)},
         "items": p.items.count,
         "item_bytes": int(p.items.bytes.sum()),
         "least_work": int(np.minimum.reduceat(p.modes.span, first).sum()),
@@ -71,6 +72,8 @@ def _about(stated: Stated, row: dict[str, object]) -> Iterator[str]:
             yield f"  {key.replace('_', ' '):14} {number(float(str(value)))}"
     for name, most in zip(p.resources, p.capacity.tolist(), strict=True):
         yield f"  resource {name:5} {most:,}"
+    for name, most in zip(p.budgets.names, p.budgets.amount.tolist(), strict=True):
+        yield f"  budget {name:7} {most:,}"
     for k, name in enumerate(p.tasks[:LISTED]):
         own = int((p.task == k).sum())
         period = stated.periods[k] if stated.periods else 0

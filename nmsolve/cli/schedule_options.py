@@ -8,13 +8,13 @@ from typing import Annotated as A
 
 from typer import Argument, Option
 
-from nmsolve.cli.commands import ConflictOptions, Json, Out, Points, SearchOptions
+from nmsolve.cli.commands import ConflictOptions, Json, Out, Points, SearchOptions, Strict
 
 # One option, one line:
 # fmt: off
 
-TASKS = ("Networks (tasks.json), or an instance of the field: PSPLIB (.sm, .mm, .rcp), flexible job shop (.fjs), MPLIB (.txt), "
-         "workflow in WfFormat (.json).")
+TASKS = ("Networks (tasks.json), or an instance of the field: PSPLIB (.sm, .mm, .rcp), several projects (.rcmp), job shop (.jsp, "
+         ".fjs), workflow in WfFormat (.json).")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class ScheduleProblemOptions:
     machine: A[str | None, Option("--machine", "-m", help="Units are the cores of this machine: a preset (`nmsolve hw list`), "
                                   "mesh:RxC or a machine.toml. [default: the units of the file]")] = None
     at_most: A[str | None, Option(help="Limits on other objectives, e.g. energy=50000,tardiness=0.")] = None
+    strict: Strict = False
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,14 @@ class TaskPart(msgspec.Struct, frozen=True):
     tardiness: int
 
 
+class BudgetPart(msgspec.Struct, frozen=True):
+    """What all modes together use of one nonrenewable resource, and what there is."""
+
+    name: str
+    used: int
+    amount: int
+
+
 class NoisePart(msgspec.Struct, frozen=True):
     """What ``runs`` with durations that differ by up to ``noise`` came to: least, median and largest makespan, median energy,
     part of the runs in which every deadline was met, mean ticks by which processes start later than planned."""
@@ -148,6 +156,7 @@ class ScheduleReport(msgspec.Struct, frozen=True, kw_only=True):
     tick: None = None
     units: list[UnitPart]
     tasks: list[TaskPart]
+    budgets: list[BudgetPart] = []
     energy: dict[str, int]
     rules: list[RulePart]
     noise: NoisePart | None = None
@@ -168,6 +177,7 @@ def build_schedule_report(
             "units": _units(problem, result.solution, seen),
             "tasks": _tasks(problem, result.solution),
             "energy": seen.energy,
+            "budgets": _budgets(problem, seen),
             "reschedule": _rescheduled(given, inputs, result.solution),
         }
     return ScheduleReport(
@@ -267,6 +277,13 @@ def _tasks(problem: ScheduleProblem, answer: Schedule) -> list[TaskPart]:
     return out
 
 
+def _budgets(problem: ScheduleProblem, seen: Walk) -> list[BudgetPart]:
+    """Return what is used of every nonrenewable resource, from the walk."""
+    b = problem.budgets
+    rows = zip(b.names, seen.spent, b.amount.tolist(), strict=True)
+    return [BudgetPart(name, used, amount) for name, used, amount in rows]
+
+
 def figure(value: float | None, unit: str) -> str:
     """Return a figure for people, with its unit."""
     return number(value) if value is None or not unit else f"{number(value)} {unit}"
@@ -291,6 +308,9 @@ def schedule_words(report: ScheduleReport) -> list[str]:
         busy = sum(u.busy for u in used)
         share = f", at work {percent(busy / on)} of the time that they are on" if on else ""
         words.append(f"{len(used):,} of {len(report.units):,} units are used{share}.")
+    if report.budgets:
+        rows = [f"{b.name} {b.used:,} of {b.amount:,}" for b in report.budgets]
+        words.append(f"Used of nonrenewable resources: {_few(rows)}.")
     for rule in report.rules:
         if rule.objective is not None and rule.loss is not None:
             words.append(
@@ -315,6 +335,11 @@ def schedule_words(report: ScheduleReport) -> list[str]:
             )
         )
     return words
+
+
+def _few(rows: list[str], most: int = 12) -> str:
+    more = f" and {len(rows) - most:,} more" if len(rows) > most else ""
+    return ", ".join(rows[:most]) + more
 
 
 def _among(report: ScheduleReport) -> str:

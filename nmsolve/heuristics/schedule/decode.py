@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.schedule.budgets import excess, spend
 from nmsolve.model.compiled import embedded_callee, plain, plain_callee
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
@@ -21,8 +22,8 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Places of the objectives in arrays of values.
 MAKESPAN, TARDINESS, IDLE, ENERGY, WASTE, MOVED, WEIGHTED = range(len(OBJECTIVES))
-#: Places behind them: ticks at work, ticks beyond deadlines, energy that powers nothing but gaps, switches and darkness.
-BUSY, LATE = len(OBJECTIVES), len(OBJECTIVES) + 1
+#: Places behind them: ticks at work, ticks beyond deadlines, millionths of budgets that modes take beyond these.
+BUSY, LATE, OVER = range(len(OBJECTIVES), len(OBJECTIVES) + 3)
 #: What a choice among modes may cost: per tick of the end, of all its units, of idling, per unit of energy, per byte moved.
 END, AREA, IDLING, SPENT, SENT = range(5)
 #: A mode that is left to the decoder.
@@ -35,7 +36,8 @@ class Ground(NamedTuple):
     ``into``, ``out`` (by process) hold edges and are CSR, as are ``members`` (by set) and ``users`` (modes, by item); their
     starts end in ``_at``; ``sent`` (E,): ticks that the bytes take beside the hops; ``whole`` (D,): bytes of an item on all units
     together; ``tight`` (U,): whether a unit can hold too much; ``lane`` (U + 1,): where its activities are in arrays of all;
-    ``saved`` (U,): idle less off; ``limit``: ceilings, :data:`NEVER` without; ``factor`` (6,): of the weighted sum.
+    ``saved`` (U,): idle less off; ``use`` (M, B), ``budget`` (B,): of nonrenewable resources;
+    ``limit``: ceilings, :data:`NEVER` without; ``factor`` (6,): of the weighted sum.
     """
 
     first: IntArray
@@ -77,6 +79,8 @@ class Ground(NamedTuple):
     switch: IntArray
     break_even: IntArray
     capacity: IntArray
+    use: IntArray
+    budget: IntArray
     limit: IntArray
     factor: IntArray
     hop_time: int
@@ -99,7 +103,8 @@ class Work(NamedTuple):
     none; ``before``, ``behind``, ``place`` (P, G) by units of its set: the processes before and behind it there, -1 for none, and
     its place in the lane; ``free``, ``tail``, ``used`` (U,) end, last process and number of the activities so far; ``peak``
     (lanes,) bytes; ``user`` (D,) last user; ``time``, ``taken`` steps of what resources have taken, ``steps`` (1,) how many;
-    ``value`` what comes out: all objectives, :data:`BUSY`, :data:`LATE`; ``next`` (U,) for passes over a schedule."""
+    ``value`` what comes out: all objectives, :data:`BUSY`, :data:`LATE`, :data:`OVER`; ``next`` (U,) for passes over a schedule;
+    ``spent`` (B,) of nonrenewable resources."""
 
     mode: IntArray
     start: IntArray
@@ -118,6 +123,7 @@ class Work(NamedTuple):
     steps: IntArray
     value: IntArray
     next: IntArray
+    spent: IntArray
 
 
 def ground_of(problem: ScheduleProblem) -> Ground:
@@ -149,7 +155,7 @@ def ground_of(problem: ScheduleProblem) -> Ground:
         d.load, d.energy, d.bytes * size[d.unit_set], *users, *problem.before, *problem.after, e.source, e.target, e.bytes,
         e.convert, -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count), problem.release, problem.earliest,
         problem.deadline, problem.due, problem.weight, u.memory, holds + most > u.memory, lane, u.idle - u.off,
-        u.off, u.switch_energy, u.break_even, problem.capacity, limit, factor,
+        u.off, u.switch_energy, u.break_even, problem.capacity, problem.budgets.use, problem.budgets.amount, limit, factor,
     )  # fmt: skip
     own: list[Any] = [np.array(array, np.int64, order="C") for array in arrays]
     return Ground._make([*own, n.hop_time, n.hop_energy, list(OBJECTIVES).index(problem.objective)])
@@ -167,7 +173,7 @@ def work_of(g: Ground) -> Work:
     return Work(
         zeros(count), zeros(count), zeros(count), zeros(count), zeros(count, gang), zeros(count, gang), zeros(count, gang),
         zeros(units), zeros(units), zeros(units), zeros(int(g.lane[-1])), zeros(len(g.bytes)), zeros(steps),
-        zeros(steps, resources), zeros(1), zeros(LATE + 1), zeros(units),
+        zeros(steps, resources), zeros(1), zeros(OVER + 1), zeros(units), zeros(len(g.budget)),
     )  # fmt: skip
 
 
@@ -259,6 +265,8 @@ def end_play(g: Ground, w: Work) -> None:
         if d >= 0 and w.loaded[p] == 1:
             w.value[ENERGY] += g.load_energy[d]
             w.value[MOVED] += g.whole[d]
+    spend(g.use, w.mode, w.spent)
+    w.value[OVER] = int(np.ceil(1e6 * excess(g.budget, w.spent)))
     sum_up(g, w)
 
 

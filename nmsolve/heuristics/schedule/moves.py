@@ -7,11 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.rng import below, uniform
+from nmsolve.heuristics.schedule.budgets import repair
 from nmsolve.heuristics.schedule.decode import (
     BUSY,
     FREE,
     LATE,
     MAKESPAN,
+    OVER,
     Ground,
     State,
     Work,
@@ -26,11 +28,13 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 #: the decoder chooses anew for such a stretch, or for what a unit does for a while; loads where nothing must be loaded, or not;
 #: another mode, and its item for all or some that can use it; its own item for another that can use it.
 MODE, PLACE, BOTH, NEAR, STRETCH, UNIT, LOAD, SHARE, JOIN = range(9)
+#: Of these, what leaves modes to the decoder, which knows no budgets.
+FREEING = (STRETCH, UNIT)
 
 
 @plain
 def cost_of(g: Ground, w: Work, worth: float) -> float:
-    """Return what a schedule costs: its objective, and more where deadlines or ceilings are broken."""
+    """Return what a schedule costs: its objective, and more where deadlines, ceilings or budgets are broken."""
     cost = float(w.value[g.goal])
     if g.goal == MAKESPAN:
         cost += 0.05 * w.value[BUSY] / max(1, len(w.free))
@@ -40,13 +44,15 @@ def cost_of(g: Ground, w: Work, worth: float) -> float:
     for k in range(len(g.limit)):
         if w.value[k] > g.limit[k]:
             excess += 0.01 + (w.value[k] - g.limit[k]) / (1.0 + g.limit[k])
+    if w.value[OVER] > 0:
+        excess += 0.01 + 1e-6 * w.value[OVER]
     return cost + 4.0 * worth * excess
 
 
 @plain
 def legal(g: Ground, w: Work) -> bool:
-    """Return whether deadlines and ceilings are kept."""
-    fine = w.value[LATE] == 0
+    """Return whether deadlines, ceilings and budgets are kept."""
+    fine = w.value[LATE] == 0 and w.value[OVER] == 0
     for k in range(len(g.limit)):
         fine = fine and w.value[k] <= g.limit[k]
     return bool(fine)
@@ -110,6 +116,8 @@ def anneal(
             kind += 1
         if not _move(g, x.trial, x.at, x.rng, kind, low, high):
             continue
+        if len(g.budget) > 0:
+            repair(g.first, g.use, g.budget, x.trial.mode, w.spent, x.rng)
         if whole:
             play(g, x.trial, w, how.price, how.taste)
             if how.rounds > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.schedule import dispatch as m4
+from nmsolve.heuristics.schedule.budgets import barred
 from nmsolve.heuristics.schedule.decode import (
     EARLIEST,
     FREE,
@@ -42,7 +43,10 @@ class PublishedRule:
     finds = "mappings"
 
     def refuses(self, problem: ScheduleProblem) -> str | None:
-        """More processes that are ready at once than it can look at: each waits for units with all others."""
+        """Nonrenewable resources, and more processes that are ready at once than it can look at: each waits for units with all
+        others."""
+        if problem.budgets.count:
+            return "takes no nonrenewable resources"
         if problem.count <= FEW or problem.count * _width(problem) <= MOST_LOOKS:
             return None
         return "takes no problems in which so many processes are ready at once"
@@ -64,7 +68,7 @@ class Heft:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Offer its schedule."""
-        tell(problem, heft(problem), context, "earliest finish")
+        tell(problem, heft(problem, context.time_left()), context, "earliest finish")
 
 
 class Peft:
@@ -79,7 +83,7 @@ class Peft:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Offer its schedule."""
-        tell(problem, peft(problem), context, "predicted finish")
+        tell(problem, peft(problem, context.time_left()), context, "predicted finish")
 
 
 def _width(problem: ScheduleProblem) -> int:
@@ -94,7 +98,10 @@ def _width(problem: ScheduleProblem) -> int:
 
 
 def tell(problem: ScheduleProblem, answer: Schedule, context: Context, move: str) -> None:
-    """Offer a schedule if it keeps deadlines and ceilings; no rule looks at them."""
+    """Offer a schedule if it keeps deadlines, ceilings and budgets."""
+    if (problem.budgets.spent(answer.mode) > problem.budgets.amount).any():
+        context.note("its modes take more of a nonrenewable resource than there is")
+        return
     if (answer.end(problem) > problem.deadline).any():
         context.note("its schedule breaks a deadline")
         return
@@ -118,19 +125,32 @@ def published(problem: ScheduleProblem, criteria: tuple[str, ...] = M4_ORDER) ->
     return schedule_of(w)
 
 
-def heft(problem: ScheduleProblem) -> Schedule:
-    """Return the schedule of HEFT: by upward rank, each where it ends first."""
+def heft(problem: ScheduleProblem, time_left: float = np.inf) -> Schedule:
+    """Return the schedule of HEFT: by upward rank, each where it ends first; where there are budgets, in modes that keep these,
+    if any were found."""
     g, w = grounded(problem)
-    return inserted(problem, g, w, ranks_of(problem, g), np.zeros(problem.modes.count))
+    return inserted(problem, g, w, ranks_of(problem, g), _kept(problem, time_left))
 
 
-def peft(problem: ScheduleProblem) -> Schedule:
-    """Return the schedule of PEFT: by what follows at least, each where its end and that are least."""
+def peft(problem: ScheduleProblem, time_left: float = np.inf) -> Schedule:
+    """Return the schedule of PEFT: by what follows at least, each where its end and that are least (budgets: :func:`heft`)."""
     g, w = grounded(problem)
     table = np.zeros(problem.modes.count)
     optimistic(g, problem.order, table)
     sizes = np.diff(problem.modes.first)
-    return inserted(problem, g, w, np.add.reduceat(table, problem.modes.first[:-1]) / sizes, table)
+    return inserted(
+        problem,
+        g,
+        w,
+        np.add.reduceat(table, problem.modes.first[:-1]) / sizes,
+        table + _kept(problem, time_left),
+    )
+
+
+def _kept(problem: ScheduleProblem, time_left: float) -> FloatArray:
+    """(M,) what modes cost that are not for budgets."""
+    found = barred(problem, time_left)
+    return np.zeros(problem.modes.count) if found is None else found
 
 
 def grounded(problem: ScheduleProblem) -> tuple[Ground, Work]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.rng import new_rng, uniform
+from nmsolve.heuristics.schedule.budgets import barred
 from nmsolve.heuristics.schedule.decode import FREE, Ground, play, schedule_of, state_of
 from nmsolve.heuristics.schedule.moves import cost_of, legal
 from nmsolve.heuristics.schedule.prices import mode_prices, unit_prices
@@ -42,10 +43,11 @@ class Sampling:
         )
         order, ready = np.zeros(problem.count, np.int64), np.zeros(problem.count, np.int64)
         into = np.bincount(problem.edges.target, minlength=problem.count).astype(np.int64)
+        kept = barred(problem, context.time_left())
         best, vain, k = np.inf, 0, 0
         while vain < IDLE_ROUNDS and not context.should_stop():
             draw_order(g, rank, BIAS[k % len(BIAS)], rng, order, ready, into.copy())
-            ahead = PRICES[k % len(PRICES)] * prices
+            ahead = PRICES[k % len(PRICES)] * prices + (0.0 if kept is None else kept)
             if k % 2 == 0:
                 place = np.empty(problem.count)
                 place[order] = np.arange(problem.count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.rng import new_rng
+from nmsolve.heuristics.schedule.budgets import barred
 from nmsolve.heuristics.schedule.decode import (
     EARLIEST,
     END,
@@ -27,7 +28,17 @@ from nmsolve.heuristics.schedule.decode import (
     state_of,
     work_of,
 )
-from nmsolve.heuristics.schedule.moves import LOAD, Manner, Walk, anneal, copy, cost_of, legal, look
+from nmsolve.heuristics.schedule.moves import (
+    FREEING,
+    LOAD,
+    Manner,
+    Walk,
+    anneal,
+    copy,
+    cost_of,
+    legal,
+    look,
+)
 from nmsolve.heuristics.schedule.prices import mode_prices, prices_after, unit_prices
 from nmsolve.heuristics.schedule.ranks import by_priority
 from nmsolve.heuristics.schedule.rules import (
@@ -94,7 +105,14 @@ class ScheduleSearch:
         search = Search(problem, context.seed)
         slow = PublishedRule().refuses(problem) is not None
         first = [] if slow else [published(problem)]
-        for answer in (*first, heft(problem), peft(problem), *search.greedy(), *_known(context)):
+        left = context.time_left()
+        for answer in (
+            *first,
+            heft(problem, left),
+            peft(problem, left),
+            *search.greedy(left),
+            *_known(context),
+        ):
             search.take(answer)
         search.tell(context, "first")
         steps, idle = STEPS * problem.count, 0
@@ -130,6 +148,9 @@ class Search:
         if self.ground.tight.any():
             odds = (1 - LOADS) * odds
             odds[LOAD] = LOADS
+        if problem.budgets.count:
+            odds = np.where(np.isin(np.arange(len(odds)), FREEING), 0.0, odds)
+            odds = odds / odds.sum()
         self._odds = np.cumsum(odds)
         self.window, self._taste = window_of(self.ground), NO_TASTE
         self._price = _prices(problem, self.ground.goal)
@@ -137,11 +158,14 @@ class Search:
     @property
     def by_stretches(self) -> bool:
         """Whether stretches of the order are searched, not the whole."""
-        many = self.problem.count >= MANY and len(self.problem.resources) == 0
+        p = self.problem
+        many = p.count >= MANY and not p.resources and not p.budgets.count
         return bool(many and np.isfinite(self.walk.level[1]))
 
-    def greedy(self) -> list[Schedule]:
-        """Return schedules by upward rank in which each process takes the mode that is cheapest so far."""
+    def greedy(self, time_left: float) -> list[Schedule]:
+        """Return schedules by upward rank in which each process takes the mode that is cheapest so far, of those for budgets."""
+        barrier = barred(self.problem, time_left)
+        taste = np.zeros(self.problem.modes.count) if barrier is None else barrier
         rank, unit = ranks_of(self.problem, self.ground), unit_prices(self.problem)
         prices = mode_prices(self.problem, unit)
         if self.ground.goal in (MAKESPAN, TARDINESS):
@@ -151,13 +175,13 @@ class Search:
         lures = [self._price, *(np.array([1.0, area, 0.0, 0.0, 0.0]) for area in AREAS)]
         found = []
         for price in lures:
-            play(self.ground, state, self._work, price, NO_TASTE)
+            play(self.ground, state, self._work, price, taste)
             found.append(schedule_of(self._work))
         for factor in PRICES:
-            found.append(inserted(self.problem, self.ground, self._work, rank, factor * prices))
+            found.append(inserted(self.problem, self.ground, self._work, rank, factor * prices + taste))
         for _ in range(LATER_PRICES if self.problem.sets.count else 0):
             unit = prices_after(self.problem, unit, found[-1])
-            ahead = PRICE * mode_prices(self.problem, unit)
+            ahead = PRICE * mode_prices(self.problem, unit) + taste
             found.append(inserted(self.problem, self.ground, self._work, rank, ahead))
         return found
 

@@ -50,13 +50,13 @@ class TabuBlocks:
     finds = "mappings"
 
     def refuses(self, problem: ScheduleProblem) -> str | None:
-        """Gangs, resources, deadlines, loads that take time, memories that are tight, other objectives."""
+        """Gangs, resources of both kinds, deadlines, loads that take time, memories that are tight, other objectives."""
         if problem.objective != "makespan" or problem.ceilings:
             return "takes the makespan only"
         used = problem.modes.unit_set
         if bool((used < 0).any()) or bool((np.diff(problem.sets.indptr)[used] != 1).any()):
             return "takes processes on one unit each"
-        if bool((problem.modes.demand > 0).any()):
+        if bool((problem.modes.demand > 0).any()) or problem.budgets.count:
             return "takes no resources"
         if problem.count > MOST_PROCESSES or problem.count * problem.units.count > MOST_PLACES:
             return f"takes up to {MOST_PROCESSES:,} processes, and {MOST_PLACES:,} times units"

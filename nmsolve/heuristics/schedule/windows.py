@@ -17,6 +17,7 @@ from nmsolve.heuristics.schedule.decode import (
     LATE,
     MAKESPAN,
     MOVED,
+    OVER,
     TARDINESS,
     WASTE,
     WEIGHTED,
@@ -61,7 +62,7 @@ class Window(NamedTuple):
 def window_of(g: Ground) -> Window:
     """Return the arrays of a window."""
     units, items, lanes, count = len(g.memory), len(g.bytes), int(g.lane[-1]), len(g.release)
-    sizes = (units, units, units, items, lanes, LATE + 1, units, units, count, 1)
+    sizes = (units, units, units, items, lanes, OVER + 1, units, units, count, 1)
     return Window(*(np.zeros(size, np.int64) for size in sizes))
 
 

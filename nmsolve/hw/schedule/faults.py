@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.budgets import Budgets
 from nmsolve.model.schedule.check import holds
 from nmsolve.model.schedule.problem import Edges, Items, Modes, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
@@ -83,6 +84,7 @@ def reschedule(
         np.searchsorted(m.process[chosen], np.arange(problem.count + 1)), m.span[chosen], m.unit_set[chosen], m.demand[chosen],
         # nobody finds again what was on a dead unit, whoever has loaded it
         m.energy[chosen] + np.where(past, loads, 0), np.where(past, -1, item), m.working[chosen],
+        None if m.number is None else m.number[chosen],
     )  # fmt: skip
     e = problem.edges
     open_ = ~history[e.target]
@@ -92,6 +94,7 @@ def reschedule(
         release=np.where(history, answer.start, np.maximum(problem.release, at)),
         deadline=np.where(history, answer.end(problem), problem.deadline),
         ready=np.where(history, answer.begin(problem), np.maximum(problem.earliest, at)),
+        budgets=_left(problem, answer, lost).of_modes(chosen),
     )  # fmt: skip
     return Rescheduled(changed, history, lost, chosen, _spent(problem, answer, at, lost))
 
@@ -125,6 +128,12 @@ def _spent(problem: ScheduleProblem, answer: Schedule, at: int, lost: BoolArray)
             total += _part(int(d.energy[m.item[mode]]), at - begin[p], start - begin[p])
         total += _part(int(m.energy[mode]), at - start, end[p] - start)
     return total
+
+
+def _left(problem: ScheduleProblem, answer: Schedule, lost: BoolArray) -> Budgets:
+    """Return the nonrenewable resources without what the ``lost`` processes took: these take again what they need."""
+    b = problem.budgets
+    return replace(b, amount=b.amount - b.spent(answer.mode[lost])) if b.count else b
 
 
 def _part(whole: int, ticks: int, length: int) -> int:

@@ -16,7 +16,8 @@ class Windows(NamedTuple):
 
     Attributes
     ----------
-    head : (M,) earliest start of every mode, :data:`NEVER` or more where it can end in time in no schedule
+    head : (M,) earliest start of every mode, :data:`NEVER` or more where it can end in time in no schedule, or takes so much of a
+        nonrenewable resource that too little is left for the other processes
     tail : (M,) ticks between its end and the makespan
     """
 
@@ -81,7 +82,9 @@ def windows(problem: ScheduleProblem) -> Windows:
     m, e, n = problem.modes, problem.edges, problem.network
     load = np.where(m.item >= 0, np.append(problem.items.load, 0)[m.item], 0)
     head = np.maximum(np.maximum(problem.release, problem.earliest)[m.process], load)
-    tail = np.zeros(m.count, np.int64)
+    dear = ~problem.budgets.affordable(m.first)
+    head[dear] = NEVER
+    tail = np.where(dear, NEVER, 0)
     sent = -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count, np.int64)
     hops = problem.sets.hops if problem.sets.count else np.zeros((1, 1), np.int64)
     order = problem.order

@@ -23,6 +23,7 @@ class Walk:
     objectives : by name
     energy : its parts by name
     peak : most bytes that each unit held
+    spent : of every nonrenewable resource, what all modes took
     on : per unit the intervals in which it is on, switching not counted
     work : per unit ``(begin, start, end, process)`` in the order in which it works
     """
@@ -31,6 +32,7 @@ class Walk:
     objectives: dict[str, int] = field(default_factory=dict)
     energy: dict[str, int] = field(default_factory=dict)
     peak: list[int] = field(default_factory=list)
+    spent: list[int] = field(default_factory=list)
     on: list[list[tuple[int, int]]] = field(default_factory=list)
     work: list[list[tuple[int, int, int, int]]] = field(default_factory=list)
 
@@ -47,6 +49,7 @@ def walked(problem: ScheduleProblem, answer: Schedule) -> Walk:
         _inputs(problem, runs)
         seen.work = _queues(problem, runs)
         _resources(problem, runs)
+        seen.spent = _spent(problem, runs)
         seen.peak = _memories(problem, runs)
     except _Broken as broken:
         seen.complaint = str(broken)
@@ -155,6 +158,19 @@ def _resources(problem: ScheduleProblem, runs: list[_Run]) -> None:
                 raise _Broken(
                     f"{used} of resource {name!r} are taken at {tick}, there are {int(problem.capacity[r])}"
                 )
+
+
+def _spent(problem: ScheduleProblem, runs: list[_Run]) -> list[int]:
+    """Return what is taken of every nonrenewable resource, run by run; none is overdrawn."""
+    left = [int(amount) for amount in problem.budgets.amount]
+    for run in runs:
+        for r, name in enumerate(problem.budgets.names):
+            left[r] -= int(problem.budgets.use[run.mode, r])
+            if left[r] < 0:
+                raise _Broken(
+                    f"{problem.labels[run.process]!r} takes {-left[r]} more of {name!r} than is left"
+                )
+    return [int(amount) - rest for amount, rest in zip(problem.budgets.amount, left, strict=True)]
 
 
 def _memories(problem: ScheduleProblem, runs: list[_Run]) -> list[int]:

@@ -131,6 +131,7 @@ class Numbers:
     def __init__(self, data: bytes, path: str, skip: int = 0) -> None:
         """``skip`` words are passed over."""
         self.data, self.path, self.words, self.at = data, path, data.split(), skip
+        self._ends: set[int] | None = None
 
     def take(self, what: str, least: int = 0, most: int = 2**40) -> int:
         """Return the next number.
@@ -163,8 +164,22 @@ class Numbers:
                 return f"{self.path}:{number}"
         return self.path
 
+    def require_line_end(self, what: str) -> None:
+        """Refuse more words in the line of the word that was taken last: ``what`` ends with its line."""
+        if self.at >= len(self.words):
+            return
+        if self._ends is None:
+            self._ends = set(np.cumsum([len(line.split()) for line in self.data.split(b"\n")]).tolist())
+        if self.at not in self._ends:
+            self.at += 1
+            shown = self.words[self.at - 1][:30].decode("utf-8", "replace")
+            raise InputError(f"{shown!r} after the last number of {what}", self.where(), "a new line")
+
     def require_end(self) -> None:
         """Refuse more words."""
         if self.at < len(self.words):
             self.at += 1
-            raise InputError("the file goes on after its last number", self.where(), "the end of the file")
+            shown = self.words[self.at - 1][:30].decode("utf-8", "replace")
+            raise InputError(
+                f"the file goes on after its last number: {shown!r}", self.where(), "the end of the file"
+            )

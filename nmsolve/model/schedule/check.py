@@ -17,7 +17,7 @@ def schedule_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None
     shape = (problem.count,)
     if not answer.mode.shape == answer.start.shape == answer.loaded.shape == shape:
         return f"arrays of shapes {answer.mode.shape}, {answer.start.shape}, {answer.loaded.shape} for {problem.count} processes"
-    for rule in (_modes, _times, _dependencies, _units, _resources, _memory):
+    for rule in (_modes, _times, _dependencies, _units, _resources, _budgets, _memory):
         complaint = rule(problem, answer)
         if complaint is not None:
             return complaint
@@ -103,6 +103,19 @@ def _resources(problem: ScheduleProblem, answer: Schedule) -> str | None:
         found = _first_excess(none, answer.start[used], end[used], demand[used], problem.capacity[r : r + 1])
         if found is not None:
             return f"resource {name!r} is used {found[2]:,} times at {found[1]:,}, there are {problem.capacity[r]:,}"
+    return None
+
+
+def _budgets(problem: ScheduleProblem, answer: Schedule) -> str | None:
+    """The modes together take no more of a nonrenewable resource than there is."""
+    b = problem.budgets
+    spent = b.spent(answer.mode)
+    wrong = np.flatnonzero(spent > b.amount)
+    if len(wrong):
+        r = int(wrong[0])
+        return (
+            f"the modes take {spent[r]:,} of nonrenewable resource {b.names[r]!r}, there are {b.amount[r]:,}"
+        )
     return None
 
 

@@ -11,10 +11,11 @@ from nmsolve.model.files import input_file, read_limited
 from nmsolve.model.schedule.problem import Units
 from nmsolve.model.schedule.statement import Stated
 
-#: Kinds of files by extension, for people.
+#: Kinds of files by extension, for people; ``.txt`` and names without an extension are told apart by their first lines.
 FORMS = {
     ".json": "tasks.json, or a workflow in WfFormat", ".sm": "PSPLIB, one mode", ".mm": "PSPLIB, several modes",
-    ".rcp": "Patterson", ".fjs": "flexible job shop", ".txt": "MPLIB",
+    ".rcp": "Patterson", ".rcmp": "several projects, MPLIB", ".fjs": "flexible job shop", ".jsp": "job shop",
+    ".txt": "MPLIB or job shop",
 }  # fmt: skip
 
 
@@ -40,9 +41,9 @@ def load_schedule(path: str | Path, machine: Units | None = None, checked: bool 
 
 
 def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
-    from nmsolve.model.schedule import fjsp, mplib, psplib, tasks, wfcommons
+    from nmsolve.model.schedule import patterson, psplib, shops, tasks, wfcommons
 
-    ending = path.suffix.lower()
+    ending = _ending(path)
     if ending == ".json":
         return (
             wfcommons.load_workflow(path, machine)
@@ -50,39 +51,54 @@ def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
             else tasks.load_tasks(path, machine, checked)
         )
     readers = {
-        ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": psplib.load_patterson, ".fjs": fjsp.load_fjsp,
-        ".txt": mplib.load_mplib,
+        ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": patterson.load_patterson, ".rcmp": patterson.load_mplib,
+        ".fjs": shops.load_fjsp, ".jsp": shops.load_job_shop,
     }  # fmt: skip
-    if ending not in readers:
+    kind = (_text_kind(path) or ".jsp") if ending in (".txt", "") else ending
+    if kind not in readers:
         known = ", ".join(f"{name} ({text})" for name, text in FORMS.items())
         raise InputError(f"unknown kind of file {path.suffix!r}", str(path), known)
     if machine is not None:
         raise InputError(
-            f"a machine is given, but {FORMS[ending]} files have resources of their own",
+            f"a machine is given, but {FORMS[kind]} files have resources of their own",
             str(path),
             "no machine",
         )
-    return readers[ending](path)
+    return readers[kind](path)
 
 
 def is_schedule_file(path: Path) -> bool:
-    """Return whether a file states a scheduling problem: by its extension, its top-level keys, or its first line.
-
-    Edge lists are called ``.txt``, too: they begin with two or three columns, MPLIB files with one number.
+    """Return whether a file states a scheduling problem: by its extension, its top-level keys, or its first lines.
 
     Raises
     ------
     InputError : no such file
     """
-    ending = path.suffix.lower()
+    ending = _ending(path)
     if ending == ".json":
         found = _keys(path)
         return bool(found.tasks or found.workflow)
-    if ending == ".txt":
-        with input_file(path) as file:
-            first = file.read(4096).lstrip().split(b"\n", 1)[0].split()
-        return len(first) == 1 and first[0].isdigit()
-    return ending in FORMS
+    return _text_kind(path) is not None if ending == ".txt" else ending in FORMS
+
+
+def _ending(path: Path) -> str:
+    """Return the extension, without ``.gz``."""
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return name.suffix.lower()
+
+
+def _text_kind(path: Path) -> str | None:
+    """Return the extension that a text has elsewhere: ``.rcmp`` if it begins with one number, ``.jsp`` with jobs and machines and
+    a row of a job; None for anything else, e.g. edge lists, which have two or three columns."""
+    with input_file(path) as file:
+        lines = file.read(2**16).split(b"\n")
+    rows = [words for line in lines if (words := line.partition(b"#")[0].split())]
+    rows = [words for words in rows if all(w.isdigit() and len(w) < 10 for w in words)]
+    if rows and len(rows[0]) == 1:
+        return ".rcmp"
+    if len(rows) < 2 or len(rows[0]) not in (2, 6) or len(rows[1]) < 4:
+        return None
+    return ".jsp" if len(rows[1]) in (int(rows[0][1]), 2 * int(rows[0][1])) else None
 
 
 def _is_workflow(path: Path) -> bool:

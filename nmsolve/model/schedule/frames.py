@@ -50,15 +50,15 @@ class Frames:
         pairs = zip(self.process.tolist(), self.frame.tolist(), strict=True)
         return [f"{names[p]}@{k}" if numbered[p] else names[p] for p, k in pairs]
 
-    def modes(self, one: Modes) -> Modes:
-        """Return the modes of all frames."""
+    def modes(self, one: Modes) -> tuple[Modes, IntArray]:
+        """Return the modes of all frames, and (M,) the mode of one frame that each is."""
         count = np.diff(one.first)[self.process]
         first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         taken = np.arange(first[-1]) + np.repeat(one.first[:-1][self.process] - first[:-1], count)
         return replace(
             one, first=first, span=one.span[taken], unit_set=one.unit_set[taken], demand=one.demand[taken],
             energy=one.energy[taken], item=one.item[taken], working=one.working[taken],
-        )  # fmt: skip
+        ), taken  # fmt: skip
 
     def edges(self, one: Edges) -> Edges:
         """Return the dependencies of all frames; both ends are in the same frame."""

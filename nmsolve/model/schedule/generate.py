@@ -49,6 +49,7 @@ PARAMETERS = (
     Parameter("memory", 3.0, "average weights that a unit can hold; 0: no weights, no limit", 0, 10**6),
     Parameter("gating", 1, "1: units take energy while they idle and may be switched off; 0: neither", 0, 1),
     Parameter("meet", 0.25, "interactions of two networks per network", 0, 10),
+    Parameter("budgets", 0, "nonrenewable resources, of which runs on more units use more", 0, 64),
     Parameter("seed", 1, "seed of the random numbers", 0),
 )
 #: Ticks of a process on two and on four units, in parts of those on one.
@@ -69,6 +70,7 @@ def generate_tasks(
     memory: float = 3.0,
     gating: int = 1,
     meet: float = 0.25,
+    budgets: int = 0,
     objective: str = "makespan",
 ) -> TasksFile:
     """Return random networks.
@@ -77,7 +79,7 @@ def generate_tasks(
     ----------
     networks, processes : how many, and of each how many steps
     units : execution units, in the squarest mesh
-    chains, layers, sets, memory, gating, meet : as in :data:`PARAMETERS`
+    chains, layers, sets, memory, gating, meet, budgets : as in :data:`PARAMETERS`
     objective : of the file
 
     Raises
@@ -104,12 +106,13 @@ def generate_tasks(
         if gating
         else Power(on=200)
     )
+    amounts = _uses(rng, tasks, budgets)
     room = 0 if memory <= 0 else max(round(memory * WEIGHTS), _largest(tasks))
     return TasksFile(
         tasks=tasks, name=f"tasks-{networks}x{processes}-on-{units}-s{seed}", units=Mesh((rows, units // rows)),
         memory=room or None, power=power,
         network=Links(hop_time=1, bandwidth=256, hop_energy=1, load_bandwidth=512, load_energy=1), interactions=pairs,
-        objective=objective,
+        budgets=amounts, objective=objective,
     )  # fmt: skip
 
 
@@ -210,6 +213,23 @@ def _task(
         )  # fmt: skip
     least = round(2.5 * sum(span) * len(after) / layers)
     return Task(name=name, processes=processes, due=least, priority=int(rng.integers(1, 6)))
+
+
+def _uses(rng: np.random.Generator, tasks: list[Task], budgets: int) -> dict[str, int]:
+    """Let every process use budgets, more on more units; return amounts halfway between the least use and the most."""
+    amounts = {}
+    for name in (f"b{k}" for k in range(budgets)):
+        least = most = 0
+        for task in tasks:
+            for p in task.processes:
+                low = int(rng.integers(1, 10))
+                use = {str(n): low * n + int(rng.integers(0, 3)) for n in FASTER}
+                p.uses[name] = use
+                sizes = {str(len(s)) for s in p.sets or ()}
+                least += min(use[n] for n in sizes)
+                most += max(use[n] for n in sizes)
+        amounts[name] = (least + most) // 2
+    return amounts
 
 
 def _largest(tasks: list[Task]) -> int:

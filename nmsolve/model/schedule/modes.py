@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
 from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.model.schedule.budgets import Budgets
 from nmsolve.model.schedule.build import MOST_MODES, whole
 from nmsolve.model.schedule.problem import Items, Modes, Units, UnitSets
 from nmsolve.model.schedule.tasks_file import Interaction, Links, Process, UnitSet
@@ -12,12 +16,25 @@ from nmsolve.model.schedule.tasks_units import SetNumbers
 from nmsolve.model.types import IntArray
 
 
+class _Way(NamedTuple):
+    """A unit set, its span, the energy (None: by power), working bytes, and (B,) what it uses of budgets."""
+
+    unit_set: int
+    span: int
+    energy: int | None
+    working: int
+    use: list[int]
+
+
 class ModeTable:
     """Modes of one process after the other, and the items that they need."""
 
-    def __init__(self, sets: SetNumbers, units: Units, on: IntArray, links: Links, path: str) -> None:
-        """``on`` (U,): energy per tick of a unit at work."""
+    def __init__(
+        self, sets: SetNumbers, units: Units, on: IntArray, links: Links, budgets: dict[str, int], path: str
+    ) -> None:
+        """``on`` (U,): energy per tick of a unit at work; ``budgets``: amounts by name."""
         self.sets, self.memory, self.links, self.path = sets, units.memory.tolist(), links, path
+        self.budgets = budgets
         self.on = on.tolist()
         self.first = [0]
         self.span: list[int] = []
@@ -25,6 +42,7 @@ class ModeTable:
         self.energy: list[int] = []
         self.item: list[int] = []
         self.working: list[int] = []
+        self.use: list[list[int]] = []
         self._items: dict[tuple[str, int], int] = {}
         self._bytes: dict[str, int] = {}
         self._each: list[int] | None = None
@@ -57,7 +75,7 @@ class ModeTable:
         ------
         InputError : neither a span nor alternatives, or both; no set with enough memory; weights of two sizes
         """
-        ways: list[tuple[int, int, int | None, int]]
+        ways: list[_Way]
         if p.alternatives is not None:
             if p.sets is not None or p.span is not None:
                 raise InputError(
@@ -74,7 +92,9 @@ class ModeTable:
                 s = self.sets.of(a.units, f"{where}.alternatives[{k}].units")
                 energy = p.energy if a.energy is None else a.energy
                 working = self._by_size(p.working, s, where, "working") if a.working is None else a.working
-                ways.append((s, a.span, energy, working))
+                place = where if a.uses is None else f"{where}.alternatives[{k}]"
+                use = self._use(p.uses if a.uses is None else a.uses, s, place)
+                ways.append(_Way(s, a.span, energy, working, use))
         elif p.span is None:
             raise InputError(
                 f"process {label!r} has no span", f"{self.path}: {where}", "a span, or alternatives"
@@ -122,12 +142,19 @@ class ModeTable:
         found = dict.fromkeys(self.sets.intern(tuple(sorted(m))) for m in met)
         self._append(p, [self._way(p, p.span, s, where) for s in found], where, label)
 
-    def _way(
-        self, p: Process | Interaction, span: int | dict[str, int], s: int, where: str
-    ) -> tuple[int, int, int | None, int]:
-        return (
+    def _way(self, p: Process | Interaction, span: int | dict[str, int], s: int, where: str) -> _Way:
+        return _Way(
             s, self._by_size(span, s, where, "span"), p.energy, self._by_size(p.working, s, where, "working"),
+            self._use(p.uses, s, where),
         )  # fmt: skip
+
+    def _use(self, uses: Mapping[str, int | dict[str, int]], s: int, where: str) -> list[int]:
+        """Return (B,) what a mode on a set uses of every budget."""
+        unknown = next((name for name in uses if name not in self.budgets), None)
+        if unknown is not None:
+            known = ", ".join(map(repr, self.budgets)) or "none, the file has no budgets"
+            raise InputError(f"unknown budget {unknown!r}", f"{self.path}: {where}.uses", known)
+        return [self._by_size(uses.get(name, 0), s, where, f"uses.{name}") for name in self.budgets]
 
     def _by_size(self, stated: int | dict[str, int], s: int, where: str, what: str) -> int:
         if isinstance(stated, int):
@@ -141,9 +168,7 @@ class ModeTable:
             )
         return stated[size]
 
-    def _append(
-        self, p: Process | Interaction, ways: list[tuple[int, int, int | None, int]], where: str, label: str
-    ) -> None:
+    def _append(self, p: Process | Interaction, ways: list[_Way], where: str, label: str) -> None:
         """Add the modes whose memory suffices."""
         if (
             p.weights is not None
@@ -154,7 +179,7 @@ class ModeTable:
                 f"{self.path}: {where}.weights", "the same size everywhere",
             )  # fmt: skip
         lacking = []
-        for s, span, energy, working in ways:
+        for s, span, energy, working, use in ways:
             power, room = self._figures(s)
             share = 0 if p.weights is None else -(-p.weights.bytes // len(self.sets.members[s]))
             if working + share > room:
@@ -164,6 +189,7 @@ class ModeTable:
             self.unit_set.append(s)
             self.energy.append(span * power if energy is None else energy)
             self.working.append(working)
+            self.use.append(use)
             self.item.append(-1 if not share or p.weights is None else self._item(p.weights.name, s))
         self.first.append(len(self.span))
         if self.first[-1] == self.first[-2]:
@@ -186,8 +212,8 @@ class ModeTable:
     def _item(self, name: str, s: int) -> int:
         return self._items.setdefault((name, s), len(self._items))
 
-    def finished(self, sets: UnitSets) -> tuple[Modes, Items]:
-        """Return modes and items of one frame; every set has its number in ``sets``."""
+    def finished(self, sets: UnitSets) -> tuple[Modes, Items, Budgets]:
+        """Return modes, items and budgets of one frame; every set has its number in ``sets``."""
         size = np.diff(sets.indptr)
         where = whole([s for _, s in self._items])
         listed = [self._bytes[name] for name, _ in self._items]
@@ -202,4 +228,7 @@ class ModeTable:
             whole(self.first), whole(self.span), whole(self.unit_set), np.zeros((len(self.span), 0), np.int64),
             whole(self.energy), whole(self.item), whole(self.working),
         )  # fmt: skip
-        return modes, items
+        if not self.budgets:
+            return modes, items, Budgets()
+        use = whole([used for row in self.use for used in row]).reshape(len(self.use), len(self.budgets))
+        return modes, items, Budgets(tuple(self.budgets), whole(list(self.budgets.values())), use)

@@ -8,13 +8,14 @@ project scheduling, RCPSP). What a job shop, a flexible job shop and a project w
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.budgets import Budgets
 from nmsolve.model.types import AnyArray, IntArray
 
 #: What can be minimised, and its unit; ``weighted`` is a sum of others (:attr:`ScheduleProblem.weights`).
@@ -108,6 +109,7 @@ class Modes:
     energy : (M,) of the run itself
     item : (M,) the static data it needs in the memories of its units, -1 for none
     working : (M,) bytes that it needs besides in the memory of each of its units while it runs
+    number : (M,) of every mode among those that the file has for its process, from 0; None: all of these are here
     """
 
     first: IntArray
@@ -117,11 +119,17 @@ class Modes:
     energy: IntArray
     item: IntArray
     working: IntArray
+    number: IntArray | None = None
 
     @property
     def count(self) -> int:
         """M."""
         return len(self.span)
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """(M,) :attr:`number`, counted where it is None."""
+        return np.arange(self.count) - self.first[self.process] if self.number is None else self.number
 
     @cached_property
     def process(self) -> IntArray:
@@ -216,6 +224,7 @@ class ScheduleProblem:
     ceilings : values of other objectives that may not be exceeded
     ready : (P,) tick before which its units must not begin to work for a process, the load included; None for 0. (What is
         planned anew after a fault cannot load in the past; a ``release`` alone may be preceded by a load.)
+    budgets : nonrenewable resources
     """
 
     name: str
@@ -239,6 +248,7 @@ class ScheduleProblem:
     weights: tuple[tuple[str, int], ...] = ()
     ceilings: Ceilings = ()
     ready: IntArray | None = None
+    budgets: Budgets = field(default_factory=Budgets)
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -292,7 +302,7 @@ class ScheduleProblem:
             bool((v >= 0).all()) for v in (m.span, m.energy, m.working, d.bytes, d.load, d.energy)
         )
         fine = fine and all(v.shape == (d.count,) for v in (d.unit_set, d.bytes, d.load, d.energy))
-        fine = fine and not bool(((m.unit_set >= 0) & (m.span == 0)).any())
+        fine = fine and not bool(((m.unit_set >= 0) & (m.span == 0)).any()) and self.budgets.fit(count)
         held = m.item >= 0
         fine = (
             fine
@@ -457,7 +467,10 @@ class ScheduleProblem:
             d.unit_set, d.bytes, d.load, d.energy, e.source, e.target, e.bytes, e.convert,
             self.capacity, self.release, self.deadline, self.due, self.weight, self.earliest,
         )  # fmt: skip
-        for array in arrays:
+        if self.budgets.count:  # hashes of problems without budgets stay as they were
+            h.update(repr(self.budgets.names).encode())
+        more = (self.budgets.amount, self.budgets.use) if self.budgets.count else ()
+        for array in (*arrays, *more):
             whole = np.ascontiguousarray(array, np.int64)
             h.update(repr(whole.shape).encode() + whole.tobytes())
         return h.hexdigest()

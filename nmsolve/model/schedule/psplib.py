@@ -1,236 +1,266 @@
-"""Projects with limited resources (RCPSP): PSPLIB ``.sm`` and ``.mm``, and the format of Patterson, ``.rcp``.
+"""Projects of PSPLIB and MMLIB: ``.sm`` (one mode per activity) and ``.mm`` (several, and nonrenewable resources).
 
-Every activity is a process without units; it takes its demand of every resource while it runs. The first and the last activity
-of such files stand for begin and end: they take no time and no resource and are left out. The others keep their numbers as names.
+The files are lines ``name : value`` and tables with titles and headings, between lines of stars (Kolisch and Sprecher 1997).
+Columns are found by their headings.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import read_limited
-from nmsolve.model.schedule.build import (
-    MOST_BYTES,
-    MOST_MODES,
-    MOST_PROCESSES,
-    Numbers,
-    bare_edges,
-    no_items,
-    plain_units,
-    require_no_circle,
-    unit_sets,
-    whole,
-)
-from nmsolve.model.schedule.problem import NEVER, Modes, Network, ScheduleProblem
+from nmsolve.model.schedule.build import MOST_BYTES, MOST_PROCESSES
+from nmsolve.model.schedule.problem import NEVER
+from nmsolve.model.schedule.projects import MOST_RESOURCES, Activity, Pool, Way, project
 from nmsolve.model.schedule.statement import Stated
 
-#: Most resources of a file.
-MOST_RESOURCES = 1024
+#: Tables, by their titles without blanks.
+PROJECTS, PRECEDENCE, REQUESTS, AVAILABLE = (
+    "PROJECTINFORMATION", "PRECEDENCERELATIONS", "REQUESTS/DURATIONS", "RESOURCEAVAILABILITIES",
+)  # fmt: skip
+#: Lines ``name : value``; those of the first row say nothing of the problem.
+HEAD = {
+    "file with basedata", "initial value random generator", "horizon", "resources",
+    "projects", "jobs", "renewable", "nonrenewable", "doubly constrained",
+}  # fmt: skip
 
 
-class Activity(NamedTuple):
-    """One activity of a project: its name, its modes (span, demands), the activities after it, its project (-1: there is one)."""
+class _Row(NamedTuple):
+    """A line of a table: where it is, and its words."""
 
-    name: str
-    modes: list[tuple[int, list[int]]]
-    after: list[int]
-    project: int = -1
-    release: int = 0
+    where: str
+    text: str
 
 
-def load_patterson(path: Path) -> Stated:
-    """Read an ``.rcp`` file: activities and resources, capacities, then duration, demands and successors of each activity.
+class _File(NamedTuple):
+    """What a file says: values by name, tables by title; ``path`` for messages."""
 
-    Raises
-    ------
-    InputError : damaged, or nothing that can run
-    """
-    numbers = Numbers(read_limited(path, MOST_BYTES), str(path))
-    count, resources = numbers.take("the number of activities", 1, MOST_PROCESSES), _resources(numbers)
-    capacity = [numbers.take("a capacity") for _ in range(resources)]
-    found = []
-    for k in range(count):
-        span, demand, after = row(numbers, k + 1, resources)
-        ends = [numbers.take(f"a successor of activity {k + 1}", 1, count) - 1 for _ in range(after)]
-        found.append(Activity(str(k + 1), [(span, demand)], ends))
-    numbers.require_end()
-    return project(path, found, capacity, "Patterson")
+    path: Path
+    head: dict[str, str]
+    tables: dict[str, list[_Row]]
 
+    def number(self, name: str, most: int, default: int | None = None) -> int:
+        """Return the number after ``name ... :``; the letter of a kind of resources may follow it."""
+        text = self.head.get(name)
+        if text is None:
+            if default is not None:
+                return default
+            raise InputError(
+                f"no line {name!r}", str(self.path), f"the head of a PSPLIB file, numbers up to {most:,}"
+            )
+        found = re.fullmatch(r"(\d{1,9})(\s+[A-Z])?", text, re.ASCII)
+        if found is None or int(found[1]) > most:
+            raise InputError(f"{name!r} is {text[:30]!r}", str(self.path), f"a whole number up to {most:,}")
+        return int(found[1])
 
-def _resources(numbers: Numbers) -> int:
-    return numbers.take("the number of resources", 0, MOST_RESOURCES)
-
-
-def row(numbers: Numbers, activity: int, resources: int) -> tuple[int, list[int], int]:
-    """Return duration, demands, and number of successors of the next activity."""
-    span = numbers.take(f"the duration of activity {activity}")
-    demand = [numbers.take(f"a demand of activity {activity}") for _ in range(resources)]
-    return span, demand, numbers.take(f"the number of successors of activity {activity}", 0, MOST_PROCESSES)
+    def table(self, title: str, shown: str) -> tuple[_Row, list[_Row]]:
+        """Return heading and rows of a table."""
+        rows = self.tables.get(title)
+        if not rows:
+            raise InputError(
+                f"no section {shown}", str(self.path), "a PSPLIB file: heads, requests, availabilities"
+            )
+        return rows[0], rows[1:]
 
 
 def load_psplib(path: Path) -> Stated:
-    """Read an ``.sm`` file (one mode per activity) or an ``.mm`` file (several).
+    """Read an ``.sm`` or ``.mm`` file.
 
     Raises
     ------
-    InputError : damaged, nothing that can run, or resources that are used up (nonrenewable ones)
+    InputError : damaged, nothing that can run, several projects, or doubly constrained resources
     """
-    text = read_limited(path, MOST_BYTES).decode("latin-1")
-    count = _header(text, path, "jobs", MOST_PROCESSES)
-    resources = _header(text, path, "- renewable", MOST_RESOURCES)
-    for kind in ("nonrenewable", "doubly constrained"):
-        if _header(text, path, f"- {kind}", MOST_RESOURCES, 0):
-            raise InputError(f"the file has {kind} resources", str(path), "renewable resources only")
-    after = _successors(text, path, count)
-    modes = _requests(text, path, count, resources)
-    rows = _section(text, path, "RESOURCEAVAILABILITIES", 1)
-    capacity = [n for _, words in rows[:1] for n in words]
-    if len(capacity) != resources:
+    file = _split(read_limited(path, MOST_BYTES).decode("latin-1"), path)
+    count = file.number("jobs", MOST_PROCESSES)
+    if file.number("doubly constrained", MOST_RESOURCES, 0):
         raise InputError(
-            f"{len(capacity)} capacities", f"{path}: RESOURCEAVAILABILITIES", f"{resources}, one per resource"
+            "the file has doubly constrained resources", str(path), "renewable and nonrenewable ones"
         )
-    found = [Activity(str(k + 1), modes[k], after[k]) for k in range(count)]
-    return project(path, found, capacity, "PSPLIB")
+    if file.number("projects", MOST_PROCESSES, 1) != 1:
+        raise InputError(f"{file.head['projects']} projects", str(path), "1; several are in .rcmp files")
+    pool = _pool(file)
+    for kind, amounts in (("renewable", pool.capacity), ("nonrenewable", pool.budget)):
+        if len(amounts) != file.number(kind, MOST_RESOURCES, 0 if kind == "nonrenewable" else None):
+            raise InputError(
+                f"{len(amounts)} capacities of {kind} resources", f"{path}: RESOURCEAVAILABILITIES", file.head.get(kind, "0")
+            )  # fmt: skip
+    after, many = _successors(file, count)
+    modes = _requests(file, count, pool)
+    wrong = next((k for k in range(count) if len(modes[k]) != many[k]), None)
+    if wrong is not None:
+        raise InputError(
+            f"activity {wrong + 1} has {len(modes[wrong])} modes", f"{path}: REQUESTS/DURATIONS",
+            f"{many[wrong]}, as PRECEDENCE RELATIONS say",
+        )  # fmt: skip
+    release, due, cost = _project_information(file, count)
+    found = [Activity(str(k + 1), modes[k], after[k], release=release) for k in range(count)]
+    if cost and due < NEVER:
+        found[-1] = found[-1]._replace(due=due, weight=cost)
+    return project(path, found, pool, "PSPLIB")
 
 
-def _header(text: str, path: Path, key: str, most: int, default: int | None = None) -> int:
-    """Return the number after ``key ... :`` in the file's head."""
-    found = re.search(rf"^[ \t]*{re.escape(key)}\b[^:\n]*:[ \t]*(\d{{1,9}})\b", text, re.MULTILINE)
-    if found is None and default is not None:
-        return default
-    number = int(found[1]) if found else -1
-    if not 0 <= number <= most:
-        what = f"{key!r} is {number:,}" if found else f"no line {key!r}"
-        raise InputError(what, str(path), f"the head of a PSPLIB file, numbers up to {most:,}")
-    return number
-
-
-def _section(text: str, path: Path, title: str, headings: int) -> list[tuple[int, list[int]]]:
-    """Return line number and numbers of the rows between ``title`` (and so many headings) and the next line of stars."""
-    lines = text.split("\n")
-    begin = next((k for k, line in enumerate(lines) if line.strip().startswith(title)), None)
-    if begin is None:
-        raise InputError(f"no section {title}", str(path), "a PSPLIB file")
-    out = []
-    for k in range(begin + 1 + headings, len(lines)):
-        line = lines[k].strip()
-        if line.startswith("***"):
-            break
+def _split(text: str, path: Path) -> _File:
+    """Return the lines ``name : value``, and the tables. What is neither is named in a warning."""
+    file = _File(path, {}, {})
+    rows: list[_Row] | None = None
+    for k, whole in enumerate(text.removeprefix("\xef\xbb\xbf").split("\n"), start=1):
+        line, where = whole.strip(), f"{path}:{k}"
+        title = re.sub(r"[\s:]", "", line).upper()
         if not line or not line.strip("-"):
             continue
-        words = line.split()
-        if not all(w.isascii() and w.isdigit() and len(w) <= 12 for w in words):
-            bad = next(w for w in words if not (w.isascii() and w.isdigit() and len(w) <= 12))
-            raise InputError(f"found {bad[:30]!r}", f"{path}:{k + 1}", "a whole number from 0 to 10^12")
-        out.append((k + 1, [int(w) for w in words]))
-    return out
+        if not line.strip("*"):
+            rows = None
+        elif title in (PROJECTS, PRECEDENCE, REQUESTS, AVAILABLE):
+            if title in file.tables:
+                raise InputError(f"a second section {line.rstrip(':')}", where, "one")
+            rows = file.tables[title] = []
+        elif rows is not None:
+            rows.append(_Row(where, line))
+        else:
+            rows = _head(file, line, where)
+    return file
 
 
-def _successors(text: str, path: Path, count: int) -> list[list[int]]:
-    rows = _section(text, path, "PRECEDENCE RELATIONS", 1)
+def _head(file: _File, line: str, where: str) -> list[_Row] | None:
+    """Take a line ``name : value``; return where the rows of an unknown section go, which are passed over with its title."""
+    key, _, value = line.partition(":")
+    name = re.sub(r"\(.*?\)|^\s*-", "", key).strip().lower()
+    if name not in HEAD or not (value.strip() or name == "resources"):
+        doubtful(f"{line[:60]!r} is passed over", where, "lines and sections of PSPLIB")
+        return None if value.strip() else []
+    if name in file.head:
+        raise InputError(f"a second line {name!r}", where, "one")
+    file.head[name] = value.strip()
+    return None
+
+
+def _numbers(row: _Row) -> list[int]:
+    """Return the words of a row as numbers."""
+    words = row.text.split()
+    bad = next((w for w in words if not (w.isascii() and w.isdigit() and len(w) <= 12)), None)
+    if bad is not None:
+        raise InputError(f"found {bad[:30]!r}", row.where, "a whole number from 0 to 10^12")
+    return [int(w) for w in words]
+
+
+def _columns(heading: _Row) -> list[str]:
+    """Return the names of columns: resources as ``R1`` whatever stands between letter and number."""
+    found = re.findall(r"\b[RND]\s*\d+\b|\S+", heading.text, re.IGNORECASE)
+    names = [
+        re.sub(r"\s", "", w).upper() if re.fullmatch(r"[RND]\s*\d+", w, re.I) else w.lower() for w in found
+    ]
+    twice = next((w for w in names if names.count(w) > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns {twice!r}", heading.where, "every column once")
+    return names
+
+
+def _require_columns(heading: _Row, columns: list[str], known: list[str]) -> None:
+    """Refuse columns that are unknown or missing."""
+    wrong = [f"a column {w!r}" for w in columns if w not in known]
+    wrong += [f"no column {w!r}" for w in known if w not in columns]
+    if wrong:
+        raise InputError(wrong[0], heading.where, " ".join(known))
+
+
+def _pool(file: _File) -> Pool:
+    """Return the resources by name."""
+    rows = file.tables.get(AVAILABLE, [])
+    if not rows:
+        return Pool({}, {})
+    columns = _columns(rows[0])
+    wrong = next((w for w in columns if not re.fullmatch(r"[RN]\d+", w)), None)
+    if wrong is not None:
+        raise InputError(f"a column {wrong!r}", rows[0].where, "resources R 1, R 2, ..., N 1, ...")
+    if len(rows) != 2:
+        raise InputError(
+            f"{len(rows) - 1} rows", f"{file.path}: RESOURCEAVAILABILITIES", "one, the capacities"
+        )
+    amounts = _numbers(rows[1])
+    if len(amounts) != len(columns):
+        raise InputError(
+            f"{len(amounts)} capacities", f"{file.path}: RESOURCEAVAILABILITIES", f"{len(columns)}, one per resource"
+        )  # fmt: skip
+    pairs = list(zip(columns, amounts, strict=True))
+    return Pool({w: n for w, n in pairs if w[0] == "R"}, {w: n for w, n in pairs if w[0] == "N"})
+
+
+def _successors(file: _File, count: int) -> tuple[list[list[int]], list[int]]:
+    """Return the successors of every activity, from 0, and its number of modes."""
+    heading, rows = file.table(PRECEDENCE, "PRECEDENCE RELATIONS")
+    columns = _columns(heading)
+    _require_columns(heading, columns, ["jobnr.", "#modes", "#successors", "successors"])
+    if columns[-1] != "successors":
+        raise InputError("the successors are not the last column", heading.where, "the list at the end")
     if len(rows) != count:
-        raise InputError(f"{len(rows)} activities", f"{path}: PRECEDENCE RELATIONS", f"{count}")
-    out = []
-    for k, (line, words) in enumerate(rows):
+        raise InputError(f"{len(rows)} activities", f"{file.path}: PRECEDENCE RELATIONS", f"{count}")
+    job, modes, many = (columns.index(w) for w in ("jobnr.", "#modes", "#successors"))
+    out, numbers = [], []
+    for k, row in enumerate(rows):
+        words = _numbers(row)
         ends = words[3:]
-        if len(words) < 3 or words[0] != k + 1 or len(ends) != words[2]:
+        if len(words) < 3 or words[job] != k + 1 or len(ends) != words[many]:
             raise InputError(
-                f"the row of activity {k + 1} does not say its successors", f"{path}:{line}",
+                f"the row of activity {k + 1} does not say its successors", row.where,
                 "its number, its number of modes, of successors, and these",
             )  # fmt: skip
         bad = [q for q in ends if not 1 <= q <= count]
         if bad:
-            raise InputError(f"activity {k + 1} precedes {bad[0]}", f"{path}:{line}", f"1..{count}")
+            raise InputError(f"activity {k + 1} precedes {bad[0]}", row.where, f"1..{count}")
         out.append([q - 1 for q in ends])
-    return out
+        numbers.append(words[modes])
+    return out, numbers
 
 
-def _requests(text: str, path: Path, count: int, resources: int) -> list[list[tuple[int, list[int]]]]:
+def _requests(file: _File, count: int, pool: Pool) -> list[list[Way]]:
     """Return the modes of every activity: the first row of an activity begins with its number, all with the mode's."""
-    out: list[list[tuple[int, list[int]]]] = []
-    for line, words in _section(text, path, "REQUESTS/DURATIONS", 1):
-        if len(words) == resources + 3 and words[0] == len(out) + 1:
+    heading, rows = file.table(REQUESTS, "REQUESTS/DURATIONS")
+    columns = ["duration" if w in ("dur", "dur.") else w for w in _columns(heading)]
+    resources = [*pool.capacity, *pool.budget]
+    _require_columns(heading, columns, ["jobnr.", "mode", "duration", *resources])
+    if columns[0] != "jobnr.":
+        raise InputError("the activity is not the first column", heading.where, "jobnr. first")
+    mode, span, *needs = (columns.index(w) - 1 for w in ("mode", "duration", *resources))
+    renewable, width = len(pool.capacity), len(columns) - 1
+    out: list[list[Way]] = []
+    for row in rows:
+        words = _numbers(row)
+        if len(words) == width + 1 and words[0] == len(out) + 1:
             out.append([])
             words = words[1:]
-        if len(words) != resources + 2 or not out or words[0] != len(out[-1]) + 1:
+        if len(words) != width or not out or words[mode] != len(out[-1]) + 1:
             raise InputError(
-                f"the row is no mode of activity {max(1, len(out))} or {len(out) + 1}", f"{path}:{line}",
-                f"activity, mode, duration and {resources} demands",
+                f"the row is no mode of activity {max(1, len(out))} or {len(out) + 1}", row.where,
+                f"activity, mode, duration and {len(resources)} demands",
             )  # fmt: skip
-        out[-1].append((words[1], words[2:]))
+        taken = [words[k] for k in needs]
+        out[-1].append(Way(words[span], taken[:renewable], taken[renewable:]))
     if len(out) != count:
-        raise InputError(f"{len(out)} activities", f"{path}: REQUESTS/DURATIONS", f"{count}")
+        raise InputError(f"{len(out)} activities", f"{file.path}: REQUESTS/DURATIONS", f"{count}")
     return out
 
 
-def project(
-    path: Path,
-    activities: Sequence[Activity],
-    capacity: Sequence[int],
-    form: str,
-    projects: Sequence[str] = (),
-) -> Stated:
-    """Return the problem of some projects that share resources, without the activities that are only begin or end.
-
-    Raises
-    ------
-    InputError : a circle, a demand above the capacity, nothing to do
-    """
-    modes = sum(len(a.modes) for a in activities)
-    if len(activities) > MOST_PROCESSES or modes > MOST_MODES:
+def _project_information(file: _File, count: int) -> tuple[int, int, int]:
+    """Return the release of the project, when its end is due, and what a tick costs that it is late."""
+    rows = file.tables.get(PROJECTS)
+    if not rows:
+        return 0, NEVER, 0
+    columns = _columns(rows[0])
+    known = ("pronr.", "#jobs", "rel.date", "duedate", "tardcost", "mpm-time")
+    for w in columns:
+        if w not in known:
+            doubtful(f"the column {w!r} is passed over", rows[0].where, " ".join(known))
+    if len(rows) != 2:
+        raise InputError(f"{len(rows) - 1} rows", f"{file.path}: PROJECT INFORMATION", "one, of the project")
+    words = _numbers(rows[1])
+    if len(words) != len(columns):
+        raise InputError(f"{len(words)} numbers", rows[1].where, f"{len(columns)}, as the heading has")
+    found = dict(zip(columns, words, strict=True))
+    if found.get("#jobs", count - 2) != count - 2:
         raise InputError(
-            f"{len(activities):,} activities, {modes:,} modes", str(path), f"at most {MOST_PROCESSES:,}"
-        )
-    _require_resources(path, activities, capacity)
-    awaits = {q for a in activities for q in a.after}
-    kept = [k for k in range(len(activities)) if not _is_end(activities, k, k in awaits)]
-    number = {k: n for n, k in enumerate(kept)}
-    pairs = [(number[k], number[q]) for k in kept for q in activities[k].after if q in number]
-    chosen = [activities[k] for k in kept]
-    labels = [f"{projects[a.project]}/{a.name}" if a.project >= 0 else a.name for a in chosen]
-    edges = bare_edges([a for a, _ in pairs], [b for _, b in pairs])
-    require_no_circle(labels, edges.source, edges.target, str(path))
-    flat = [mode for a in chosen for mode in a.modes]
-    none = np.zeros(len(flat), np.int64)
-    units, nothing = plain_units(()), np.full(len(kept), NEVER)
-    first = np.concatenate([[0], np.cumsum([len(a.modes) for a in chosen])]).astype(np.int64)
-    problem = ScheduleProblem(
-        path.stem, tuple(labels), tuple(projects), whole([a.project for a in chosen]), np.full(len(kept), -1), units,
-        unit_sets((), units.hops, str(path)),
-        Modes(
-            first, whole([span for span, _ in flat]), none - 1,
-            whole([need for _, demand in flat for need in demand]).reshape(len(flat), len(capacity)), none, none - 1, none,
-        ),
-        no_items(), edges, Network(), tuple(f"R{k + 1}" for k in range(len(capacity))), whole(capacity),
-        whole([a.release for a in chosen]), nothing, nothing, np.zeros(len(kept), np.int64),
-    )  # fmt: skip
-    return Stated(problem, form, process=tuple(a.name for a in chosen))
-
-
-def _is_end(activities: Sequence[Activity], k: int, awaits: bool) -> bool:
-    """Whether an activity stands for begin or end of its project: the first or last one, if it takes nothing.
-
-    Something that waits for others and that others wait for is kept.
-    """
-    a = activities[k]
-    idle = len(a.modes) == 1 and a.modes[0][0] == 0 and not any(a.modes[0][1])
-    begins = k == 0 or activities[k - 1].project != a.project
-    ends = k == len(activities) - 1 or activities[k + 1].project != a.project
-    return idle and ((begins and not awaits) or (ends and not a.after))
-
-
-def _require_resources(path: Path, activities: Sequence[Activity], capacity: Sequence[int]) -> None:
-    for a in activities:
-        for _, demand in a.modes:
-            for r, need in enumerate(demand):
-                if need > capacity[r]:
-                    raise InputError(
-                        f"activity {a.name} needs {need:,} of resource R{r + 1}, there are {capacity[r]:,}", str(path),
-                        "demands that fit the capacities",
-                    )  # fmt: skip
+            f"{found['#jobs']} jobs besides begin and end, the head says {count} with these", rows[1].where, f"{count - 2}"
+        )  # fmt: skip
+    return found.get("rel.date", 0), found.get("duedate", NEVER), found.get("tardcost", 0)

@@ -18,6 +18,7 @@ from nmsolve.model.schedule.build import MOST_BYTES
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.queues import Queues
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.unknown_members import name_unknown_members
 
 Tick = Annotated[int, msgspec.Meta(ge=-(2**60), le=2**60)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -28,8 +29,9 @@ Spells = list[tuple[Tick, Tick]]
 class ProcessRow(msgspec.Struct):
     """One process of the problem, in its order.
 
-    ``mode`` : its number among those of the process, null to take the one with these ``units``; ``load`` : when loading of its
-    static data begins, null if it loads nothing; ``interaction`` : the second network of an interaction
+    ``mode`` : its number among those that the file has for the process, from 0, null to take the one with these ``units``;
+    ``load`` : when loading of its static data begins, null if it loads nothing; ``interaction`` : the second network of an
+    interaction
     """
 
     process: str
@@ -97,7 +99,7 @@ def write_schedule(
     members = [[names[u] for u in sets.of(k)] for k in range(sets.count)]
     tasks = ("", *problem.tasks)
     chosen = problem.modes.unit_set[answer.mode].tolist()
-    own = (answer.mode - problem.modes.first[:-1]).tolist()
+    own = problem.modes.numbers[answer.mode].tolist()
     starts, ends, begins = (a.tolist() for a in (answer.start, answer.end(problem), answer.begin(problem)))
     processes = [
         ProcessRow(
@@ -129,7 +131,9 @@ def read_schedule(path: str | Path, problem: ScheduleProblem, other_rules: bool 
     InputError : not of this shape, of other networks, or a process, mode or unit that does not exist
     """
     settle(Path(path).parent)
-    file = decode_json(read_limited(path, MOST_BYTES), ScheduleContent, path)
+    data = read_limited(path, MOST_BYTES)
+    file = decode_json(data, ScheduleContent, path)
+    name_unknown_members(data, ScheduleContent, path, {ScheduleContent: ("run",)})
     if not other_rules and file.tasks and file.tasks != tasks_hash(problem):
         raise InputError(
             f"the schedule is for other networks or units, {file.problem.name!r} with hash {file.tasks[:16]}",
@@ -169,12 +173,13 @@ def _answer(rows: Sequence[ProcessRow], problem: ScheduleProblem, path: str | Pa
     m, names = problem.modes, problem.units.names
     first = m.first.tolist()
     members = [tuple(names[u] for u in problem.sets.of(k)) for k in range(problem.sets.count)]
+    numbers = m.numbers.tolist()
     mode = np.zeros(problem.count, np.int64)
     wrong = ""
     for p, row in enumerate(rows):
         own = range(first[p], first[p + 1])
         units = [() if m.unit_set[k] < 0 else members[int(m.unit_set[k])] for k in own]
-        k = _mode_of(row, units, [int(m.span[j]) for j in own], path)
+        k = _mode_of(row, units, [int(m.span[j]) for j in own], numbers[first[p] : first[p + 1]], path)
         mode[p] = own[k]
         if set(row.units) != set(units[k]) or len(row.units) != len(units[k]):
             wrong = (
@@ -195,15 +200,16 @@ def _answer(rows: Sequence[ProcessRow], problem: ScheduleProblem, path: str | Pa
     return answer, wrong
 
 
-def _mode_of(row: ProcessRow, units: Sequence[tuple[str, ...]], span: Sequence[int], path: str | Path) -> int:
-    """Return the number of a row's mode: as stated, else the one with its units and its span."""
+def _mode_of(
+    row: ProcessRow, units: Sequence[tuple[str, ...]], span: Sequence[int], numbers: Sequence[int], path: str | Path
+) -> int:  # fmt: skip
+    """Return the place of a row's mode among those of its process: with its number, else the one with its units and span."""
     where = f"{path}: $.processes"
     if row.mode is not None:
-        if row.mode >= len(units):
-            raise InputError(
-                f"process {row.process!r} has no mode {row.mode}", where, f"0 to {len(units) - 1}"
-            )
-        return row.mode
+        if row.mode not in numbers:
+            known = ", ".join(map(str, numbers[:20]))
+            raise InputError(f"process {row.process!r} has no mode {row.mode}", where, f"one of {known}")
+        return numbers.index(row.mode)
     fits = [k for k, own in enumerate(units) if set(own) == set(row.units)]
     exact = [k for k in fits if row.end is None or row.start + span[k] == row.end]
     if not fits:

@@ -62,7 +62,7 @@ def stated(file: TasksFile, path: str, machine: Units | None = None, checked: bo
     sets = SetNumbers(units, file.unit_sets, path)
     steps = Steps(file, path)
     edges = steps.edges()
-    modes = ModeTable(sets, units, on, file.network, path)
+    modes = ModeTable(sets, units, on, file.network, file.budgets, path)
     defaults = [modes.candidates(t.sets, f"$.tasks[{k}].sets") for k, t in enumerate(file.tasks)]
     for p in range(len(steps.stated)):
         step = steps.stated[p]
@@ -74,15 +74,16 @@ def stated(file: TasksFile, path: str, machine: Units | None = None, checked: bo
     frames = frames_of(file, path, steps.tasks, edges)
     require_modes(frames, modes.first, path)
     found = unit_sets(sets.members, units.hops, path)
-    chosen, items = modes.finished(found)
+    one, items, budgets = modes.finished(found)
+    chosen, taken = frames.modes(one)
     times = times_of(file, steps.stated, steps.tasks, edges)
     problem = ScheduleProblem(
         file.name or Path(path).name.split(".")[0] or "tasks",
         tuple(frames.labels(steps.labels)), tuple(t.name for t in file.tasks),
         frames.each(whole([t[0] for t in steps.tasks])), frames.each(whole([t[1] if len(t) > 1 else -1 for t in steps.tasks])),
-        units, found, frames.modes(chosen), items, frames.edges(edges), _network(file), (), np.zeros(0, np.int64),
+        units, found, chosen, items, frames.edges(edges), _network(file), (), np.zeros(0, np.int64),
         frames.times(times.release), frames.times(times.deadline), frames.times(times.due), frames.each(times.weight),
-        *_aims(file, path),
+        *_aims(file, path), budgets=budgets.of_modes(taken),
     )  # fmt: skip
     periods = tuple(t.period or 0 for t in file.tasks)
     names = [step.name for step in steps.stated]

@@ -88,19 +88,21 @@ UnitSet = list[str] | str
 class Alternative(_Strict):
     """One way to run a process: all these units together for ``span`` ticks.
 
-    ``energy`` of the run is by default the power ``on`` of the units times the span; ``working`` are bytes on each unit.
+    ``energy`` of the run is by default the power ``on`` of the units times the span; ``working`` are bytes on each unit;
+    ``uses``: of budgets.
     """
 
     units: UnitSet
     span: Span
     energy: Amount | None = None
     working: Amount | None = None
+    uses: dict[str, Amount] | None = None
 
 
 class Process(_Strict):
     """One step of a network: ``alternatives``, or ``sets`` of units (``"each"``: every unit alone) with a span.
 
-    ``span`` and ``working`` are numbers, or tables by the number of units: ``{"1": 40, "2": 22}``.
+    ``span``, ``working`` and what it ``uses`` of a budget are numbers, or tables by the number of units: ``{"1": 40, "2": 22}``.
     """
 
     name: Name
@@ -110,6 +112,7 @@ class Process(_Strict):
     energy: Amount | None = None
     weights: Weights | None = None
     working: Amount | dict[str, Amount] = 0
+    uses: dict[str, Amount | dict[str, Amount]] = {}
     after: list[str | After] = []
     release: Ticks = 0
     deadline: Ticks | None = None
@@ -131,6 +134,7 @@ class Interaction(_Strict):
     energy: Amount | None = None
     weights: Weights | None = None
     working: Amount | dict[str, Amount] = 0
+    uses: dict[str, Amount | dict[str, Amount]] = {}
     after: list[str | After] = []
     release: Ticks = 0
     deadline: Ticks | None = None
@@ -166,6 +170,7 @@ class TasksFile(_Strict):
     hops : between the units, instead of their places
     memory, power : of units that do not say their own; of all units of a machine
     unit_sets : names for sets of units
+    budgets : nonrenewable resources: what all processes together may use, in all frames
     objective, objective_weights, ceilings : what is minimised if the command does not say
     """
 
@@ -177,6 +182,7 @@ class TasksFile(_Strict):
     power: Power = msgspec.field(default_factory=Power)
     network: Links = msgspec.field(default_factory=Links)
     unit_sets: dict[str, list[str]] = {}
+    budgets: dict[Name, Amount] = {}
     interactions: list[Interaction] = []
     objective: str = "makespan"
     objective_weights: dict[str, Annotated[int, msgspec.Meta(ge=1, le=2**40)]] = {}

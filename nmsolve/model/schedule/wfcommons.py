@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.schedule.build import (
     MOST_BYTES,
@@ -28,6 +28,7 @@ from nmsolve.model.schedule.build import (
 )
 from nmsolve.model.schedule.problem import NEVER, Edges, Modes, Network, ScheduleProblem, Units
 from nmsolve.model.schedule.statement import Stated
+from nmsolve.model.unknown_members import name_unknown_members
 
 #: Ticks of a second.
 TICKS = 1000
@@ -57,14 +58,18 @@ class _Task(msgspec.Struct, rename="camel"):
     files: list[_File] = []
     runtime_in_seconds: Seconds = 0.0
     runtime: Seconds = 0.0
+    cores: float = 1
+    core_count: float = 1
 
 
 class _Run(msgspec.Struct, rename="camel"):
-    """How a task ran."""
+    """How a task ran; the schema has ``machine``, instances have ``machines``."""
 
     id: str
     runtime_in_seconds: Seconds
+    machine: str = ""
     machines: list[str] = []
+    core_count: float = 1
 
 
 class _Specification(msgspec.Struct):
@@ -102,6 +107,8 @@ def load_workflow(path: Path, units: Units | None = None, network: Network | Non
     data = read_limited(path, MOST_BYTES)
     _require_count(data, path)
     workflow = decode_json(data, _Document, path).workflow
+    name_unknown_members(data, _Document, path, NOT_READ)
+    _warn_of_cores(workflow, path)
     tasks, span, machines = _described(workflow, path)
     names = [t.id or t.name for t in tasks]
     twice = next((name for name, k in Counter(names).items() if k > 1), None)
@@ -163,7 +170,9 @@ def _described(workflow: _Workflow, path: Path) -> tuple[list[_Task], list[int],
         seconds = [t.runtime_in_seconds or t.runtime for t in workflow.tasks]
         return workflow.tasks, [max(1, round(TICKS * s)) for s in seconds], 1
     tasks = workflow.specification.tasks
-    runs = {r.id: r for r in (workflow.execution.tasks if workflow.execution else [])}
+    listed = workflow.execution.tasks if workflow.execution else []
+    runs = {r.id: r for r in listed}
+    _require_runs(listed, {t.id or t.name for t in tasks}, path)
     for k, t in enumerate(tasks):
         if (t.id or t.name) not in runs:
             raise InputError(
@@ -171,7 +180,41 @@ def _described(workflow: _Workflow, path: Path) -> tuple[list[_Task], list[int],
                 "its run time in workflow.execution",
             )  # fmt: skip
     span = [max(1, round(TICKS * runs[t.id or t.name].runtime_in_seconds)) for t in tasks]
-    return tasks, span, len({m for r in runs.values() for m in r.machines})
+    return tasks, span, len({m for r in runs.values() for m in (*r.machines, r.machine) if m})
+
+
+def _require_runs(runs: list[_Run], tasks: set[str], path: Path) -> None:
+    """Refuse run times of no task, and two of one."""
+    for k, (name, times) in enumerate(Counter(r.id for r in runs).items()):
+        if times > 1 or name not in tasks:
+            what = (
+                f"run times of {name!r}, which is no task" if times == 1 else f"{times} run times of {name!r}"
+            )
+            raise InputError(what, f"{path}: $.workflow.execution.tasks[{k}]", "one of every task")
+
+
+def _warn_of_cores(workflow: _Workflow, path: Path) -> None:
+    """Name tasks that need several cores: here a task takes one unit."""
+    of_runs = [r.core_count for r in workflow.execution.tasks] if workflow.execution else []
+    most = max([1, *of_runs, *(max(t.cores, t.core_count) for t in workflow.tasks)])
+    if most > 1:
+        doubtful(f"tasks have a coreCount up to {most:g}", str(path), "1: every task takes one whole unit")
+
+
+#: Members of the schemas 1.4 to 1.6 that describe the run: they do not change the problem.
+NOT_READ: dict[type[msgspec.Struct], tuple[str, ...]] = {
+    _Document: ("description", "createdAt", "schemaVersion", "runtimeSystem", "wms", "author"),
+    _Workflow: ("makespan", "makespanInSeconds", "executedAt", "machines"),
+    _Specification: ("metrics",),
+    _Execution: ("makespanInSeconds", "executedAt", "machines", "metrics"),
+    _Task: (
+        "category", "type", "command", "avgCPU", "readBytes", "writtenBytes", "memory", "memoryInBytes", "energy", "energyInKWh",
+        "avgPower", "avgPowerInW", "priority", "program", "machine", "machines", "executedAt",
+    ),
+    _Run: (
+        "command", "avgCPU", "readBytes", "writtenBytes", "memoryInBytes", "energyInKWh", "avgPowerInW", "priority", "executedAt"
+    ),
+}  # fmt: skip
 
 
 def _edges(tasks: list[_Task], names: list[str], files: list[_File], path: Path) -> Edges:
@@ -193,6 +236,9 @@ def _edges(tasks: list[_Task], names: list[str], files: list[_File], path: Path)
         size.update({f.name: f.size_in_bytes for f in t.files})
         reads.append({*t.input_files, *(f.name for f in t.files if f.link == "input")})
         writes.append({*t.output_files, *(f.name for f in t.files if f.link == "output")})
+    unsized = next((f for a, b in pairs for f in sorted(writes[a] & reads[b]) if f not in size), None)
+    if unsized is not None:
+        doubtful(f"no size of file {unsized!r}, taken as 0 bytes", str(path), "the size of every file")
     moved = [sum(size.get(name, 0) for name in writes[a] & reads[b]) for a, b in pairs]
     return Edges(
         whole([a for a, _ in pairs]),

@@ -146,6 +146,8 @@ class ScheduleTask(Task[Schedule]):
         """Return sizes and seed."""
         p = self.problem
         where = f"{p.units.count} units" if p.units.count else f"{len(p.resources)} resources"
+        if p.budgets.count:
+            where += f" and {p.budgets.count} budgets"
         held = "".join(f", {name} at most {most:,.0f}" for name, most in p.ceilings)
         return (
             f"{p.count} processes in {p.modes.count} modes and {p.edges.count} dependencies on {where}, "

@@ -1,4 +1,5 @@
-"""The engine ``schedule-counting``: bounds at once, by longest paths, by :mod:`.prices` and by windows (:mod:`.energetic`)."""
+"""The engine ``schedule-counting``: bounds at once, by longest paths, by :mod:`.prices` and by windows (:mod:`.energetic`); and
+that nonrenewable resources do not suffice (:mod:`.budgets`)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from nmsolve.hw.schedule.heads import windows
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
+from nmsolve.solvers.schedule.budgets import overdraft
 from nmsolve.solvers.schedule.energetic import excess, rows_of
 from nmsolve.solvers.schedule.price_claim import claim_of
 from nmsolve.solvers.schedule.prices import MOST_SHARES, PRICED, best_prices, evenly_shared
@@ -25,7 +27,11 @@ class ScheduleCounting:
         return None
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
-        """Raise both bounds."""
+        """Raise the bounds."""
+        overdrawn = overdraft(problem.budgets, problem.modes.first, context.time_left())
+        if overdrawn is not None:
+            context.raise_bound(_bound("budgets", math.inf, prices=overdrawn))
+            return
         found = windows(problem)
         program = program_of(problem, found)
         ends = found.ends(problem)

@@ -65,6 +65,7 @@ def build(
         moments.waste(rows, data, v, at)
     rules.work_of_units(rows, data, v)
     rules.work_of_resources(rows, data, v)
+    rules.budgets(rows, data, v)
     rules.ceilings(rows, data, v)
     goal = rules.objective(rows, data, v, at.waste)
     if problem.objective != "makespan":

@@ -95,6 +95,8 @@ def excess(
         price = price + np.append(np.diff(sums[problem.sets.indptr]), 0)[m.unit_set]
     room = int(row[:units].sum() + (row[units:] * problem.capacity).sum())
     used = fine & (price > 0)
+    if not used.any():
+        return None
     most = int(min(MOST_ENDS, (MOST_MODES / m.count) ** 0.5)) + 1
     proof: Excess | None = None
     window = np.zeros(2, np.int64)

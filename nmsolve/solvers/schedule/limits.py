@@ -19,7 +19,7 @@ from nmsolve.solvers.schedule import cpsat
 from nmsolve.solvers.schedule.api import ScheduleTask
 from nmsolve.solvers.schedule.data import schedule_data
 from nmsolve.solvers.schedule.exact import MAX_VARIABLES
-from nmsolve.solvers.schedule.recheck_conflict import impossible, overloaded
+from nmsolve.solvers.schedule.recheck_conflict import impossible, overloaded, scarce
 from nmsolve.solvers.schedule.referee import ceiling_complaint
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
@@ -29,7 +29,7 @@ SEARCHES = ("heft", "m4", "schedule-search")
 
 
 class ScheduleLimits(Limits[Schedule]):
-    """Limits: the deadlines and the releases of every network, the memory of every unit, every resource, every ceiling.
+    """Limits: the deadlines and the releases of every network, the memory of every unit, every resource and budget, all ceilings.
 
     Which units a process may run on is no limit: nothing can lift it.
     """
@@ -56,11 +56,17 @@ class ScheduleLimits(Limits[Schedule]):
             Limit("resource", name, f"resource {name!r}, {int(problem.capacity[r]):,} of it"): r
             for r, name in enumerate(problem.resources)
         }
+        self._budgets = {
+            Limit("budget", name, f"nonrenewable resource {name!r}, {amount:,} of it"): r
+            for r, (name, amount) in enumerate(
+                zip(problem.budgets.names, problem.budgets.amount.tolist(), strict=True)
+            )
+        }
         self._ceilings = {
             Limit("at-most", name, f"{name} at most {most:,.0f}"): (name, most)
             for name, most in problem.ceilings
         }
-        self.every = (*self._memory, *self._resources, *self._ceilings, *self._timed)
+        self.every = (*self._memory, *self._resources, *self._budgets, *self._ceilings, *self._timed)
 
     def restricted(self, limits: tuple[Limit, ...]) -> ScheduleProblem:
         """Return the problem that these limits leave."""
@@ -76,8 +82,13 @@ class ScheduleLimits(Limits[Schedule]):
         for limit, r in self._resources.items():
             if limit not in limits:
                 capacity[r] = p.modes.demand[:, r].sum()
+        amount = p.budgets.amount.copy()
+        for limit, r in self._budgets.items():
+            if limit not in limits:
+                amount[r] = p.budgets.use[:, r].sum()
         return replace(
             p, release=release, deadline=deadline, capacity=capacity, units=replace(p.units, memory=memory),
+            budgets=replace(p.budgets, amount=amount),
             ceilings=tuple(held for limit, held in self._ceilings.items() if limit in limits),
         )  # fmt: skip
 
@@ -86,7 +97,7 @@ class ScheduleLimits(Limits[Schedule]):
     ) -> Answer[Schedule]:
         """Longest paths; then CP-SAT, or a search where its model would be too large."""
         problem = self.restricted(limits)
-        if _too_late(problem) is not None:
+        if scarce(problem) is not None or _too_late(problem) is not None:
             return Answer("infeasible", None, limits)
         if seconds <= 0:
             return Answer("unknown")
@@ -103,8 +114,11 @@ class ScheduleLimits(Limits[Schedule]):
         return _kept(problem, Schedule.unpacked(built.mapping(solver.value)))
 
     def reason(self, limits: tuple[Limit, ...]) -> str:
-        """Return what longest paths show."""
+        """Return what counting shows."""
         problem = self.restricted(limits)
+        short = scarce(problem)
+        if short is not None:
+            return f"all processes take at least {short[1]:,} of {short[0]!r}, there are {short[2]:,}"
         late = _too_late(problem)
         if late is None:
             full = overloaded(problem, windows(problem).ends(problem).tolist())
@@ -113,6 +127,10 @@ class ScheduleLimits(Limits[Schedule]):
                 return f"unit {name!r} alone has {work:,} ticks of work between {begin:,} and {end:,}"
             return "counting does not show it; trying every schedule does (CP-SAT)"
         p, end = late
+        if end >= NEVER:
+            return (
+                f"no mode of {problem.labels[p]!r} leaves enough of the nonrenewable resources for all others"
+            )
         deadline = int(problem.deadline[p])
         if deadline < NEVER and end > deadline:
             return f"{problem.labels[p]!r} cannot end before {end:,}, its deadline is {deadline:,}"

@@ -38,6 +38,8 @@ def build(data: ScheduleData, *, start: Schedule | None = None, bound: float = 0
     rows.rule("work")
     rules.work_of_units(rows, data, v)
     rules.work_of_resources(rows, data, v)
+    rows.rule("budgets")
+    rules.budgets(rows, data, v)
     rows.rule("ceilings")
     rules.ceilings(rows, data, v)
     unit = fair_unit(float(max(_costs(data))))

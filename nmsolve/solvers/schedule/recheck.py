@@ -11,9 +11,10 @@ RECHECKS: dict[str, str] = {
     "critical-path": "solvers.schedule.recheck_counting:check",
     "prices": "solvers.schedule.recheck_counting:check",
     "energetic": "solvers.schedule.recheck_energetic:check",
+    "budgets": "solvers.schedule.recheck_budgets:check",
 }
 #: Of these, what uses no ceilings: it holds under any, the others under those of the problem they are about.
-FREE: tuple[str, ...] = ("energetic",)
+FREE: tuple[str, ...] = ("energetic", "budgets")
 #: Engines that leave only a solver's status.
 WORDS: tuple[str, ...] = ("schedule-cpsat", "schedule-highs")
 

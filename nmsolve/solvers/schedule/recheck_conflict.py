@@ -5,17 +5,32 @@ from __future__ import annotations
 from collections import defaultdict
 
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
+from nmsolve.solvers.schedule.recheck_budgets import priced
 from nmsolve.solvers.schedule.recheck_paths import least_ends
 
 
 def impossible(problem: ScheduleProblem, seconds: float) -> bool | None:
-    """Return True if paths, or work between a release and a deadline, prove that there is no schedule; None if neither does.
+    """Return True if paths, work between a release and a deadline, or a nonrenewable resource alone prove that there is no
+    schedule; None if none does.
 
     The work is about that of a few walks through the problem and a table of releases by deadlines, so ``seconds`` are not
     needed.
     """
+    if scarce(problem) is not None:
+        return True
     ends = least_ends(problem)
     return True if ends is None or overloaded(problem, ends) is not None else None
+
+
+def scarce(problem: ScheduleProblem) -> tuple[str, int, int] | None:
+    """Return the first nonrenewable resource of which all processes take more than there is, in the modes that take least: its
+    name, what they take, what there is; or None."""
+    names = problem.budgets.names
+    for r, name in enumerate(names):
+        least, amount = priced(problem, [int(r == k) for k in range(len(names))])
+        if least > amount:
+            return name, least, amount
+    return None
 
 
 def overloaded(problem: ScheduleProblem, ends: list[int]) -> tuple[int, int, int, int] | None:

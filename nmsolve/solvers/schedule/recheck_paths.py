@@ -15,6 +15,8 @@ from nmsolve.model.types import IntArray
 
 #: Certificates have no larger numbers.
 LARGEST = 2**100
+#: A start or tail of a mode that no schedule takes: later than any deadline.
+FAR = 2**61
 
 
 class Paths:
@@ -33,6 +35,7 @@ class Paths:
         self.ceiling = min((most for name, most in problem.ceilings if name == "makespan"), default=math.inf)
         e = problem.edges
         self.edges = list(zip(*(x.tolist() for x in (e.source, e.target, e.bytes, e.convert)), strict=True))
+        self.never = self._too_dear()
         self.head, self.tail = self._heads(), self._tails()
         late = problem.deadline.tolist()
         timely = [self.head[k] + self.span[k] <= late[p] for k, p in enumerate(self.process)]
@@ -62,13 +65,23 @@ class Paths:
         least: IntArray = (done[:, None] + way).min(axis=0) + convert
         return least
 
+    def _too_dear(self) -> list[bool]:
+        """Return which modes take so much of a budget that the other processes, in the modes that take least, have too little."""
+        use, found = self.problem.budgets.use.tolist(), [False] * len(self.span)
+        for b, amount in enumerate(self.problem.budgets.amount.tolist()):
+            least = [min(use[k][b] for k in own) for own in self.modes]
+            total = sum(least)
+            for k, p in enumerate(self.process):
+                found[k] = found[k] or use[k][b] + total - least[p] > amount
+        return found
+
     def _heads(self) -> list[int]:
         """A start waits for its release, for the load of its data by whoever loads them, and for every input."""
         problem = self.problem
         into: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for source, target, size, convert in self.edges:
             into[target].append((source, size, convert))
-        head = np.zeros(len(self.span), np.int64)
+        head = np.where(self.never, FAR, 0)
         for p in problem.order.tolist():
             own = self.modes[p]
             first = np.array(
@@ -76,7 +89,7 @@ class Paths:
             )
             for edge in into[p]:
                 first = np.maximum(first, self._earliest(head, edge, self.modes[edge[0]], own))
-            head[own.start : own.stop] = first
+            head[own.start : own.stop] = np.maximum(head[own.start : own.stop], first)
         found: list[int] = head.tolist()
         return found
 
@@ -85,7 +98,7 @@ class Paths:
         out: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for source, target, size, convert in self.edges:
             out[source].append((target, size, convert))
-        tail = np.zeros(len(self.span), np.int64)
+        tail = np.where(self.never, FAR, 0)
         for p in reversed(self.problem.order.tolist()):
             own = self.modes[p]
             for edge in out[p]:

@@ -141,6 +141,14 @@ def work_of_resources(rows: Rows, data: ScheduleData, v: Choice) -> None:
             rows.add(rows.dot(work, [v.x[k] for k in used]) <= capacity * v.whole)
 
 
+def budgets(rows: Rows, data: ScheduleData, v: Choice) -> None:
+    """The modes take no more of a nonrenewable resource than there is: ``sum use x <= amount``."""
+    b = data.problem.budgets
+    for r, amount in enumerate(b.amount.tolist()):
+        used = np.flatnonzero(b.use[:, r]).tolist()
+        rows.add(rows.dot(b.use[used, r].tolist(), [v.x[k] for k in used]) <= amount)
+
+
 def byte_hops(rows: Rows, data: ScheduleData, v: Choice) -> Any:
     """Return the bytes times the hops that they travel, ``sum bytes hops pair``."""
     e, hops = data.problem.edges, {(p.edge, p.one, p.other): p.hops for some in data.pairs for p in some}

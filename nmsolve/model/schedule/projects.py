@@ -1,0 +1,146 @@
+"""Projects whose activities share resources (RCPSP), as scheduling problems; :mod:`.psplib` and :mod:`.patterson` read them.
+
+Every activity is a process without units. It takes its demand of every renewable resource while it runs, and what its mode uses
+of every nonrenewable one for good. Activities that only stand for begin and end take no time and no resource and are left out;
+the others keep their numbers as names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.budgets import Budgets
+from nmsolve.model.schedule.build import (
+    MOST_MODES,
+    MOST_PROCESSES,
+    bare_edges,
+    no_items,
+    plain_units,
+    require_no_circle,
+    unit_sets,
+    whole,
+)
+from nmsolve.model.schedule.problem import NEVER, Modes, Network, ScheduleProblem
+from nmsolve.model.schedule.statement import Stated
+
+#: Most resources of a file.
+MOST_RESOURCES = 1024
+
+
+class Way(NamedTuple):
+    """A mode: its ticks, its demand of every renewable resource, its use of every nonrenewable one."""
+
+    span: int
+    demand: list[int]
+    use: list[int]
+
+
+class Activity(NamedTuple):
+    """One activity of a project: its name, its modes, the activities after it; its project (-1: there is one), its release;
+    ``due`` and ``weight`` as in :class:`ScheduleProblem`."""
+
+    name: str
+    modes: list[Way]
+    after: list[int]
+    project: int = -1
+    release: int = 0
+    due: int = NEVER
+    weight: int = 0
+
+
+class Pool(NamedTuple):
+    """What activities share, by name: of renewable resources at any time, of nonrenewable ones in all."""
+
+    capacity: dict[str, int]
+    budget: dict[str, int]
+
+
+def renewable(capacity: Sequence[int]) -> Pool:
+    """Return renewable resources R1, R2 and so on."""
+    return Pool({f"R{k}": amount for k, amount in enumerate(capacity, start=1)}, {})
+
+
+def project(
+    path: Path, activities: Sequence[Activity], pool: Pool, form: str, projects: Sequence[str] = ()
+) -> Stated:
+    """Return the problem of some projects that share resources, without the activities that are only begin or end.
+
+    A mode that demands more of a renewable resource than there is can never run: it is left out, as in tables of the field.
+
+    Raises
+    ------
+    InputError : a circle, an activity without a mode that can run, nothing to do
+    """
+    count = sum(len(a.modes) for a in activities)
+    if len(activities) > MOST_PROCESSES or count > MOST_MODES:
+        raise InputError(
+            f"{len(activities):,} activities, {count:,} modes", str(path), f"at most {MOST_PROCESSES:,}"
+        )
+    awaits = {q for a in activities for q in a.after}
+    kept = [k for k in range(len(activities)) if not _is_end(activities, k, k in awaits)]
+    number = {k: n for n, k in enumerate(kept)}
+    pairs = [(number[k], number[q]) for k in kept for q in activities[k].after if q in number]
+    chosen = [activities[k] for k in kept]
+    labels = [f"{projects[a.project]}/{a.name}" if a.project >= 0 else a.name for a in chosen]
+    edges = bare_edges([a for a, _ in pairs], [b for _, b in pairs])
+    require_no_circle(labels, edges.source, edges.target, str(path))
+    units = plain_units(())
+    modes, budgets = _modes(path, chosen, pool)
+    problem = ScheduleProblem(
+        path.stem, tuple(labels), tuple(projects), whole([a.project for a in chosen]), np.full(len(kept), -1), units,
+        unit_sets((), units.hops, str(path)), modes, no_items(), edges, Network(), tuple(pool.capacity),
+        whole(list(pool.capacity.values())), whole([a.release for a in chosen]), np.full(len(kept), NEVER),
+        whole([a.due for a in chosen]), whole([a.weight for a in chosen]), budgets=budgets,
+    )  # fmt: skip
+    return Stated(problem, form, process=tuple(a.name for a in chosen))
+
+
+def _modes(path: Path, activities: Sequence[Activity], pool: Pool) -> tuple[Modes, Budgets]:
+    """Return the modes that can run alone, with their numbers in the file, and what they use of nonrenewable resources."""
+    ways = [[(k, way) for k, way in enumerate(a.modes) if not _excess(way, pool)] for a in activities]
+    stuck = next((a for a, some in zip(activities, ways, strict=True) if not some), None)
+    if stuck is not None:
+        name, need, most = _excess(stuck.modes[0], pool)[0]
+        every = "" if len(stuck.modes) == 1 else " in its first mode, and no other one can run"
+        raise InputError(
+            f"activity {stuck.name} needs {need:,} of resource {name}, there are {most:,}{every}", str(path),
+            "demands that fit the capacities",
+        )  # fmt: skip
+    flat = [(k, way) for some in ways for k, way in some]
+    none = np.zeros(len(flat), np.int64)
+    first = np.concatenate([[0], np.cumsum([len(some) for some in ways])]).astype(np.int64)
+    all_here = len(flat) == sum(len(a.modes) for a in activities)
+    modes = Modes(
+        first, whole([way.span for _, way in flat]), none - 1,
+        whole([need for _, way in flat for need in way.demand]).reshape(len(flat), len(pool.capacity)), none, none - 1, none,
+        None if all_here else whole([k for k, _ in flat]),
+    )  # fmt: skip
+    if not pool.budget:
+        return modes, Budgets()
+    use = whole([used for _, way in flat for used in way.use]).reshape(len(flat), len(pool.budget))
+    return modes, Budgets(tuple(pool.budget), whole(list(pool.budget.values())), use)
+
+
+def _excess(way: Way, pool: Pool) -> list[tuple[str, int, int]]:
+    """Return name, demand and capacity of every renewable resource of which a mode demands more than there is."""
+    rows = zip(pool.capacity.items(), way.demand, strict=True)
+    return [(name, need, most) for (name, most), need in rows if need > most]
+
+
+def _is_end(activities: Sequence[Activity], k: int, awaits: bool) -> bool:
+    """Whether an activity only stands for begin or end of its project: the first or last one, if it takes nothing.
+
+    Something that waits for others and that others wait for is kept, and so is an end that may be late at a cost.
+    """
+    a = activities[k]
+    idle = (
+        len(a.modes) == 1 and a.modes[0].span == 0 and not any(a.modes[0].demand) and not any(a.modes[0].use)
+    )
+    begins = k == 0 or activities[k - 1].project != a.project
+    ends = k == len(activities) - 1 or activities[k + 1].project != a.project
+    return idle and not a.weight and ((begins and not awaits) or (ends and not a.after))
