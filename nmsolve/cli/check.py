@@ -12,7 +12,7 @@ import msgspec
 
 from nmsolve.cli.answer import tell
 from nmsolve.cli.check_bounds import MappingBounds, Proofs
-from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
+from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
@@ -133,17 +133,37 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     )  # fmt: skip
     checks = check_parts(report.checks)
     checks += held_checks(held, report.scores)
-    if loaded.report is not None:
-        checks.append(_about_check(loaded, loaded.report))
-    if not o.bound:
-        checks += unread_checks(loaded.report, loaded.inputs.before)
-    elif loaded.report is not None:
-        name = str(loaded.report.get("objective_name"))
-        problem = MappingProblem(
-            loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
-        )
+    if loaded.report is None:
+        return checks
+    name = str(loaded.report.get("objective_name"))
+    problem = MappingProblem(
+        loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
+    )
+    checks.append(_about_check(loaded, loaded.report, problem))
+    if o.bound:
         checks += _bound_checks(loaded, loaded.report, problem, report.scores, size_in_bytes(o.memory))
-    return checks
+    else:
+        checks += unread_checks(loaded.report, loaded.inputs.before)
+    return checks + (_field_checks(loaded, loaded.report, problem, report.scores, o) if report.scores else [])
+
+
+def _field_checks(
+    loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem, walked: Mapping[str, float], o: VerifyOptions
+) -> list[CheckPart]:  # fmt: skip
+    """Check every other field of a mapping and of its report, and name what was not read."""
+    from nmsolve.cli.check_fields import field_check, not_read
+    from nmsolve.cli.map_answer import FILES
+    from nmsolve.cli.rewritten import map_again
+
+    bounds = load_certificates(loaded.folder / "certificates.json")[1] if o.bound else None
+    given = {"graph.name": o.graph, "machine.name": o.machine, "inputs.graph": o.graph, "inputs.machine": o.machine}
+    again = map_again(loaded, problem, walked, bounds, [k for k, v in given.items() if v is not None])
+    read = {"mapping.json", "report.json", "reference.json", "certificates.json", "flow-routes.json", "routes.json"}
+    files = [f for f in FILES if f not in read and (loaded.folder / f).exists()]
+    return [
+        field_check("report.json", report, again.content, again.unread),
+        not_read([("report.json", report, again.unread)], files),
+    ]
 
 
 def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
@@ -309,8 +329,8 @@ def independent_checks(
     return checks + held_checks(held, scores), left
 
 
-def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
-    """That the report is about this graph and this machine."""
+def _about_check(loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem) -> CheckPart:
+    """That the report is about this graph and this machine, and its certificates about this problem."""
     here = {"graph": loaded.graph.hash, "machine": loaded.machine.hash}
     wrong = []
     for part, found in here.items():
@@ -318,6 +338,9 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
         said = stated.get("hash") if isinstance(stated, dict) else None
         if said != found:
             wrong.append(f"the report is about the {part} with hash {str(said)[:64]}, this one has {found}")
+    proofs = loaded.folder / "certificates.json"
+    if not wrong and proofs.exists() and (about := problem_of(proofs)) != problem.hash:
+        wrong.append(f"certificates.json is about problem {about[:64]}, this one is {problem.hash}")
     return CheckPart("problem", not wrong, "; ".join(wrong) or "the report is about this graph and machine")
 
 

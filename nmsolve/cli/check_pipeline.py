@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.check_bounds import Proved, bound_part, positive
+from nmsolve.cli.check_fields import require_types
+from nmsolve.cli.check_whole import whole_checks
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import headline
@@ -62,8 +64,13 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     from nmsolve.cli.check_energy import energy_checks
     from nmsolve.cli.check_floorplan import floorplan_checks
     from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.pipeline import FILES
     from nmsolve.cli.pipeline_problem import read_inputs, state_problem
-    from nmsolve.model.pipeline.files import read_plan
+    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.cli.rewritten import pipeline_again
+    from nmsolve.hw.pipeline.stages import objective
+    from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.files import read_plan, write_plan
 
     require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
     beside = path.parent / REPORT
@@ -72,6 +79,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
             f"no {REPORT} beside the plan", str(path.parent), "the output folder of `nmsolve pipeline`"
         )
     report, inputs = read_inputs(beside)
+    require_types(report, PipelineReport, beside)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
     if o.graph is not None:
@@ -104,7 +112,13 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
     checks += energy_checks(given, plan, one, report.get("energy"))
-    return checks + (floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else [])
+    checks += floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else []
+    if plan_complaint(problem, plan) is not None:
+        return checks
+    again = pipeline_again(report, given, inputs, plan, objective(problem, plan), bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_plan(to, problem, plan), FILES, True, o.graph
+    )
 
 
 def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:

@@ -11,6 +11,7 @@ import msgspec
 
 from nmsolve.cli.answer import BETTER
 from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
     SECONDS,
     WholeBounds,
@@ -19,6 +20,7 @@ from nmsolve.cli.check_whole import (
     result_parts,
     said_values,
     value_checks,
+    whole_checks,
 )
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
@@ -210,7 +212,11 @@ def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the schedule, a wrong file, or another problem
     """
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.rewritten import schedule_again
+    from nmsolve.cli.schedule import FILES
     from nmsolve.cli.schedule_problem import read_inputs, state_problem
+    from nmsolve.cli.schedule_report import ScheduleReport
 
     folder = path.parent
     require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
@@ -219,29 +225,31 @@ def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
             f"no {REPORT} beside the schedule", str(folder), "the output folder of `nmsolve schedule`"
         )
     report, inputs = read_inputs(folder / REPORT)
+    require_types(report, ScheduleReport, folder / REPORT)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no schedule ({report.get('status')})", str(path), "a run with one")
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, tasks=str(o.graph))
-    problem = state_problem(inputs).problem
-    return verified(problem, path, report, inputs.before, o.bound)
-
-
-def verified(
-    problem: ScheduleProblem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool
-) -> list[CheckPart]:
-    """Return every check of a schedule, its report and its certificates."""
+    given = state_problem(inputs)
+    problem = given.problem
     checks = [problem_check(report, problem.content_hash, "problem: file, machine and options")]
     file = read_schedule(path, problem)
     found, values = answer_checks(problem, file.answer, *said_values(report))
     checks += found
     if values:
         checks += program_checks(problem, file)
-    proofs = path.parent / CERTIFICATES if bound else None
+    proofs = folder / CERTIFICATES if o.bound else None
     about = problem.objective, problem.ceilings
-    return checks + claim_checks(
-        report, before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about
+    checks += claim_checks(
+        report, inputs.before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about
     )  # fmt: skip
+    if not values:
+        return checks
+    bounds = None if proofs is None else load_certificates(proofs)[1]
+    again = schedule_again(report, given, inputs, file.answer, values, bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_answer(to, problem, file.answer), FILES, o.bound, o.graph
+    )
 
 
 def read_any_answer(path: Path, problem: ScheduleProblem) -> Schedule:

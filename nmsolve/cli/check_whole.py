@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Held
+    from nmsolve.cli.rewritten import Again
     from nmsolve.model.bound import Bound, Ceilings, Result
 
 #: Seconds that re-checking one bound may take, about.
@@ -157,6 +158,34 @@ def claim_checks(
     if not known[1]:
         return checks
     return checks + _proved(report, before, proofs, known, bounds, about)
+
+
+def whole_checks(
+    path: Path, report: Mapping[str, Any], again: Again, write: Callable[[Path], None], files: Sequence[str], bound: bool,
+    model: Path | None,
+) -> list[CheckPart]:  # fmt: skip
+    """Check every other field of a report and of the file of its answer, and name what was not read.
+
+    Parameters
+    ----------
+    path : file of the answer; ``write`` writes that answer once more
+    again : the report written again
+    files : that a run may leave
+    bound : the certificates were read
+    model : the file that ``--graph`` names instead of the report's, which gives its problem another name
+    """
+    from nmsolve.cli.check_fields import answer_check, field_check, not_read
+
+    renamed = set() if model is None else {"inputs.model", "inputs.tasks", "graph.name", "problem.name", "name"}
+    unread = again.unread | renamed
+    read = {path.name, "report.json", "pipeline-report.json", "earlier.json"} | ({"certificates.json"} if bound else set())
+    left = [f for f in files if f not in read and (path.parent / f).exists()]
+    own = "pipeline-report.json" if "pipeline-report.json" in files else "report.json"
+    return [
+        field_check(own, report, again.content, unread),
+        answer_check(path, write, renamed),
+        not_read([(own, report, unread)], left),
+    ]
 
 
 def _proved(
