@@ -151,17 +151,31 @@ def _field_checks(
     loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem, walked: Mapping[str, float], o: VerifyOptions
 ) -> list[CheckPart]:  # fmt: skip
     """Check every other field of a mapping and of its report, and name what was not read."""
-    from nmsolve.cli.check_fields import field_check, not_read
+    from nmsolve.cli.check_fields import field_check, mapping_check, not_read
     from nmsolve.cli.map_answer import FILES
     from nmsolve.cli.rewritten import map_again
 
     bounds = load_certificates(loaded.folder / "certificates.json")[1] if o.bound else None
-    given = {"graph.name": o.graph, "machine.name": o.machine, "inputs.graph": o.graph, "inputs.machine": o.machine}
-    again = map_again(loaded, problem, walked, bounds, [k for k, v in given.items() if v is not None])
-    read = {"mapping.json", "report.json", "reference.json", "certificates.json", "flow-routes.json", "routes.json"}
+    given = {
+        "graph.name": o.graph,
+        "machine.name": o.machine,
+        "inputs.graph": o.graph,
+        "inputs.machine": o.machine,
+    }
+    overridden = [k for k, v in given.items() if v is not None]
+    again = map_again(loaded, problem, walked, bounds, overridden)
+    read = {
+        "mapping.json",
+        "report.json",
+        "reference.json",
+        "certificates.json",
+        "flow-routes.json",
+        "routes.json",
+    }
     files = [f for f in FILES if f not in read and (loaded.folder / f).exists()]
     return [
         field_check("report.json", report, again.content, again.unread),
+        mapping_check(loaded.folder / "mapping.json", loaded.graph, loaded.machine, {"run", *overridden}),
         not_read([("report.json", report, again.unread)], files),
     ]
 
@@ -186,11 +200,12 @@ def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool) -> list[CheckPart]:
     """Return checks of one flow-routes.json against the report beside it."""
+    from nmsolve.cli.route_proofs import FILE as PROOFS
     from nmsolve.hw.turns import turn_set
     from nmsolve.hw.verify_routes import verify_flow_routes
 
     report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
-    require_one_run(path.parent, [path.name, report])
+    require_one_run(path.parent, [path.name, report, PROOFS])
     claimed, given = _claimed_values(path)
     spec = turns or given
     found = verify_flow_routes(
@@ -205,7 +220,8 @@ def _route_claims(
     loaded: Loaded, path: Path, claimed: Mapping[str, Any], turns: str | None, bound: bool
 ) -> list[CheckPart]:
     """Return what is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
-    from nmsolve.cli.route_proofs import claim_checks
+    from nmsolve.cli.rewritten_routes import route_fields
+    from nmsolve.cli.route_proofs import claim_checks, claims_of
     from nmsolve.hw.routing.values import routing_value
     from nmsolve.hw.turns import turn_set
     from nmsolve.model.routing.files import read_flow_routes
@@ -222,7 +238,11 @@ def _route_claims(
         flows=flows_of(loaded.graph, loaded.core, loaded.machine.size),
         turns=None if turns is None else turn_set(turns, loaded.machine),
     )
-    return claim_checks(path, problem, values, bound)
+    found = claims_of(path)
+    checks = claim_checks(path, problem, values, bound)
+    if found is None:
+        return checks
+    return checks + route_fields(loaded, path, file, problem, found[1], found[0].name == "route-report.json")
 
 
 def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:

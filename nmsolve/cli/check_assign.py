@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from nmsolve.cli.assign_problem import AssignInputs, Given
     from nmsolve.cli.commands import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.cli.loading import Held
     from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Bound, Result
 

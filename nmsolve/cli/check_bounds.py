@@ -101,6 +101,9 @@ class BoundChecks(Protocol):
     def step(self, objective: str) -> float:
         """Return a number that divides all values of an objective; 0 if none is known."""
 
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the problem of a stage: its objective under its ceilings; "" if there is none."""
+
 
 class MappingBounds:
     """Bounds of mappings.
@@ -129,7 +132,7 @@ class MappingBounds:
         from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound, needed_from_disk
         from nmsolve.solvers.search.memory import held_now
 
-        problem = replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
+        problem = self._stated(stage)
         on_disk = (
             problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK
         )
@@ -150,6 +153,15 @@ class MappingBounds:
         from nmsolve.solvers.mapping.recheck.parts import granularity
 
         return granularity(replace(self.problem, objective=objective, ceilings=()))
+
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the mapping problem."""
+        from nmsolve.model.mapping.objectives import OBJECTIVES
+
+        return self._stated(stage).hash if stage.objective in OBJECTIVES else ""
+
+    def _stated(self, stage: Stage) -> MappingProblem:
+        return replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
 
 
 @dataclass(frozen=True)
@@ -184,6 +196,10 @@ class RouteBounds:
 
         return 1.0 if whole_values(self.problem, objective) else 0.0
 
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the routing problem with all its objectives."""
+        return self.problem.hash
+
 
 class Proofs:
     """The bounds of a run, of one problem or of several that differ in objective and ceilings, re-checked one by one.
@@ -208,7 +224,12 @@ class Proofs:
         least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=none)
         about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
         checks = []
+        here = self._checks.hash_of(stage)
         for b in stage.bounds:
+            if stage.problem != here:
+                text = f"given about problem {stage.problem[:64]}, this one is {here or 'unknown'}"
+                checks.append(CheckPart(f"bound {b.method} ({about})", False, text))
+                continue
             found = self._checks.check(stage, b, least[0], least[1].get(stage.objective, math.inf))
             label = f"bound {b.method} ({about if named else b.scope})"
             checks.append(bound_part(label, found))

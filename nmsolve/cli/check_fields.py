@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,10 @@ from nmsolve.cli.verdict import NOT_READ
 from nmsolve.hw.verify import MOST, TOLERANCE
 from nmsolve.model.bound import Bound, EngineShare, Result, gap
 from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
 
 S = TypeVar("S")
 
@@ -49,7 +53,9 @@ def require_types(report: Mapping[str, Any], shape: type[msgspec.Struct], path: 
             if name in report:
                 at = str(error).rpartition(" - at `$")
                 where = f"$.{name}{at[2].rstrip('`')}"
-                raise InputError(at[0] or str(error), f"{path}: {where}", "a report that nmsolve wrote") from None
+                raise InputError(
+                    at[0] or str(error), f"{path}: {where}", "a report that nmsolve wrote"
+                ) from None
 
 
 def claimed_result(
@@ -98,20 +104,35 @@ def answer_check(path: Path, write: Callable[[Path], None], unread: Collection[s
         write(Path(folder) / path.name)
         again = read_object(Path(folder) / path.name)
     if "processes" in said:
-        said, again = (c | {"processes": sorted(c["processes"], key=itemgetter("process"))} for c in (said, again))
-    return field_check(path.name, said, _said_of(said, again), {"run", *unread})
+        said, again = (
+            c | {"processes": sorted(c["processes"], key=itemgetter("process"))} for c in (said, again)
+        )
+    return field_check(path.name, said, said_of(said, again), {"run", *unread})
 
 
-def _said_of(said: Any, again: Any) -> Any:
+def mapping_check(path: Path, graph: LogicGraph, machine: Machine, unread: Collection[str]) -> CheckPart:
+    """Check what a mapping.json says beside its columns, which its reader checks."""
+    from nmsolve.model.files import decode_json, read_limited
+    from nmsolve.model.mapping.files import MappingFile, identities
+
+    content = decode_json(read_limited(path), dict[str, msgspec.Raw], path)
+    said = {k: msgspec.json.decode(v) if k in ("graph", "machine") else None for k, v in content.items()}
+    again = dict.fromkeys(MappingFile.__struct_fields__) | msgspec.to_builtins(identities(graph, machine))
+    return field_check(path.name, said, said_of(said, again), unread)
+
+
+def said_of(said: Any, again: Any) -> Any:
     """Return of a file that is written ``again`` what the other says as well."""
     if isinstance(said, dict) and isinstance(again, dict):
-        return {k: said[k] if said[k] == "" else _said_of(said[k], v) for k, v in again.items() if k in said}
+        return {k: said[k] if said[k] == "" else said_of(said[k], v) for k, v in again.items() if k in said}
     if isinstance(said, list) and isinstance(again, list) and len(said) == len(again):
-        return [_said_of(one, other) for one, other in zip(said, again, strict=True)]
+        return [said_of(one, other) for one, other in zip(said, again, strict=True)]
     return again
 
 
-def not_read(parts: Iterable[tuple[str, Mapping[str, Any], Collection[str]]], files: Iterable[str]) -> CheckPart:
+def not_read(
+    parts: Iterable[tuple[str, Mapping[str, Any], Collection[str]]], files: Iterable[str]
+) -> CheckPart:
     """Return the line that names all that was not read.
 
     Parameters
@@ -126,7 +147,9 @@ def not_read(parts: Iterable[tuple[str, Mapping[str, Any], Collection[str]]], fi
     return CheckPart(NOT_READ, True, "; ".join([*words, *files]))
 
 
-def differences(said: Any, again: Any, unread: Collection[str], path: str = "", where: str = "$") -> Iterator[str]:
+def differences(
+    said: Any, again: Any, unread: Collection[str], path: str = "", where: str = "$"
+) -> Iterator[str]:
     """Yield where a value of a file is not what it would be if it were written again; a key that is missing means null."""
     if path in unread:
         return

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from nmsolve.cli.commands import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.cli.loading import Held
     from nmsolve.cli.schedule_problem import Given, ScheduleInputs
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.schedule.problem import ScheduleProblem

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_fields import shown as field_shown
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import unread_checks
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from nmsolve.cli.rewritten import Again
     from nmsolve.model.bound import Bound, Ceilings, Result
 
+#: Whole numbers below this are written in full.
+WRITTEN = 10**24
 #: Seconds that re-checking one bound may take, about.
 SECONDS = 600.0
 
@@ -65,6 +69,13 @@ class WholeBounds(ABC):
         """1: everything is whole."""
         return 1.0
 
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the stated problem."""
+        try:
+            return str(self.restated(stage).content_hash)
+        except InputError:
+            return ""
+
 
 def value_checks(
     name: str,
@@ -103,13 +114,16 @@ def value_checks(
 
 def equal(said: object, found: int) -> bool:
     """Return whether a value from a file is this number."""
-    return isinstance(said, int | float) and not isinstance(said, bool) and float(said) == float(found)
+    if not isinstance(said, int | float) or isinstance(said, bool):
+        return False
+    return said == found if isinstance(said, int) else said == float(found)
 
 
 def shown(value: object) -> str:
     """Return a value from a file for a message."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return number(float(value)) if known else str(value)[:40]  # type: ignore[arg-type]
+    if isinstance(value, float):
+        return f"{int(value):,}" if value.is_integer() and abs(value) < WRITTEN else number(value)
+    return f"{value:,}" if isinstance(value, int) and abs(value) < WRITTEN else field_shown(value)
 
 
 def result_parts(result: Result[Any], thing: str) -> list[CheckPart]:
@@ -152,6 +166,13 @@ def claim_checks(
         gap_check("gap", objective, limit, gap),
         status_check(report, objective, limit, thing, exact=True),
     ]
+    told += [
+        replace(
+            status_check({"status": b.status}, b.value, b.bound, thing, exact=True),
+            name=f"held {b.objective} status",
+        )
+        for b in before
+    ]
     checks = check_parts(told)
     if proofs is None:
         return checks + unread_checks(report, before)
@@ -176,9 +197,13 @@ def whole_checks(
     """
     from nmsolve.cli.check_fields import answer_check, field_check, not_read
 
-    renamed = set() if model is None else {"inputs.model", "inputs.tasks", "graph.name", "problem.name", "name"}
+    renamed = (
+        set() if model is None else {"inputs.model", "inputs.tasks", "graph.name", "problem.name", "name"}
+    )
     unread = again.unread | renamed
-    read = {path.name, "report.json", "pipeline-report.json", "earlier.json"} | ({"certificates.json"} if bound else set())
+    read = {path.name, "report.json", "pipeline-report.json", "earlier.json"} | (
+        {"certificates.json"} if bound else set()
+    )
     left = [f for f in files if f not in read and (path.parent / f).exists()]
     own = "pipeline-report.json" if "pipeline-report.json" in files else "report.json"
     return [

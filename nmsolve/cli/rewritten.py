@@ -37,7 +37,13 @@ def inputs_again(
     """Return the inputs of a report as they would be written again: those that state the problem, and ``options``."""
     said = report.get("inputs") or {}
     stated = msgspec.to_builtins(inputs)
-    return {k: v for k, v in stated.items() if k in said} | {k: said[k] for k in options if k in said}
+    return {k: v for k, v in stated.items() if k in said} | inputs_of_options(report, options)
+
+
+def inputs_of_options(report: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
+    """Return what the inputs of a report say of these options."""
+    said = report.get("inputs") or {}
+    return {k: said[k] for k in options if k in said}
 
 
 def under(name: str, keys: Collection[str]) -> frozenset[str]:
@@ -46,7 +52,8 @@ def under(name: str, keys: Collection[str]) -> frozenset[str]:
 
 
 def map_again(
-    loaded: Loaded, problem: MappingProblem, walked: Mapping[str, float], bounds: Sequence[Bound] | None, overridden: Collection[str]
+    loaded: Loaded, problem: MappingProblem, walked: Mapping[str, float], bounds: Sequence[Bound] | None,
+    overridden: Collection[str],
 ) -> Again:  # fmt: skip
     """Return the report.json of a mapping written again.
 
@@ -56,7 +63,9 @@ def map_again(
     bounds : of the certificates; None where these are not read
     overridden : options of ``verify`` that stand for fields of the report
     """
+    from nmsolve.cli.map_routes import ROUTES
     from nmsolve.cli.report import RoutingPart, build_report
+    from nmsolve.cli.rewritten_routes import routing_again
     from nmsolve.hw.scores import score
 
     report, name = loaded.report or {}, problem.objective
@@ -67,17 +76,25 @@ def map_again(
     found = own | dict(walked)
     scores = {k: v for k, v in found.items() if k in said or k in own}
     result = claimed_result(report, loaded.core, (name, found.get(name)), scores, bounds or ())
-    routing = report.get("routing")
-    part = None if routing is None else msgspec.convert(routing, RoutingPart)
-    if part is not None:
-        part = msgspec.structs.replace(part, rule=loaded.inputs.route or "")
+    part, unread = None, ["routing.objectives.package"]
+    if (routing := report.get("routing")) is not None:
+        part, unread = msgspec.convert(routing, RoutingPart), [*unread, *_old_routes(loaded)]
+        part = part if "routing" in unread else routing_again(loaded, part)
     inputs = inputs_again(report, loaded.inputs, MAP_OPTIONS)
     if "objectives" in (report.get("inputs") or {}):
         inputs["objectives"] = [*(held.objective for held in loaded.inputs.before), name]
     if problem.migration is None:
         inputs |= {k: None for k in ("reference",) if k in inputs}
+    if loaded.inputs.route is not None and loaded.inputs.route not in ROUTES:
+        inputs["route"] = None
     again = build_report(problem, result, [], inputs, routing=part)
-    return _again(again, bounds, (*under("inputs", MAP_OPTIONS), *overridden))
+    return _again(again, bounds, (*under("inputs", MAP_OPTIONS), *overridden, *unread))
+
+
+def _old_routes(loaded: Loaded) -> list[str]:
+    """Return ``routing`` where the routes of a report are gone, or others have been chosen since."""
+    older = (loaded.folder / "route-report.json").exists()
+    return ["routing"] if older or not (loaded.folder / "flow-routes.json").exists() else []
 
 
 def assign_again(
@@ -123,7 +140,8 @@ def pipeline_again(
     batches = BATCHES if part is None else msgspec.convert(part, BatchPart).batches
     result = claimed_result(report, plan, ("", value), {}, bounds)
     again = build_pipeline_report(given, result, [], batches, inputs_again(report, inputs))
-    return _again(again, bounds, ("inputs.strict",))
+    found = _again(again, bounds, ("inputs.strict",))
+    return found._replace(unread=found.unread - {"memory"})  # of a core: a part of the problem
 
 
 def _again(report: msgspec.Struct, bounds: Sequence[Bound] | None, unread: Collection[str] = ()) -> Again:

@@ -280,7 +280,9 @@ def noise_part(problem: ScheduleProblem, answer: Schedule, noise: float, runs: i
     from nmsolve.hw.schedule.simulator import queues_of
 
     if not 1 <= runs <= MOST_RUNS or seed < 0:
-        raise InputError(f"{runs} noisy runs with seed {seed}", "--runs", f"1 to {MOST_RUNS}, and a seed >= 0")
+        raise InputError(
+            f"{runs} noisy runs with seed {seed}", "--runs", f"1 to {MOST_RUNS}, and a seed >= 0"
+        )
     seen = noisy_runs(problem, answer, queues_of(problem, answer), noise, runs, seed)
     ends = sorted(seen.makespan.tolist())
     return NoisePart(

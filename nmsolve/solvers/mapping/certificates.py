@@ -82,6 +82,10 @@ EIGENVALUES = ("joint", "parts", "chessboard", "tree-parts")
 #: Those that are recomputed by passes over messages, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out", "joint", "parts"}
 FORMAT = "nmsolve-certificates-1"
+#: What the file, one of its stages and one of its bounds may say.
+MEMBERS = ("run", "format", "problem", "bounds", "stages")
+STAGE = ("objective", "ceilings", "problem", "bounds")
+ROW = ("objective", "method", "scope", "value", "certificate")
 
 
 def check_bound(
@@ -402,6 +406,7 @@ def stages_from_json(data: bytes | str, where: str = "certificates.json") -> lis
         objective, limits, problem = row.get("objective"), row.get("ceilings"), row.get("problem")
         if not isinstance(objective, str) or not isinstance(problem, str) or not isinstance(limits, dict):
             raise InputError("objective, ceilings or problem is missing", at, "text, an object and text")
+        _require_known(row, STAGE, at)
         ceilings = tuple((name, _value(most, at)) for name, most in limits.items())
         out.append(Stage(objective, ceilings, problem, tuple(_bounds(row["bounds"], f"{at}.bounds"))))
     return out
@@ -414,7 +419,14 @@ def _file(data: bytes | str, where: str) -> dict[str, Any]:
         raise InputError(f"not JSON ({error})", where, "a file written by nmsolve map") from error
     if not isinstance(file, dict) or file.get("format") != FORMAT:
         raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
+    _require_known(file, MEMBERS, where)
     return file
+
+
+def _require_known(content: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = next((k for k in content if k not in known), None)
+    if unknown is not None:
+        raise InputError(f"unknown member {unknown[:40]!r}", where, ", ".join(known))
 
 
 def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
@@ -427,6 +439,11 @@ def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
         if not isinstance(method, str) or not isinstance(scope, str):
             raise InputError("method or scope is missing", at, "text")
         number = float("inf") if value is None else _value(value, at)
+        if number < 0:
+            raise InputError(
+                f"the bound is {number:.10g}", f"{at}.value", "a number >= 0: no objective is below 0"
+            )
+        _require_known(row, ROW, at)
         out.append(Bound(number, method, scope, certificate_from_json(row["certificate"])))
     return out
 
