@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.check_bounds import MappingBounds, Proofs
+from nmsolve.cli.check_bounds import Budget, MappingBounds, Proofs, budget_of
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
@@ -141,7 +141,8 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     )
     checks.append(_about_check(loaded, loaded.report, problem))
     if o.bound:
-        checks += _bound_checks(loaded, loaded.report, problem, report.scores, size_in_bytes(o.memory))
+        memory, budget = size_in_bytes(o.memory), budget_of(o, loaded.report)
+        checks += _bound_checks(loaded, loaded.report, problem, report.scores, memory, budget)
     else:
         checks += unread_checks(loaded.report, loaded.inputs.before)
     return checks + (_field_checks(loaded, loaded.report, problem, report.scores, o) if report.scores else [])
@@ -370,13 +371,14 @@ def _bound_checks(
     problem: MappingProblem,
     scores: Mapping[str, float],
     memory: int | None,
+    budget: Budget,
 ) -> list[CheckPart]:
-    """Re-check every certificate within ``memory``, and that the report claims no more than they prove: in the end, and of the
-    values that earlier objectives were held at."""
+    """Re-check every certificate within ``memory`` and ``budget``, and that the report claims no more than they prove: in the
+    end, and of the values that earlier objectives were held at."""
     path, name = loaded.folder / "certificates.json", problem.objective
     about, bounds = load_certificates(path)
     free = loaded.inputs.route == "joint" or loaded.inputs.in_turns
-    proofs = Proofs(MappingBounds(problem, free, memory), [(loaded.core, scores)])
+    proofs = Proofs(MappingBounds(problem, free, memory), [(loaded.core, scores)], budget)
     last = Stage(name, problem.ceilings, about, tuple(bounds))
     checks = proofs.take(last) + [c for s in load_stages(path) for c in proofs.take(s, named=True)]
     for k, b in enumerate(loaded.inputs.before):

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.answer import BETTER
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Proofs, budget_of
 from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
-    SECONDS,
     WholeBounds,
     claim_checks,
     equal,
@@ -87,11 +86,11 @@ class AssignBounds(WholeBounds):
             return self.problem
         return replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
 
-    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check in whole numbers."""
         from nmsolve.solvers.assignment.recheck import check_assign_bound
 
-        return check_assign_bound(problem, bound, SECONDS, about)
+        return check_assign_bound(problem, bound, seconds, about)
 
 
 def answer_checks(
@@ -203,7 +202,8 @@ def verify_assign(path: Path, o: VerifyOptions) -> list[CheckPart]:
     proofs = folder / CERTIFICATES if o.bound else None
     about = objective_of(problem), ceilings_of(problem)
     checks += found + claim_checks(
-        report, inputs.before, "an assignment", proofs, (answer, values), AssignBounds(problem), about
+        report, inputs.before, "an assignment", proofs, (answer, values), AssignBounds(problem), about,
+        budget_of(o, report),
     )  # fmt: skip
     if not values:
         return checks

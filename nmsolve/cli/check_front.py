@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Proofs, budget_of
 from nmsolve.cli.check_fields import field_check, not_read
 from nmsolve.cli.front_kinds import (
     FORMAT,
@@ -133,7 +133,7 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
     if not o.bound:
         words = ", ".join(f"{c.name} at least {number(c.said)}" for c in claims)
         return [*checks, unread(words, "--bound does")] if claims else checks
-    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(kind, known))
+    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(kind, known, budget_of(o, None)))
 
 
 def _field_checks(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.check_bounds import Proved, bound_part, positive
+from nmsolve.cli.check_bounds import Budget, Proved, bound_part, budget_of, positive
 from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import whole_checks
 from nmsolve.cli.progress import number
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 #: Steps of recomputing a bound that every run can afford, about a second.
 QUICK = 1e8
-#: Seconds that a check of a bound may take, and where somebody asked for it.
-SECONDS, THOROUGH = 60.0, 600.0
+#: Seconds that the checks of a run's own bounds may take.
+SECONDS = 60.0
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
 
 
@@ -98,7 +98,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     )
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
-    checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
+    checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound, budget_of(o, report))
     checks += claim_checks(report, bounds, checks)
     many = _replicas_said(problem, plan, report)
     if many is None:
@@ -251,6 +251,7 @@ def plan_checks(
     objective: object,
     bounds: Sequence[Bound],
     thorough: bool = False,
+    budget: Budget | None = None,
 ) -> list[CheckPart]:
     """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
     from nmsolve.hw.pipeline.stages import objective as evaluated
@@ -273,10 +274,12 @@ def plan_checks(
     takes = takes if problem.energy is None else "the energy of a micro-batch is"
     text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
-    return checks + [_bound_check(problem, b, walked, thorough) for b in bounds]
+    return checks + [_bound_check(problem, b, walked, thorough, budget or Budget(SECONDS)) for b in bounds]
 
 
-def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thorough: bool) -> CheckPart:
+def _bound_check(
+    problem: PipelineProblem, bound: Bound, objective: float, thorough: bool, budget: Budget
+) -> CheckPart:
     """Recompute a bound that can be recomputed, unless that takes long and nobody asked for it."""
     from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CERTIFIED, CHAIN, check_plan_bound
 
@@ -286,7 +289,8 @@ def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thoro
     if recomputed and not thorough and _steps(problem, bound) > QUICK:
         text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
         return CheckPart(name, True, text, REPORT)
-    return bound_part(name, check_plan_bound(problem, bound, objective, THOROUGH if thorough else SECONDS))
+    found = budget.rechecked(name, bound, lambda left: check_plan_bound(problem, bound, objective, left))
+    return bound_part(name, found)
 
 
 def _steps(problem: PipelineProblem, bound: Bound) -> float:

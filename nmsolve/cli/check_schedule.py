@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.answer import BETTER
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Proofs, budget_of
 from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
-    SECONDS,
     WholeBounds,
     claim_checks,
     problem_check,
@@ -89,11 +88,11 @@ class ScheduleBounds(WholeBounds):
         weights = self.problem.weights if stage.objective == "weighted" else ()
         return replace(self.problem, objective=stage.objective, weights=weights, ceilings=stage.ceilings)
 
-    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check in whole numbers."""
         from nmsolve.solvers.schedule.recheck import check_schedule_bound
 
-        return check_schedule_bound(problem, bound, SECONDS, about)
+        return check_schedule_bound(problem, bound, seconds, about)
 
 
 def answer_checks(
@@ -240,7 +239,8 @@ def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
     proofs = folder / CERTIFICATES if o.bound else None
     about = problem.objective, problem.ceilings
     checks += claim_checks(
-        report, inputs.before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about
+        report, inputs.before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about,
+        budget_of(o, report),
     )  # fmt: skip
     if not values:
         return checks

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Budget, Proofs
 from nmsolve.cli.check_fields import shown as field_shown
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
@@ -33,6 +33,7 @@ class WholeBounds(ABC):
     """How bounds in whole numbers are re-checked."""
 
     exact = True
+    slow: Collection[str] = ()
 
     @property
     @abstractmethod
@@ -49,16 +50,18 @@ class WholeBounds(ABC):
         """
 
     @abstractmethod
-    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check a bound of ``problem``, kept with one of hash ``about``, by other code than that which found it."""
 
-    def check(self, stage: Stage, bound: Bound, solution: Any, least: float) -> BoundCheck:
+    def check(
+        self, stage: Stage, bound: Bound, solution: Any, least: float, seconds: float = SECONDS
+    ) -> BoundCheck:
         """Re-check a bound of the stage, of which an answer with the ``least`` value is known."""
         try:
             problem = self.restated(stage)
         except InputError as error:
             return BoundCheck(False, math.nan, error.what)
-        found = self.recheck(problem, bound, stage.problem)
+        found = self.recheck(problem, bound, stage.problem, min(seconds, SECONDS))
         if found.ok and bound.value > least:
             return BoundCheck(
                 False, math.nan, f"{number(bound.value)} is above a known answer with {number(least)}"
@@ -150,7 +153,7 @@ def said_values(report: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
 
 def claim_checks(
     report: Mapping[str, Any], before: Sequence[Held], thing: str, proofs: Path | None, known: tuple[Any, Mapping[str, float]],
-    bounds: WholeBounds, about: tuple[str, Ceilings],
+    bounds: WholeBounds, about: tuple[str, Ceilings], budget: Budget | None = None,
 ) -> list[CheckPart]:  # fmt: skip
     """Check what a report claims of gap, status and bounds.
 
@@ -160,6 +163,7 @@ def claim_checks(
     proofs : file of certificates, to be re-checked; None leaves the bounds unread
     known : the answer and its objectives as recomputed, none if it breaks a rule
     about : objective and ceilings of the problem
+    budget : time for the re-checks
     """
     objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
     told = [
@@ -178,7 +182,7 @@ def claim_checks(
         return checks + unread_checks(report, before)
     if not known[1]:
         return checks
-    return checks + _proved(report, before, proofs, known, bounds, about)
+    return checks + _proved(report, before, proofs, known, about, Proofs(bounds, [known], budget))
 
 
 def whole_checks(
@@ -215,13 +219,12 @@ def whole_checks(
 
 def _proved(
     report: Mapping[str, Any], before: Sequence[Held], path: Path, known: tuple[Any, Mapping[str, float]],
-    bounds: WholeBounds, about: tuple[str, Ceilings],
+    about: tuple[str, Ceilings], proofs: Proofs,
 ) -> list[CheckPart]:  # fmt: skip
     """Re-check every certificate, and that the report claims no more than the certificates prove."""
     from nmsolve.cli.loading import load_certificates, load_stages
 
     here, found = load_certificates(path)
-    proofs = Proofs(bounds, [known])
     name, ceilings = about
     checks = proofs.take(Stage(name, ceilings, here, tuple(found)))
     checks += [c for s in load_stages(path) for c in proofs.take(s, named=True)]

@@ -44,8 +44,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "pareto": ("map", "g.json", "-m", "mesh:2x2", "--pareto", "hops,max-link", "--points", "3",
                "--engines", "star,link-load,links,tabu"),
     "pipeline": ("pipeline", "g.onnx", "--bind", "batch=32", "-m", "mesh:2x2", "--stages", "2", "--exact-stages"),
-    "training": ("pipeline", "g.onnx", "--bind", "batch=32", "--cores", "4", "--training", "1f1b",
-                 "--offchip-bandwidth", "1GB/s"),
+    "training": ("pipeline", "g.onnx", "--bind", "batch=32", "--cores", "4", "--training", "1f1b", "--stages", "2"),
     "assign": ("assign", "g.onnx", "-m", "pair.toml", "--bind", "batch=32", "--objective", "latency,energy",
                "--engines", "min-cut,tree"),
     "schedule": ("schedule", "tasks.json", "--noise", "10%", "--runs", "5", "--objective", "makespan,moved",
@@ -73,7 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             if RUNS[kind][0] == "route":
                 folder("xy")
             told = [base / r if r not in RUNS[kind][:1] and (base / r).exists() else r for r in RUNS[kind]]
-            done = run_here(*told, "-o", out, "-t", 20 if kind == "turns" else 30, code=None)
+            done = run_here(*told, "-o", out, "-t", 20 if kind == "turns" else 120, code=None)
             assert done.returncode in (0, 3), done.stderr
         return out
 
