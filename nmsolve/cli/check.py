@@ -74,12 +74,22 @@ def run_verify(o: VerifyOptions) -> int:
 
 
 def checked(o: VerifyOptions) -> list[CheckPart]:
-    """Return all checks of an answer, of whatever kind, from its files.
+    """Return all checks of an answer, of whatever kind, from its files; a single one if a field has a wrong type.
 
     Raises
     ------
     InputError : files that cannot be read, of different runs, or options that do not apply to them
     """
+    from nmsolve.cli.check_fields import WrongTypeError
+
+    try:
+        return _checked(o)
+    except WrongTypeError as error:
+        return [CheckPart("types", False, str(error))]
+
+
+def _checked(o: VerifyOptions) -> list[CheckPart]:
+    """Return the checks of :func:`checked`, or raise WrongTypeError."""
     from nmsolve.cli.check_assign import assign_file, verify_assign
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, verify_plan

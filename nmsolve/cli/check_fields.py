@@ -38,24 +38,26 @@ RUN = frozenset((
 LISTED = 3
 
 
+class WrongTypeError(InputError):
+    """A field of a report whose type, or size, is not what nmsolve writes."""
+
+
 def require_types(report: Mapping[str, Any], shape: type[msgspec.Struct], path: Path) -> None:
     """Refuse a report with a field whose type, or size, is not what nmsolve writes; fields that are missing or unknown pass.
 
     Raises
     ------
-    InputError : naming the first such field
+    WrongTypeError : naming the first such field
     """
     for field in msgspec.structs.fields(shape):
-        name = field.encode_name
+        if (name := field.encode_name) not in report:
+            continue
         try:
-            msgspec.convert(report.get(name, field.default), field.type)
+            msgspec.convert(report[name], field.type)
         except msgspec.ValidationError as error:
-            if name in report:
-                at = str(error).rpartition(" - at `$")
-                where = f"$.{name}{at[2].rstrip('`')}"
-                raise InputError(
-                    at[0] or str(error), f"{path}: {where}", "a report that nmsolve wrote"
-                ) from None
+            what, _, inside = str(error).partition(" - at `$")
+            where = f"{path}: $.{name}{inside.rstrip('`')}"
+            raise WrongTypeError(what[:1].lower() + what[1:], where, "a report that nmsolve wrote") from None
 
 
 def claimed_result(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.check_bounds import Budget, Proved, bound_part, budget_of, positive
-from nmsolve.cli.check_fields import require_types
+from nmsolve.cli.check_fields import require_types, same
 from nmsolve.cli.check_whole import whole_checks
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
@@ -162,8 +162,7 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
         )
         found = exchanged(given, plan)[0].tolist()
         right = len(said) == len(found) and all(
-            isinstance(claim, int | float) and _same(float(claim), value)
-            for claim, value in zip(said, found, strict=True)
+            same(claim, value) for claim, value in zip(said, found, strict=True)
         )
         if not right:
             return [
@@ -226,7 +225,7 @@ def _stage_check(
     for name, values in found.items():
         for k, (value, part) in enumerate(zip(values, said, strict=True)):
             claim = part.get(name) if isinstance(part, dict) else None
-            if not isinstance(claim, (int, float)) or not _same(float(claim), float(value)):
+            if not same(claim, float(value)):
                 text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
                 return [CheckPart("memory", False, text)]
     text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"

@@ -14,7 +14,7 @@ from nmsolve.cli.check_fields import shown as field_shown
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import unread_checks
-from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.hw.verify import WRITTEN, gap_check, status_check
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from nmsolve.cli.rewritten import Again
     from nmsolve.model.bound import Bound, Ceilings, Result
 
-#: Whole numbers below this are written in full.
-WRITTEN = 10**24
 #: Seconds that re-checking one bound may take, about.
 SECONDS = 600.0
 

@@ -106,7 +106,10 @@ def assign_again(
 
     objective = "cost" if given.own is None else given.own.objective
     result = claimed_result(report, answer, (objective, values[objective]), values, bounds or ())
-    again = build_assign_report(given, result, inputs_again(report, inputs))
+    stated = inputs_again(report, inputs)
+    if "whole" in stated:
+        stated["whole"] = "makespan" in (objective, *(held.objective for held in inputs.before))
+    again = build_assign_report(given, result, stated)
     return _again(again, bounds, ("programs", "inputs.strict"))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import io
 import json
 import os
@@ -27,6 +28,7 @@ from nmsolve.cli.check import checked
 from nmsolve.cli.commands import VerifyOptions
 from nmsolve.cli.verdict import NOT_READ
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx import load_onnx
 
 #: Proofs of other claims: what still proves these is none the worse for a change, and forgers of their own change it. A little
 #: more noise gives the same noisy runs.
@@ -79,6 +81,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is read once: it stays as it is."""
+    monkeypatch.setattr("nmsolve.model.formats.onnx.load_onnx", functools.cache(load_onnx))
+
+
 def leaves(content: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """The path of every value that is no object and no list, and of every list that is not empty."""
     if isinstance(content, dict):
@@ -107,7 +115,7 @@ def altered(value: Any) -> list[Any]:
     if isinstance(value, int):
         return [value + 1, -value - 1]
     if isinstance(value, float):
-        return [value * (1 + 1e-6) + 1e-6, -value - 1.0, 0.0 if value else 1.0]
+        return [value * (1 + 1e-6) + 1e-6, -value - 1.0, 0.0 if abs(value) > 1e-9 else 1.0]
     if isinstance(value, str):
         return [value + "x"]
     if isinstance(value, list):
@@ -190,3 +198,27 @@ def test_no_field_is_altered_unseen(kind: str, made: Callable[[str], Path], tmp_
                 unseen.append((file, path, at(content, path), value))
         (tmp_path / file).write_text(json.dumps(content))
     assert not unseen, "\n".join(map(str, unseen))
+
+
+#: What a field may hold that nmsolve never writes there.
+ODD = (10**20, 10**400, 1e308, -1, -1.5, True, "1", "", None, [], {}, [[]], {"x": 1})
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_no_value_of_a_field_ends_in_a_traceback(
+    kind: str, made: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Numbers of any size and values of any type: one line, or checks."""
+    files, folder = files_of(made(kind)), tmp_path / kind
+    if kind == "route":
+        shutil.copytree(made("xy"), tmp_path / "xy")
+    folder.mkdir()
+    write(folder, files)
+    turn = 0
+    for file, content in files.items():
+        for path in leaves(content):
+            for k in range(len(ODD) if ALL else 1):
+                (folder / file).write_text(json.dumps(put(content, path, ODD[(turn + k) % len(ODD)])))
+                judged(folder, kind)
+            turn += 1
+        (folder / file).write_text(json.dumps(content))
