@@ -287,11 +287,12 @@ class Proofs:
         checks = []
         here = self._checks.hash_of(stage)
         for b in sorted(stage.bounds, key=lambda b: b.method in self._checks.slow):
-            if stage.problem != here:
-                text = f"given about problem {stage.problem[:64]}, this one is {here or 'unknown'}"
-                checks.append(CheckPart(f"bound {b.method} ({about})", False, text))
-                continue
             label = f"bound {b.method} ({about if named else b.scope})"
+            if b.value < 0 or stage.problem != here:
+                text = f"given about problem {stage.problem[:64]}, this one is {here or 'unknown'}"
+                text = f"{number(b.value)} is no bound: no objective is below 0" if b.value < 0 else text
+                checks.append(CheckPart(label, False, text))
+                continue
             low = least[1].get(stage.objective, math.inf)
             found = self._covered(stage, b) or self._budget.rechecked(
                 label, b, partial(self._checks.check, stage, b, least[0], low)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from nmsolve.cli import options as opt
 from nmsolve.cli.check_bounds import Proofs, budget_of
 from nmsolve.cli.check_fields import field_check, not_read
 from nmsolve.cli.front_kinds import (
@@ -171,12 +170,12 @@ def _inputs_again(front: FrontFile, path: Path) -> tuple[dict[str, Any], Collect
     """Return the inputs of a front as they would be written again, and which of them state no problem."""
     from nmsolve.cli import assign_problem, pipeline_problem, schedule_problem
     from nmsolve.cli.loading import stated_inputs
-    from nmsolve.cli.rewritten_routes import ROUTE_OPTIONS, ROUTE_RULES
+    from nmsolve.cli.rewritten_routes import ROUTE_OPTIONS, ROUTE_RULES, asked_objectives
 
     said = {"inputs": front.inputs}
     if front.command == "route":
         again = inputs_of_options(said, (*ROUTE_OPTIONS, *ROUTE_RULES, "objective"))
-        same = tuple(opt.names(again.get("objective")) or ()) == front.objectives
+        same = asked_objectives(again) == front.objectives
         return again if same else again | {"objective": ",".join(front.objectives)}, ROUTE_OPTIONS
     if front.command == "map":
         names = {"objectives": list(front.objectives)} if "objectives" in front.inputs else {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.check_fields import RUN, answer_check, field_check, not_read
+from nmsolve.cli.check_fields import RUN, answer_check, field_check, not_read, require_types
 from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
 from nmsolve.cli.rewritten import inputs_of_options, under
 from nmsolve.hw.turns import RULES
@@ -39,28 +39,29 @@ def route_fields(
     problem : the flows of graph and mapping, with the turns that were given
     said : that report; ``alone``: it is a route-report.json, whose fields are checked here, too
     """
+    from nmsolve.cli.route import PAGE, REPORT, RouteReport, max_link_by_rule
+
     rule = None if alone else loaded.inputs.route
     checks = [routes_check(path, file, _rules(loaded, file, problem, rule), rule)]
     if not alone:
         return checks
-    inputs = said.get("inputs") or {}
-    names = tuple(opt.names(inputs.get("objective")) or ())
+    require_types(said, RouteReport, path.parent / REPORT)
+    names = asked_objectives(said.get("inputs") or {})
     content: dict[str, Any] = {
         "machine": loaded.machine.name,
         "flows": file.problem.flows.count,
         "objectives": msgspec.to_builtins(objectives_again(file, names, said.get("objectives") or ())),
-        "rules": _by_turn_model(replace(problem, objective=names)) if said.get("rules") else {},
+        "rules": max_link_by_rule(replace(problem, objective=names)) if names and said.get("rules") else {},
         "long_messages": _long_messages(file),
         "inputs": inputs_of_options(said, (*ROUTE_OPTIONS, *ROUTE_RULES, "objective")),
         "status": said.get("status"),
     }
     unread = RUN | {"objectives.package"} | under("inputs", ROUTE_OPTIONS)
-    beside = path.parent / "route-report.json"
-    left = [f for f in ("events.jsonl", "route.html") if (path.parent / f).exists()]
+    left = [f for f in ("events.jsonl", PAGE) if (path.parent / f).exists()]
     return [
         *checks,
-        field_check(beside.name, said, content, unread),
-        not_read([(beside.name, said, unread)], left),
+        field_check(REPORT, said, content, unread),
+        not_read([(REPORT, said, unread)], left),
     ]
 
 
@@ -83,6 +84,12 @@ def routing_again(loaded: Loaded, said: RoutingPart) -> RoutingPart:
     turns = file.problem.turns
     prohibited = None if turns is None else turns.prohibited(loaded.machine)
     return RoutingPart(CHOSEN, file.problem.flows.count, parts, prohibited)
+
+
+def asked_objectives(inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the objectives that the inputs of a route name, in order; none where they are no text."""
+    text = inputs.get("objective")
+    return tuple(opt.names(text) or ()) if isinstance(text, str) else ()
 
 
 def objectives_again(
@@ -138,12 +145,6 @@ def _write(file: FlowRoutes, problem: RoutingProblem, rule: str | None, path: Pa
 
     turns = problem.turns if rule in RULES else file.problem.turns
     write_flow_routes(path, problem, file.routes, turns, file.numbering, file.worms)
-
-
-def _by_turn_model(problem: RoutingProblem) -> dict[str, float]:
-    from nmsolve.cli.route import max_link_by_rule
-
-    return max_link_by_rule(problem)
 
 
 def _long_messages(file: FlowRoutes) -> str:

@@ -449,10 +449,6 @@ def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
         if not isinstance(method, str) or not isinstance(scope, str):
             raise InputError("method or scope is missing", at, "text")
         number = float("inf") if value is None else _value(value, at)
-        if number < 0:
-            raise InputError(
-                f"the bound is {number:.10g}", f"{at}.value", "a number >= 0: no objective is below 0"
-            )
         _require_known(row, ROW, at)
         out.append(Bound(number, method, scope, certificate_from_json(row["certificate"])))
     return out
