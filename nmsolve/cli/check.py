@@ -175,14 +175,12 @@ def _field_checks(
     }
     overridden = [k for k, v in given.items() if v is not None]
     again = map_again(loaded, problem, walked, bounds, overridden)
-    read = {
-        "mapping.json",
-        "report.json",
-        "reference.json",
-        "certificates.json",
-        "flow-routes.json",
-        "routes.json",
-    }
+    read = {"mapping.json", "report.json", "reference.json", "flow-routes.json", "routes.json"}
+    read |= (
+        {"certificates.json", "route-certificates.json", "route-report.json"}
+        if o.bound
+        else {"route-report.json"}
+    )
     files = [f for f in FILES if f not in read and (loaded.folder / f).exists()]
     return [
         field_check("report.json", report, again.content, again.unread),
