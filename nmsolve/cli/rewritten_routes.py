@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nmsolve.cli.loading import Loaded
+    from nmsolve.cli.map_routes import MappedRoutes
     from nmsolve.model.routing.files import FlowRoutes
     from nmsolve.model.routing.problem import RoutingProblem
 
@@ -130,7 +131,7 @@ def _rules(loaded: Loaded, file: FlowRoutes, problem: RoutingProblem, rule: str 
     )
 
 
-def _named(loaded: Loaded, rule: str | None) -> Any:
+def _named(loaded: Loaded, rule: str | None) -> MappedRoutes:
     """Return the routes of a mapping by a rule with a name."""
     from nmsolve.cli.map_routes import routes_by_rule
     from nmsolve.model.routing.flows import flows_of
