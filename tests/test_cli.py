@@ -316,12 +316,15 @@ def test_a_bound_on_a_word_ends_with_its_own_code_and_unknown_names_are_refused(
     for method, code in (("cpsat", 6), ("my-blog", 1), ("pipeline-cpsat", 1), ("STAR", 1)):
         rows = [b for b in proofs["bounds"] if b["method"] != "cpsat"] + [word | {"method": method}]
         (folder / "certificates.json").write_text(json.dumps(proofs | {"bounds": rows}))
+        said = [{k: b[k] for k in ("method", "scope", "value")} for b in rows]
+        (folder / "report.json").write_text(json.dumps(forged | {"bounds": said}))
         text = run_here("verify", folder, "--bound", code=code).stdout
         assert code == 1 or "full bound: not proved here; rests on the word of cpsat" in text
         run_here("verify", folder, "--bound", "--trust-solver", code=0 if code == 6 else 1)
     rows = [b for b in proofs["bounds"] if b["method"] != "cpsat"] + [word]
     (folder / "certificates.json").write_text(json.dumps(proofs | {"bounds": rows, "problem": "0" * 16}))
     assert "given about problem 0000" in run_here("verify", folder, "--bound", code=1).stdout
+    (folder / "certificates.json").write_text(json.dumps(proofs))
     text = run_here("verify", folder).stdout
     assert "only claimed, not looked at here" in text and "full bound" not in text
 

@@ -193,7 +193,10 @@ def _in_order(
     held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES)
     inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
     own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
-    return replace(given, own=own), inputs, result, earlier
+    stated = (
+        None if given.stated is None else replace(given.stated, problem=own)
+    )  # terms are those of its objective
+    return replace(given, own=own, stated=stated), inputs, result, earlier
 
 
 def _assign_front(

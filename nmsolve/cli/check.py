@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.check_bounds import MappingBounds, Proofs
-from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
+from nmsolve.cli.check_bounds import Budget, MappingBounds, Proofs, budget_of
+from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
@@ -74,12 +74,22 @@ def run_verify(o: VerifyOptions) -> int:
 
 
 def checked(o: VerifyOptions) -> list[CheckPart]:
-    """Return all checks of an answer, of whatever kind, from its files.
+    """Return all checks of an answer, of whatever kind, from its files; a single one if a field has a wrong type.
 
     Raises
     ------
     InputError : files that cannot be read, of different runs, or options that do not apply to them
     """
+    from nmsolve.cli.check_fields import WrongTypeError
+
+    try:
+        return _checked(o)
+    except WrongTypeError as error:
+        return [CheckPart("types", False, str(error))]
+
+
+def _checked(o: VerifyOptions) -> list[CheckPart]:
+    """Return the checks of :func:`checked`, or raise WrongTypeError."""
     from nmsolve.cli.check_assign import assign_file, verify_assign
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, verify_plan
@@ -133,17 +143,50 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     )  # fmt: skip
     checks = check_parts(report.checks)
     checks += held_checks(held, report.scores)
-    if loaded.report is not None:
-        checks.append(_about_check(loaded, loaded.report))
-    if not o.bound:
+    if loaded.report is None:
+        return checks
+    name = str(loaded.report.get("objective_name"))
+    problem = MappingProblem(
+        loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
+    )
+    checks.append(_about_check(loaded, loaded.report, problem))
+    if o.bound:
+        memory, budget = size_in_bytes(o.memory), budget_of(o, loaded.report)
+        checks += _bound_checks(loaded, loaded.report, problem, report.scores, memory, budget)
+    else:
         checks += unread_checks(loaded.report, loaded.inputs.before)
-    elif loaded.report is not None:
-        name = str(loaded.report.get("objective_name"))
-        problem = MappingProblem(
-            loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
-        )
-        checks += _bound_checks(loaded, loaded.report, problem, report.scores, size_in_bytes(o.memory))
-    return checks
+    return checks + (_field_checks(loaded, loaded.report, problem, report.scores, o) if report.scores else [])
+
+
+def _field_checks(
+    loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem, walked: Mapping[str, float], o: VerifyOptions
+) -> list[CheckPart]:  # fmt: skip
+    """Check every other field of a mapping and of its report, and name what was not read."""
+    from nmsolve.cli.check_fields import field_check, mapping_check, not_read
+    from nmsolve.cli.map_answer import FILES
+    from nmsolve.cli.rewritten import map_again
+
+    bounds = load_certificates(loaded.folder / "certificates.json")[1] if o.bound else None
+    given = {
+        "graph.name": o.graph,
+        "machine.name": o.machine,
+        "inputs.graph": o.graph,
+        "inputs.machine": o.machine,
+    }
+    overridden = [k for k, v in given.items() if v is not None]
+    again = map_again(loaded, problem, walked, bounds, overridden)
+    read = {"mapping.json", "report.json", "reference.json", "flow-routes.json", "routes.json"}
+    read |= (
+        {"certificates.json", "route-certificates.json", "route-report.json"}
+        if o.bound
+        else {"route-report.json"}
+    )
+    files = [f for f in FILES if f not in read and (loaded.folder / f).exists()]
+    return [
+        field_check("report.json", report, again.content, again.unread),
+        mapping_check(loaded.folder / "mapping.json", loaded.graph, loaded.machine, {"run", *overridden}),
+        not_read([("report.json", report, again.unread)], files),
+    ]
 
 
 def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
@@ -166,11 +209,12 @@ def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool) -> list[CheckPart]:
     """Return checks of one flow-routes.json against the report beside it."""
+    from nmsolve.cli.route_proofs import FILE as PROOFS
     from nmsolve.hw.turns import turn_set
     from nmsolve.hw.verify_routes import verify_flow_routes
 
     report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
-    require_one_run(path.parent, [path.name, report])
+    require_one_run(path.parent, [path.name, report, PROOFS])
     claimed, given = _claimed_values(path)
     spec = turns or given
     found = verify_flow_routes(
@@ -185,7 +229,8 @@ def _route_claims(
     loaded: Loaded, path: Path, claimed: Mapping[str, Any], turns: str | None, bound: bool
 ) -> list[CheckPart]:
     """Return what is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
-    from nmsolve.cli.route_proofs import claim_checks
+    from nmsolve.cli.rewritten_routes import route_fields
+    from nmsolve.cli.route_proofs import claim_checks, claims_of
     from nmsolve.hw.routing.values import routing_value
     from nmsolve.hw.turns import turn_set
     from nmsolve.model.routing.files import read_flow_routes
@@ -202,7 +247,11 @@ def _route_claims(
         flows=flows_of(loaded.graph, loaded.core, loaded.machine.size),
         turns=None if turns is None else turn_set(turns, loaded.machine),
     )
-    return claim_checks(path, problem, values, bound)
+    found = claims_of(path)
+    checks = claim_checks(path, problem, values, bound)
+    if found is None:
+        return checks
+    return checks + route_fields(loaded, path, file, problem, found[1], found[0].name == "route-report.json")
 
 
 def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:
@@ -309,8 +358,8 @@ def independent_checks(
     return checks + held_checks(held, scores), left
 
 
-def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
-    """That the report is about this graph and this machine."""
+def _about_check(loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem) -> CheckPart:
+    """That the report is about this graph and this machine, and its certificates about this problem."""
     here = {"graph": loaded.graph.hash, "machine": loaded.machine.hash}
     wrong = []
     for part, found in here.items():
@@ -318,6 +367,9 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
         said = stated.get("hash") if isinstance(stated, dict) else None
         if said != found:
             wrong.append(f"the report is about the {part} with hash {str(said)[:64]}, this one has {found}")
+    proofs = loaded.folder / "certificates.json"
+    if not wrong and proofs.exists() and (about := problem_of(proofs)) != problem.hash:
+        wrong.append(f"certificates.json is about problem {about[:64]}, this one is {problem.hash}")
     return CheckPart("problem", not wrong, "; ".join(wrong) or "the report is about this graph and machine")
 
 
@@ -327,13 +379,14 @@ def _bound_checks(
     problem: MappingProblem,
     scores: Mapping[str, float],
     memory: int | None,
+    budget: Budget,
 ) -> list[CheckPart]:
-    """Re-check every certificate within ``memory``, and that the report claims no more than they prove: in the end, and of the
-    values that earlier objectives were held at."""
+    """Re-check every certificate within ``memory`` and ``budget``, and that the report claims no more than they prove: in the
+    end, and of the values that earlier objectives were held at."""
     path, name = loaded.folder / "certificates.json", problem.objective
     about, bounds = load_certificates(path)
     free = loaded.inputs.route == "joint" or loaded.inputs.in_turns
-    proofs = Proofs(MappingBounds(problem, free, memory), [(loaded.core, scores)])
+    proofs = Proofs(MappingBounds(problem, free, memory), [(loaded.core, scores)], budget)
     last = Stage(name, problem.ceilings, about, tuple(bounds))
     checks = proofs.take(last) + [c for s in load_stages(path) for c in proofs.take(s, named=True)]
     for k, b in enumerate(loaded.inputs.before):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.answer import BETTER
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Proofs, budget_of
+from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
-    SECONDS,
     WholeBounds,
     claim_checks,
     equal,
@@ -21,6 +21,7 @@ from nmsolve.cli.check_whole import (
     said_values,
     shown,
     value_checks,
+    whole_checks,
 )
 from nmsolve.cli.progress import amount, number
 from nmsolve.cli.report import CheckPart
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from nmsolve.cli.assign_problem import AssignInputs, Given
     from nmsolve.cli.commands import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.cli.loading import Held
     from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Bound, Result
 
@@ -86,11 +86,11 @@ class AssignBounds(WholeBounds):
             return self.problem
         return replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
 
-    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check in whole numbers."""
         from nmsolve.solvers.assignment.recheck import check_assign_bound
 
-        return check_assign_bound(problem, bound, SECONDS, about)
+        return check_assign_bound(problem, bound, seconds, about)
 
 
 def answer_checks(
@@ -173,7 +173,11 @@ def verify_assign(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the assignment, a wrong file, or another problem
     """
+    from nmsolve.cli.assign import FILES
     from nmsolve.cli.assign_problem import read_inputs, state_problem
+    from nmsolve.cli.assign_report import AssignReport
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.rewritten import assign_again
 
     folder = path.parent
     beside = stated_beside(path)
@@ -185,26 +189,29 @@ def verify_assign(path: Path, o: VerifyOptions) -> list[CheckPart]:
             f"no {REPORT} beside the assignment", str(folder), "the output folder of `nmsolve assign`"
         )
     report, inputs = read_inputs(folder / REPORT)
+    require_types(report, AssignReport, folder / REPORT)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no assignment ({report.get('status')})", str(path), "a run with one")
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, model=str(o.graph))
-    problem = state_problem(inputs).problem
-    return verified(problem, path, report, inputs.before, o.bound)
-
-
-def verified(
-    problem: Problem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool
-) -> list[CheckPart]:
-    """Return every check of an assignment, its report and its certificates."""
+    given = state_problem(inputs)
+    problem = given.problem
     checks = [problem_check(report, problem.content_hash, "model, machine and options")]
     answer = read_answer(path, problem)
     found, values = answer_checks(problem, answer, *said_values(report))
-    proofs = path.parent / CERTIFICATES if bound else None
+    proofs = folder / CERTIFICATES if o.bound else None
     about = objective_of(problem), ceilings_of(problem)
-    return checks + found + claim_checks(
-        report, before, "an assignment", proofs, (answer, values), AssignBounds(problem), about
+    checks += found + claim_checks(
+        report, inputs.before, "an assignment", proofs, (answer, values), AssignBounds(problem), about,
+        budget_of(o, report),
     )  # fmt: skip
+    if not values:
+        return checks
+    bounds = None if proofs is None else load_certificates(proofs)[1]
+    again = assign_again(report, given, inputs, answer, values, bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_answer(to, problem, answer), FILES, o.bound, o.graph
+    )
 
 
 def read_answer(path: Path, problem: Problem, other_rules: bool = False) -> Any:

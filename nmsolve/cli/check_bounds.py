@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from nmsolve.cli import options as opt
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
+from nmsolve.cli.waiting import waiting
 from nmsolve.hw.verify import TOLERANCE
+from nmsolve.model import clock
 from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import VerifyOptions
     from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.types import IntArray
+
+
+#: Seconds for all re-checks of a command, if not stated: the least and the most.
+LEAST, MOST = 60.0, 600.0
+#: On whose word a bound rests that was not re-checked in time.
+LATE = "this run, not re-checked in time"
 
 
 def positive(value: object) -> float | None:
@@ -29,6 +40,35 @@ def positive(value: object) -> float | None:
 def bound_part(name: str, found: BoundCheck) -> CheckPart:
     """Return the outcome of a re-check as reports and ``verify`` hold it."""
     return CheckPart(name, found.ok, found.text, found.word)
+
+
+class Budget:
+    """Time for all re-checks of a command together: ``seconds`` from when it is made."""
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self.seconds, self._end = seconds, clock.now() + seconds
+
+    def rechecked(self, name: str, bound: Bound, check: Callable[[float], BoundCheck]) -> BoundCheck:
+        """Return what ``check`` says of a bound in the seconds that it is given; a claim on the run's word where they do not do.
+
+        ``name`` : of the bound, for people who wait
+        """
+        left = self._end - clock.now()
+        if left > 0:
+            with waiting(f"re-checking {name} {number(bound.value)}", left):
+                found = check(left)
+            if found.ok or not math.isnan(found.value) or clock.now() < self._end:
+                return found
+        text = f"not re-checked: the {self.seconds:,.0f} s of --time-limit are over"
+        return BoundCheck(True, bound.value, text, LATE)
+
+
+def budget_of(o: VerifyOptions, report: Mapping[str, Any] | None) -> Budget:
+    """Return the time of ``--time-limit``, else as much as the run took, between :data:`LEAST` and :data:`MOST`."""
+    if o.time_limit is not None:
+        return Budget(opt.seconds(o.time_limit))
+    took = positive((report or {}).get("wall_seconds")) or 0.0
+    return Budget(min(MOST, max(LEAST, took)))
 
 
 @dataclass
@@ -95,11 +135,23 @@ class BoundChecks(Protocol):
     def free(self) -> Collection[str]:
         """Methods whose bounds use no ceilings where they are recomputed, so that they hold under any."""
 
-    def check(self, stage: Stage, bound: Bound, solution: Any, least: float) -> BoundCheck:
-        """Re-check a bound of ``stage``; ``solution`` has the ``least`` known value within its ceilings (None, inf: none has)."""
+    @property
+    def slow(self) -> Collection[str]:
+        """Methods whose re-check is a search: those that another bound covers are not searched again."""
+
+    def check(
+        self, stage: Stage, bound: Bound, solution: Any, least: float, seconds: float = math.inf
+    ) -> BoundCheck:
+        """Re-check a bound of ``stage`` in about these ``seconds``.
+
+        ``solution`` has the ``least`` known value within its ceilings (None, inf: none has).
+        """
 
     def step(self, objective: str) -> float:
         """Return a number that divides all values of an objective; 0 if none is known."""
+
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the problem of a stage: its objective under its ceilings; "" if there is none."""
 
 
 class MappingBounds:
@@ -113,6 +165,7 @@ class MappingBounds:
     """
 
     exact = False
+    slow = ("subgraphs", "branch-bound")
 
     def __init__(self, problem: MappingProblem, free_routes: bool = False, memory: int | None = None) -> None:
         self.problem, self._free_routes, self._memory = problem, free_routes, memory
@@ -124,12 +177,14 @@ class MappingBounds:
 
         return RECHECKS.keys() - CEILED
 
-    def check(self, stage: Stage, bound: Bound, solution: IntArray | None, least: float) -> BoundCheck:
+    def check(
+        self, stage: Stage, bound: Bound, solution: IntArray | None, least: float, seconds: float = math.inf
+    ) -> BoundCheck:
         """From the certificate, but for what cannot be because the graph is on disk."""
         from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound, needed_from_disk
         from nmsolve.solvers.search.memory import held_now
 
-        problem = replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
+        problem = self._stated(stage)
         on_disk = (
             problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK
         )
@@ -142,7 +197,7 @@ class MappingBounds:
             text = f"not re-checked: its eigenvalues take about {least} MiB of --memory"
             return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
         return check_bound(
-            problem, bound, solution, stage.problem, free_routes=self._free_routes, seconds=math.inf
+            problem, bound, solution, stage.problem, free_routes=self._free_routes, seconds=seconds
         )
 
     def step(self, objective: str) -> float:
@@ -151,6 +206,15 @@ class MappingBounds:
 
         return granularity(replace(self.problem, objective=objective, ceilings=()))
 
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the mapping problem."""
+        from nmsolve.model.mapping.objectives import OBJECTIVES
+
+        return self._stated(stage).hash if stage.objective in OBJECTIVES else ""
+
+    def _stated(self, stage: Stage) -> MappingProblem:
+        return replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
+
 
 @dataclass(frozen=True)
 class RouteBounds:
@@ -158,6 +222,7 @@ class RouteBounds:
 
     problem: RoutingProblem
     exact = False
+    slow = ()
 
     @property
     def free(self) -> Collection[str]:
@@ -166,7 +231,9 @@ class RouteBounds:
 
         return RECHECKED
 
-    def check(self, stage: Stage, bound: Bound, solution: None, least: float) -> BoundCheck:
+    def check(
+        self, stage: Stage, bound: Bound, solution: None, least: float, seconds: float = math.inf
+    ) -> BoundCheck:
         """In whole numbers and fractions."""
         from nmsolve.solvers.routing.recheck import check_routing_bound
 
@@ -184,6 +251,10 @@ class RouteBounds:
 
         return 1.0 if whole_values(self.problem, objective) else 0.0
 
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the routing problem with all its objectives."""
+        return self.problem.hash
+
 
 class Proofs:
     """The bounds of a run, of one problem or of several that differ in objective and ceilings, re-checked one by one.
@@ -194,10 +265,16 @@ class Proofs:
     Parameters
     ----------
     known : solutions with their objectives as recomputed; no bound may be above one of them
+    budget : time for all of them, or None
     """
 
-    def __init__(self, checks: BoundChecks, known: Sequence[tuple[Any, Mapping[str, float]]]) -> None:
-        self._checks, self._known = checks, known
+    def __init__(
+        self,
+        checks: BoundChecks,
+        known: Sequence[tuple[Any, Mapping[str, float]]],
+        budget: Budget | None = None,
+    ) -> None:
+        self._checks, self._known, self._budget = checks, known, budget or Budget()
         self._passed: list[_Passed] = []
         self._steps: dict[str, float] = {}
 
@@ -208,15 +285,37 @@ class Proofs:
         least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=none)
         about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
         checks = []
-        for b in stage.bounds:
-            found = self._checks.check(stage, b, least[0], least[1].get(stage.objective, math.inf))
+        here = self._checks.hash_of(stage)
+        for b in sorted(stage.bounds, key=lambda b: b.method in self._checks.slow):
             label = f"bound {b.method} ({about if named else b.scope})"
+            if b.value < 0 or stage.problem != here:
+                text = f"given about problem {stage.problem[:64]}, this one is {here or 'unknown'}"
+                text = f"{number(b.value)} is no bound: no objective is below 0" if b.value < 0 else text
+                checks.append(CheckPart(label, False, text))
+                continue
+            low = least[1].get(stage.objective, math.inf)
+            found = self._covered(stage, b) or self._budget.rechecked(
+                label, b, partial(self._checks.check, stage, b, least[0], low)
+            )
             checks.append(bound_part(label, found))
             if found.ok:
                 value = found.value if found.word else min(found.value, b.value)
                 limits = () if b.method in self._checks.free and not found.word else stage.ceilings
                 self._passed.append(_Passed(stage.objective, b.scope, limits, value, found.word))
         return checks
+
+    def _covered(self, stage: Stage, bound: Bound) -> BoundCheck | None:
+        """Return the outcome for a bound whose re-check is a search, where one that was recomputed is as high; else None."""
+        best = max(
+            (p.value for p in self._passed if (p.objective, p.scope) == (stage.objective, bound.scope) and not p.word
+             and self._obeys(dict(stage.ceilings), p.ceilings)),
+            default=-math.inf,
+        )  # fmt: skip
+        if bound.method not in self._checks.slow or not 0 <= bound.value <= best:
+            return None
+        return BoundCheck(
+            True, bound.value, f"not searched again: {number(best)} is recomputed by another method"
+        )
 
     def claim(
         self, name: str, said: object, value: object, objective: str, within: Mapping[str, float],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 from math import isclose, nan
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Proofs, budget_of
+from nmsolve.cli.check_fields import field_check, not_read
 from nmsolve.cli.front_kinds import (
+    FORMAT,
     PROOFS,
     AssignFront,
     MapFront,
@@ -19,9 +22,10 @@ from nmsolve.cli.front_kinds import (
     RouteFront,
     ScheduleFront,
 )
-from nmsolve.cli.loading import load_answer, load_stages
+from nmsolve.cli.loading import load_answer, load_stages, read_object
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
+from nmsolve.cli.rewritten import MAP_OPTIONS, inputs_again, inputs_of_options, under
 from nmsolve.cli.verdict import unread
 from nmsolve.hw.verify import TOLERANCE
 from nmsolve.model.bound import meets
@@ -30,6 +34,10 @@ from nmsolve.model.errors import InputError
 if TYPE_CHECKING:
     from nmsolve.cli.commands import VerifyOptions
     from nmsolve.cli.front_kinds import FrontKind
+
+
+#: What a point says beside the name of its file.
+POINT = ("values", "ceiling", "bound", "proven")
 
 
 class FrontPoint(msgspec.Struct, frozen=True):
@@ -102,11 +110,16 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
             f"what `nmsolve {front.command} --pareto` wrote",
         )
     kind = _kind(front, path, o)
+    renamed = {"graph.name", "problem.name"} if o.graph else set()
+    renamed |= {"machine.name"} if o.machine else set()
     checks = [_about(front, kind)]
     known: list[tuple[Any, dict[str, float]]] = []
     for point in front.points:
         solution, scores, wrong = kind.read(path.parent / point.file, point.values)
         known.append((solution, scores))
+        if scores:
+            file = kind.file_check(path.parent / point.file, solution, renamed)
+            wrong = wrong + ([] if file.ok else [file.text])
         wrong = wrong + _wrong_values(front.objectives, point, scores)
         text = ", ".join(f"{k} {number(scores.get(k))}" for k in front.objectives)
         checks.append(CheckPart(Path(point.file).stem, not wrong, "; ".join(wrong) or text + " recomputed"))
@@ -114,11 +127,63 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
         checks.append(_together(front))
     if not all(c.ok for c in checks):
         return checks
+    checks += _field_checks(front, kind, path, [scores for _, scores in known], renamed, o.bound)
     claims = _claims(front, [scores for _, scores in known])
     if not o.bound:
         words = ", ".join(f"{c.name} at least {number(c.said)}" for c in claims)
         return [*checks, unread(words, "--bound does")] if claims else checks
-    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(kind, known))
+    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(kind, known, budget_of(o, None)))
+
+
+def _field_checks(
+    front: FrontFile, kind: FrontKind, path: Path, scores: list[dict[str, float]], renamed: Collection[str], bound: bool
+) -> list[CheckPart]:  # fmt: skip
+    """Check every other field of a front, and name what was not read."""
+    one, two = front.objectives
+    said = read_object(path)
+    points = [
+        dict(row)
+        | {"values": {name: found[name] for name in front.objectives}, "bound": p.bound, "ceiling": p.ceiling}
+        for row, p, found in zip(said["points"], front.points, scores, strict=True)
+    ]
+    again = {
+        "format": FORMAT, "command": kind.command, "objectives": [one, two], **kind.about(),
+        "ideal": [min(p["values"][k] for p in points) for k in (one, two)], "bounds": list(front.bounds),
+        "points": [{k: v for k, v in p.items() if k in (*POINT, kind.key)} for p in points],
+        "hypervolume": _dominated_part([(p["values"][one], p["values"][two]) for p in points]),
+        "dominated": said["dominated"],
+    }  # fmt: skip
+    again["inputs"], options = _inputs_again(front, path)
+    unread = {"run", "dominated", "points.ceiling", *under("inputs", options), *renamed}
+    unread |= set() if all(p.proven for p in front.points) else {"points.proven"}
+    unread |= set() if bound else {"bounds", "points.bound", "points.proven"}
+    files = [
+        f for f in ("pareto.svg", "pareto.html", *(() if bound else (PROOFS,))) if (path.parent / f).exists()
+    ]
+    return [
+        field_check(path.name, said, again, unread),
+        not_read([(path.name, said, unread)], files),
+    ]
+
+
+def _inputs_again(front: FrontFile, path: Path) -> tuple[dict[str, Any], Collection[str]]:
+    """Return the inputs of a front as they would be written again, and which of them state no problem."""
+    from nmsolve.cli import assign_problem, pipeline_problem, schedule_problem
+    from nmsolve.cli.loading import stated_inputs
+    from nmsolve.cli.rewritten_routes import ROUTE_OPTIONS, ROUTE_RULES, asked_objectives
+
+    said = {"inputs": front.inputs}
+    if front.command == "route":
+        again = inputs_of_options(said, (*ROUTE_OPTIONS, *ROUTE_RULES, "objective"))
+        same = asked_objectives(again) == front.objectives
+        return again if same else again | {"objective": ",".join(front.objectives)}, ROUTE_OPTIONS
+    if front.command == "map":
+        names = {"objectives": list(front.objectives)} if "objectives" in front.inputs else {}
+        stated = stated_inputs(path)
+        known = {} if stated.route in ("given", None) else {"route": "given"}  # fronts have no other
+        return inputs_again(said, stated, MAP_OPTIONS) | names | known, MAP_OPTIONS
+    kinds: Any = {"pipeline": pipeline_problem, "assign": assign_problem, "schedule": schedule_problem}
+    return inputs_again(said, kinds[front.command].read_inputs(path)[1]), ("strict",)
 
 
 def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.check_bounds import Proved, bound_part, positive
+from nmsolve.cli.check_bounds import Budget, Proved, bound_part, budget_of, positive
+from nmsolve.cli.check_fields import require_types, same
+from nmsolve.cli.check_whole import whole_checks
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import headline
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 #: Steps of recomputing a bound that every run can afford, about a second.
 QUICK = 1e8
-#: Seconds that a check of a bound may take, and where somebody asked for it.
-SECONDS, THOROUGH = 60.0, 600.0
+#: Seconds that the checks of a run's own bounds may take.
+SECONDS = 60.0
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
 
 
@@ -62,8 +64,13 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     from nmsolve.cli.check_energy import energy_checks
     from nmsolve.cli.check_floorplan import floorplan_checks
     from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.pipeline import FILES
     from nmsolve.cli.pipeline_problem import read_inputs, state_problem
-    from nmsolve.model.pipeline.files import read_plan
+    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.cli.rewritten import pipeline_again
+    from nmsolve.hw.pipeline.stages import objective
+    from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.files import read_plan, write_plan
 
     require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
     beside = path.parent / REPORT
@@ -72,6 +79,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
             f"no {REPORT} beside the plan", str(path.parent), "the output folder of `nmsolve pipeline`"
         )
     report, inputs = read_inputs(beside)
+    require_types(report, PipelineReport, beside)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
     if o.graph is not None:
@@ -90,7 +98,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     )
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
-    checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
+    checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound, budget_of(o, report))
     checks += claim_checks(report, bounds, checks)
     many = _replicas_said(problem, plan, report)
     if many is None:
@@ -104,7 +112,13 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
     checks += energy_checks(given, plan, one, report.get("energy"))
-    return checks + (floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else [])
+    checks += floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else []
+    if plan_complaint(problem, plan) is not None:
+        return checks
+    again = pipeline_again(report, given, inputs, plan, objective(problem, plan), bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_plan(to, problem, plan), FILES, True, o.graph
+    )
 
 
 def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
@@ -148,8 +162,7 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
         )
         found = exchanged(given, plan)[0].tolist()
         right = len(said) == len(found) and all(
-            isinstance(claim, int | float) and _same(float(claim), value)
-            for claim, value in zip(said, found, strict=True)
+            same(claim, value) for claim, value in zip(said, found, strict=True)
         )
         if not right:
             return [
@@ -212,7 +225,7 @@ def _stage_check(
     for name, values in found.items():
         for k, (value, part) in enumerate(zip(values, said, strict=True)):
             claim = part.get(name) if isinstance(part, dict) else None
-            if not isinstance(claim, (int, float)) or not _same(float(claim), float(value)):
+            if not same(claim, float(value)):
                 text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
                 return [CheckPart("memory", False, text)]
     text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"
@@ -237,6 +250,7 @@ def plan_checks(
     objective: object,
     bounds: Sequence[Bound],
     thorough: bool = False,
+    budget: Budget | None = None,
 ) -> list[CheckPart]:
     """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
     from nmsolve.hw.pipeline.stages import objective as evaluated
@@ -259,10 +273,12 @@ def plan_checks(
     takes = takes if problem.energy is None else "the energy of a micro-batch is"
     text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
-    return checks + [_bound_check(problem, b, walked, thorough) for b in bounds]
+    return checks + [_bound_check(problem, b, walked, thorough, budget or Budget(SECONDS)) for b in bounds]
 
 
-def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thorough: bool) -> CheckPart:
+def _bound_check(
+    problem: PipelineProblem, bound: Bound, objective: float, thorough: bool, budget: Budget
+) -> CheckPart:
     """Recompute a bound that can be recomputed, unless that takes long and nobody asked for it."""
     from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CERTIFIED, CHAIN, check_plan_bound
 
@@ -272,7 +288,8 @@ def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thoro
     if recomputed and not thorough and _steps(problem, bound) > QUICK:
         text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
         return CheckPart(name, True, text, REPORT)
-    return bound_part(name, check_plan_bound(problem, bound, objective, THOROUGH if thorough else SECONDS))
+    found = budget.rechecked(name, bound, lambda left: check_plan_bound(problem, bound, objective, left))
+    return bound_part(name, found)
 
 
 def _steps(problem: PipelineProblem, bound: Bound) -> float:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.answer import BETTER
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Proofs, budget_of
+from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
-    SECONDS,
     WholeBounds,
     claim_checks,
     problem_check,
     result_parts,
     said_values,
     value_checks,
+    whole_checks,
 )
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from nmsolve.cli.commands import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.cli.loading import Held
     from nmsolve.cli.schedule_problem import Given, ScheduleInputs
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.schedule.problem import ScheduleProblem
@@ -88,11 +88,11 @@ class ScheduleBounds(WholeBounds):
         weights = self.problem.weights if stage.objective == "weighted" else ()
         return replace(self.problem, objective=stage.objective, weights=weights, ceilings=stage.ceilings)
 
-    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check in whole numbers."""
         from nmsolve.solvers.schedule.recheck import check_schedule_bound
 
-        return check_schedule_bound(problem, bound, SECONDS, about)
+        return check_schedule_bound(problem, bound, seconds, about)
 
 
 def answer_checks(
@@ -210,7 +210,11 @@ def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the schedule, a wrong file, or another problem
     """
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.rewritten import schedule_again
+    from nmsolve.cli.schedule import FILES
     from nmsolve.cli.schedule_problem import read_inputs, state_problem
+    from nmsolve.cli.schedule_report import ScheduleReport
 
     folder = path.parent
     require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
@@ -219,29 +223,32 @@ def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
             f"no {REPORT} beside the schedule", str(folder), "the output folder of `nmsolve schedule`"
         )
     report, inputs = read_inputs(folder / REPORT)
+    require_types(report, ScheduleReport, folder / REPORT)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no schedule ({report.get('status')})", str(path), "a run with one")
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, tasks=str(o.graph))
-    problem = state_problem(inputs).problem
-    return verified(problem, path, report, inputs.before, o.bound)
-
-
-def verified(
-    problem: ScheduleProblem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool
-) -> list[CheckPart]:
-    """Return every check of a schedule, its report and its certificates."""
+    given = state_problem(inputs)
+    problem = given.problem
     checks = [problem_check(report, problem.content_hash, "problem: file, machine and options")]
     file = read_schedule(path, problem)
     found, values = answer_checks(problem, file.answer, *said_values(report))
     checks += found
     if values:
         checks += program_checks(problem, file)
-    proofs = path.parent / CERTIFICATES if bound else None
+    proofs = folder / CERTIFICATES if o.bound else None
     about = problem.objective, problem.ceilings
-    return checks + claim_checks(
-        report, before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about
+    checks += claim_checks(
+        report, inputs.before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about,
+        budget_of(o, report),
     )  # fmt: skip
+    if not values:
+        return checks
+    bounds = None if proofs is None else load_certificates(proofs)[1]
+    again = schedule_again(report, given, inputs, file.answer, values, bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_answer(to, problem, file.answer), FILES, o.bound, o.graph
+    )
 
 
 def read_any_answer(path: Path, problem: ScheduleProblem) -> Schedule:

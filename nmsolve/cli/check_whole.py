@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_bounds import Budget, Proofs
+from nmsolve.cli.check_fields import shown as field_shown
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import unread_checks
-from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.hw.verify import WRITTEN, gap_check, status_check
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Held
+    from nmsolve.cli.rewritten import Again
     from nmsolve.model.bound import Bound, Ceilings, Result
 
 #: Seconds that re-checking one bound may take, about.
@@ -28,6 +31,7 @@ class WholeBounds(ABC):
     """How bounds in whole numbers are re-checked."""
 
     exact = True
+    slow: Collection[str] = ()
 
     @property
     @abstractmethod
@@ -44,16 +48,18 @@ class WholeBounds(ABC):
         """
 
     @abstractmethod
-    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check a bound of ``problem``, kept with one of hash ``about``, by other code than that which found it."""
 
-    def check(self, stage: Stage, bound: Bound, solution: Any, least: float) -> BoundCheck:
+    def check(
+        self, stage: Stage, bound: Bound, solution: Any, least: float, seconds: float = SECONDS
+    ) -> BoundCheck:
         """Re-check a bound of the stage, of which an answer with the ``least`` value is known."""
         try:
             problem = self.restated(stage)
         except InputError as error:
             return BoundCheck(False, math.nan, error.what)
-        found = self.recheck(problem, bound, stage.problem)
+        found = self.recheck(problem, bound, stage.problem, min(seconds, SECONDS))
         if found.ok and bound.value > least:
             return BoundCheck(
                 False, math.nan, f"{number(bound.value)} is above a known answer with {number(least)}"
@@ -63,6 +69,13 @@ class WholeBounds(ABC):
     def step(self, objective: str) -> float:
         """1: everything is whole."""
         return 1.0
+
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the stated problem."""
+        try:
+            return str(self.restated(stage).content_hash)
+        except InputError:
+            return ""
 
 
 def value_checks(
@@ -102,13 +115,16 @@ def value_checks(
 
 def equal(said: object, found: int) -> bool:
     """Return whether a value from a file is this number."""
-    return isinstance(said, int | float) and not isinstance(said, bool) and float(said) == float(found)
+    if not isinstance(said, int | float) or isinstance(said, bool):
+        return False
+    return said == found if isinstance(said, int) else said == float(found)
 
 
 def shown(value: object) -> str:
     """Return a value from a file for a message."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return number(float(value)) if known else str(value)[:40]  # type: ignore[arg-type]
+    if isinstance(value, float):
+        return f"{int(value):,}" if value.is_integer() and abs(value) < WRITTEN else number(value)
+    return f"{value:,}" if isinstance(value, int) and abs(value) < WRITTEN else field_shown(value)
 
 
 def result_parts(result: Result[Any], thing: str) -> list[CheckPart]:
@@ -135,7 +151,7 @@ def said_values(report: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
 
 def claim_checks(
     report: Mapping[str, Any], before: Sequence[Held], thing: str, proofs: Path | None, known: tuple[Any, Mapping[str, float]],
-    bounds: WholeBounds, about: tuple[str, Ceilings],
+    bounds: WholeBounds, about: tuple[str, Ceilings], budget: Budget | None = None,
 ) -> list[CheckPart]:  # fmt: skip
     """Check what a report claims of gap, status and bounds.
 
@@ -145,29 +161,68 @@ def claim_checks(
     proofs : file of certificates, to be re-checked; None leaves the bounds unread
     known : the answer and its objectives as recomputed, none if it breaks a rule
     about : objective and ceilings of the problem
+    budget : time for the re-checks
     """
     objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
     told = [
         gap_check("gap", objective, limit, gap),
         status_check(report, objective, limit, thing, exact=True),
     ]
+    told += [
+        replace(
+            status_check({"status": b.status}, b.value, b.bound, thing, exact=True),
+            name=f"held {b.objective} status",
+        )
+        for b in before
+    ]
     checks = check_parts(told)
     if proofs is None:
         return checks + unread_checks(report, before)
     if not known[1]:
         return checks
-    return checks + _proved(report, before, proofs, known, bounds, about)
+    return checks + _proved(report, before, proofs, known, about, Proofs(bounds, [known], budget))
+
+
+def whole_checks(
+    path: Path, report: Mapping[str, Any], again: Again, write: Callable[[Path], None], files: Sequence[str], bound: bool,
+    model: Path | None,
+) -> list[CheckPart]:  # fmt: skip
+    """Check every other field of a report and of the file of its answer, and name what was not read.
+
+    Parameters
+    ----------
+    path : file of the answer; ``write`` writes that answer once more
+    again : the report written again
+    files : that a run may leave
+    bound : the certificates were read
+    model : the file that ``--graph`` names instead of the report's, which gives its problem another name
+    """
+    from nmsolve.cli.check_fields import answer_check, field_check, not_read
+
+    renamed = (
+        set() if model is None else {"inputs.model", "inputs.tasks", "graph.name", "problem.name", "name"}
+    )
+    unread = again.unread | renamed
+    read = {path.name, "report.json", "pipeline-report.json", "earlier.json"} | (
+        {"certificates.json"} if bound else set()
+    )
+    left = [f for f in files if f not in read and (path.parent / f).exists()]
+    own = "pipeline-report.json" if "pipeline-report.json" in files else "report.json"
+    return [
+        field_check(own, report, again.content, unread),
+        answer_check(path, write, renamed),
+        not_read([(own, report, unread)], left),
+    ]
 
 
 def _proved(
     report: Mapping[str, Any], before: Sequence[Held], path: Path, known: tuple[Any, Mapping[str, float]],
-    bounds: WholeBounds, about: tuple[str, Ceilings],
+    about: tuple[str, Ceilings], proofs: Proofs,
 ) -> list[CheckPart]:  # fmt: skip
     """Re-check every certificate, and that the report claims no more than the certificates prove."""
     from nmsolve.cli.loading import load_certificates, load_stages
 
     here, found = load_certificates(path)
-    proofs = Proofs(bounds, [known])
     name, ceilings = about
     checks = proofs.take(Stage(name, ceilings, here, tuple(found)))
     checks += [c for s in load_stages(path) for c in proofs.take(s, named=True)]

@@ -150,6 +150,8 @@ class VerifyOptions(AnswerOptions):
     constraints: Constraints = None
     balance: Balance = None
     bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False
+    time_limit: A[str | None, Option("--time-limit", "-t", help="Time for the re-checks of --bound: 90, 90s or 5m. [default: "
+                                     "as long as the run took, from 60s to 10m]")] = None
     trust_solver: A[bool, Option("--trust-solver", help="Exit with 0, not 6, if a bound rests only on a solver's "
                                  "word.")] = False
     prohibit_turns: Turns = None

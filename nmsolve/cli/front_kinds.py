@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nmsolve.cli.check_assign import AssignBounds
 from nmsolve.cli.check_bounds import BoundChecks, MappingBounds, RouteBounds
+from nmsolve.cli.check_fields import answer_check, mapping_check
 from nmsolve.cli.check_schedule import ScheduleBounds
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Loaded
+    from nmsolve.cli.report import CheckPart
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Bound, Stage
@@ -73,6 +75,9 @@ class FrontKind(BoundChecks, Protocol):
         InputError : not such a file
         """
 
+    def file_check(self, path: Path, solution: Any, unread: Collection[str]) -> CheckPart:
+        """Check every other field of the file of a point, but for those that are ``unread``."""
+
 
 class MapFront(MappingBounds):
     """Points are mappings; ``turns``: those that their routes are held against."""
@@ -119,6 +124,10 @@ class MapFront(MappingBounds):
             also=values,
         )
         return core, dict(report.scores), [f"{c.name}: {c.text}" for c in report.checks if not c.ok]
+
+    def file_check(self, path: Path, solution: IntArray, unread: Collection[str]) -> CheckPart:
+        """What stands beside the columns."""
+        return mapping_check(path, self.problem.graph, self.problem.machine, {"run", *unread})
 
 
 @dataclass(frozen=True)
@@ -170,15 +179,32 @@ class RouteFront(RouteBounds):
             return None, {}, wrong or ["no numbers of channels"]
         return None, {k: routing_value(file.problem, file.routes, file.numbering, k) for k in p.objective}, []
 
+    def file_check(self, path: Path, solution: None, unread: Collection[str]) -> CheckPart:
+        """The file written again with its own routes."""
+        from nmsolve.cli.rewritten_routes import routes_check
+        from nmsolve.model.routing.files import read_flow_routes
+
+        return routes_check(path, read_flow_routes(path, self.problem.machine), self.problem)
+
+
+class _Rewritten:
+    """Points whose files are written again as a whole."""
+
+    def file_check(self, path: Path, solution: Any, unread: Collection[str]) -> CheckPart:
+        """The file written again."""
+        write: Callable[[Path, Any], None] = self.write  # type: ignore[attr-defined]
+        return answer_check(path, lambda to: write(to, solution), unread)
+
 
 @dataclass(frozen=True)
-class PlanFront:
+class PlanFront(_Rewritten):
     """Points are plans of a pipeline."""
 
     problem: PipelineProblem
     exact = False
     command, key, units = "pipeline", "plan", PLAIN
     free: Collection[str] = ()
+    slow: Collection[str] = ()
 
     @property
     def title(self) -> str:
@@ -217,11 +243,13 @@ class PlanFront:
         scores[PERIOD] = objective(self.problem, plan)
         return plan, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]
 
-    def check(self, stage: Stage, bound: Bound, solution: PipelinePlan | None, least: float) -> BoundCheck:
+    def check(
+        self, stage: Stage, bound: Bound, solution: PipelinePlan | None, least: float, seconds: float = 60.0
+    ) -> BoundCheck:
         """By other code than that which found it, under the stage's ceilings."""
         from nmsolve.solvers.pipeline.recheck_bounds import check_stage_bound
 
-        return check_stage_bound(self.problem, stage, bound, least)
+        return check_stage_bound(self.problem, stage, bound, least, seconds)
 
     def step(self, objective: str) -> float:
         """1 for what is counted."""
@@ -229,8 +257,12 @@ class PlanFront:
 
         return 1.0 if objective in LIMITS else 0.0
 
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the pipeline without the stage's limits."""
+        return self.problem.content_hash
 
-class AssignFront(AssignBounds):
+
+class AssignFront(_Rewritten, AssignBounds):
     """Points are assignments."""
 
     command, key, units = "assign", "assignment", OBJECTIVES
@@ -270,7 +302,7 @@ class AssignFront(AssignBounds):
         return answer, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]
 
 
-class ScheduleFront(ScheduleBounds):
+class ScheduleFront(_Rewritten, ScheduleBounds):
     """Points are schedules."""
 
     command, key, units = "schedule", "schedule", PLAIN

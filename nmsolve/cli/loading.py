@@ -218,6 +218,11 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
     beside = folder / ("pareto.json" if POINT.fullmatch(path.name) else "report.json")
     if (path.name == "mapping.json" or POINT.fullmatch(path.name)) and beside.exists():
         content = read_object(beside)
+        if beside.name == "report.json":
+            from nmsolve.cli.check_fields import require_types
+            from nmsolve.cli.report import Report
+
+            require_types(content, Report, beside)
         inputs = _checked_inputs(content, beside)
         report = content if beside.name == "report.json" else None
     graph = o.graph or _path(inputs.graph)
@@ -256,6 +261,13 @@ def load_certificates(path: Path) -> tuple[str, list[Bound]]:
     data = read_limited(path)
     about = decode_json(data, _About, path)  # also refuses what nests too deeply for the reader below
     return about.problem, certificates_from_json(data, str(path))
+
+
+def problem_of(path: Path) -> str:
+    """Return the hash of the problem that ``certificates.json`` is about. InputError for another file."""
+    from nmsolve.model.files import decode_json, read_limited
+
+    return decode_json(read_limited(path), _About, path).problem
 
 
 class _Row(msgspec.Struct):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
     from nmsolve.cli.map_search import Run
     from nmsolve.model.bound import Bound, Result
+    from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 CHOSEN = "chosen"
 #: What ``--route`` takes that adds routes to a mapping.
 AFTER = (*RULES, CHOSEN)
+#: All that it takes.
+ROUTES = ("given", "joint", *AFTER)
 #: Share of the time limit for the mapping if routes are chosen after it.
 MAPPING_SHARE = 0.7
 #: Least seconds for the routes, however late it is.
@@ -60,7 +63,7 @@ class MappedRoutes:
 
 def require_route(o: MapOptions) -> None:
     """Raise InputError if ``--route`` is unknown or cannot be combined with the other options."""
-    if o.route not in ("given", "joint", *AFTER):
+    if o.route not in ROUTES:
         raise InputError(f"unknown routes {o.route!r}", "--route", f"given, joint or {', '.join(AFTER)}")
     if o.route in AFTER and o.pareto is not None:
         raise InputError(
@@ -113,7 +116,7 @@ def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: flo
 
     flows = flows_of(problem.graph, core, problem.machine.size)
     if run.o.route != CHOSEN:
-        return _by_rule(problem, flows, run.o.route)
+        return routes_by_rule(problem.machine, flows, run.o.route)
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.solvers.routing.api import route
 
@@ -143,7 +146,7 @@ def chosen_part(asked: RoutingProblem, found: Result[ChosenRoutes], scored: bool
     return MappedRoutes(asked, routes, turns, numbering, part, lines, scored, bounds)
 
 
-def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
+def routes_by_rule(machine: Machine, flows: Flows, rule: str) -> MappedRoutes:
     """Return routes by a rule with a name, numbered if that is possible."""
     from nmsolve.hw.routing.lengths import extra_links
     from nmsolve.hw.routing.loads import route_loads
@@ -152,7 +155,6 @@ def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
     from nmsolve.hw.turns import turn_set
     from nmsolve.model.routing.problem import RoutingProblem
 
-    machine = problem.machine
     routes, turns = named_routes(machine, flows, rule), turn_set(rule, machine)
     asked = RoutingProblem(
         machine, flows, detour=extra_links(machine, flows, routes), turns=turns, channels=routes.channels

@@ -27,10 +27,10 @@ from nmsolve.cli.progress import number, percent, watching
 from nmsolve.cli.schedule_again import EARLIER
 from nmsolve.cli.schedule_problem import Given, ScheduleInputs, asked_inputs, state_problem
 from nmsolve.cli.schedule_report import (
-    NoisePart,
     ScheduleReport,
     build_schedule_report,
     figure,
+    noise_part,
     schedule_words,
 )
 from nmsolve.cli.verdict import label
@@ -209,7 +209,9 @@ def write_run(
                     report = msgspec.structs.replace(report, checks=checks, not_checked=[])
         with patience.optional():
             if solution is not None and o.noise is not None:
-                report = msgspec.structs.replace(report, noise=_noisy(o, problem, solution))
+                noise = opt.fraction(o.noise, "--noise") or 0.0
+                part = noise_part(problem, solution, noise, o.runs, o.seed)
+                report = msgspec.structs.replace(report, noise=part)
         files[REPORT] = as_json(report)
         with patience.drawing():
             files[PAGE] = render_schedule_html(
@@ -256,20 +258,6 @@ def _export(o: ScheduleOptions, folder: Path, given: Given, answer: Schedule, se
         write_atomic(folder / TRACE, trace_json(given.problem, answer, seen, given.stated.tick))
     if o.csv:
         write_atomic(folder / TABLE, schedule_csv(given.problem, answer))
-
-
-def _noisy(o: ScheduleOptions, problem: ScheduleProblem, answer: Schedule) -> NoisePart:
-    """Run the queues again and again with other durations."""
-    from nmsolve.hw.schedule.noise import noisy_runs
-    from nmsolve.hw.schedule.simulator import queues_of
-
-    noise = opt.fraction(o.noise, "--noise") or 0.0
-    seen = noisy_runs(problem, answer, queues_of(problem, answer), noise, o.runs, o.seed)
-    ends = sorted(seen.makespan.tolist())
-    return NoisePart(
-        noise, o.runs, (ends[0], ends[len(ends) // 2], ends[-1]), sorted(seen.energy.tolist())[len(ends) // 2],
-        float((seen.late == 0).mean()), float(seen.delay.mean()),
-    )  # fmt: skip
 
 
 def _words(report: ScheduleReport) -> Iterator[str]:

@@ -10,6 +10,8 @@ from typer import Argument, Option
 
 from nmsolve.cli.commands import ConflictOptions, Json, Out, Points, SearchOptions, Strict
 
+#: Most noisy runs of a schedule.
+MOST_RUNS = 100_000
 # One option, one line:
 # fmt: off
 
@@ -38,7 +40,7 @@ class ScheduleOptions(SearchOptions, ScheduleProblemOptions):
     weights: A[str | None, Option(help="Factors of --objective weighted: energy=3,makespan=10. [default: the file's]")] = None
     warm_start: A[Path | None, Option(help="Start from this schedule (schedule.json, or its folder).")] = None
     noise: A[str | None, Option(help="Also run the queues with durations that differ by up to so much, e.g. 10%.")] = None
-    runs: A[int, Option(min=1, max=100_000, help="Number of noisy runs.")] = 100
+    runs: A[int, Option(min=1, max=MOST_RUNS, help="Number of noisy runs.")] = 100
     reschedule: A[str | None, Option(help="Plan anew what is left of --from-run when units die: at=TICK,dead=UNIT (dead= "
                                      "repeats; stay=yes keeps others on their units).")] = None
     from_run: A[Path | None, Option(help="Output folder of the schedule that --reschedule changes.")] = None

@@ -22,7 +22,9 @@ from nmsolve.cli.report import (
     proved_words,
     rule_parts,
 )
+from nmsolve.cli.schedule_options import MOST_RUNS
 from nmsolve.cli.schedule_problem import COMMAND
+from nmsolve.model.errors import InputError
 from nmsolve.model.host.memory import own_peak
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 
@@ -282,6 +284,28 @@ def _budgets(problem: ScheduleProblem, seen: Walk) -> list[BudgetPart]:
     b = problem.budgets
     rows = zip(b.names, seen.spent, b.amount.tolist(), strict=True)
     return [BudgetPart(name, used, amount) for name, used, amount in rows]
+
+
+def noise_part(problem: ScheduleProblem, answer: Schedule, noise: float, runs: int, seed: int) -> NoisePart:
+    """Run the queues ``runs`` times with durations that differ by up to ``noise``.
+
+    Raises
+    ------
+    InputError : the noise is no part of 1, or no such number of runs
+    """
+    from nmsolve.hw.schedule.noise import noisy_runs
+    from nmsolve.hw.schedule.simulator import queues_of
+
+    if not 1 <= runs <= MOST_RUNS or seed < 0:
+        raise InputError(
+            f"{runs} noisy runs with seed {seed}", "--runs", f"1 to {MOST_RUNS}, and a seed >= 0"
+        )
+    seen = noisy_runs(problem, answer, queues_of(problem, answer), noise, runs, seed)
+    ends = sorted(seen.makespan.tolist())
+    return NoisePart(
+        noise, runs, (ends[0], ends[len(ends) // 2], ends[-1]), sorted(seen.energy.tolist())[len(ends) // 2],
+        float((seen.late == 0).mean()), float(seen.delay.mean()),
+    )  # fmt: skip
 
 
 def figure(value: float | None, unit: str) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 TRUSTED = 6
 #: The ``word`` of a claim that was not checked.
 UNREAD = "the report"
+#: Name of the line that lists which fields and files were not read.
+NOT_READ = "not read"
 
 
 def headline(check: CheckPart) -> bool:
@@ -40,8 +42,8 @@ def unread_checks(report: Mapping[str, Any] | None, before: Sequence[Held]) -> l
 
 
 def label(check: CheckPart) -> str:
-    """Return ``FAILED``; ``ok``; ``word``: nothing speaks against it, and nothing but a word for it."""
-    return "FAILED" if not check.ok else "word" if check.word else "ok"
+    """Return ``FAILED``; ``ok``; ``word``: nothing speaks against it, and nothing but a word for it; ``-``: not looked at."""
+    return "FAILED" if not check.ok else "-" if check.name == NOT_READ else "word" if check.word else "ok"
 
 
 def words_behind(checks: Iterable[CheckPart]) -> list[str]:

@@ -88,7 +88,7 @@ class BoundCheck(NamedTuple):
 
 def gap(objective: float | None, bound: float | None) -> float | None:
     """Return ``|objective - bound| / |objective|``; 0 when both are 0; None without an incumbent or a bound."""
-    if objective is None or bound is None or not np.isfinite(objective) or not np.isfinite(bound):
+    if objective is None or bound is None or not math.isfinite(objective) or not math.isfinite(bound):
         return None
     if objective == bound:
         return 0.0

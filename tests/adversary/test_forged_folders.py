@@ -190,7 +190,7 @@ def forged(files: Folder, other: Folder, rng: random.Random, scores: dict[str, f
         elif draw < 0.6:  # another report in front of this one, that says less
             rules = {"form": "flow", "detour": 0, "table_limit": None, "channels": 1, "turns": None}
             new["route-report.json"] = {"status": "feasible", "objectives": [], "inputs": rules}
-    for name in [k for k in new if k.endswith("certificates.json")]:
+    for name in [k for k in new if k.endswith("certificates.json") and rng.random() < 0.6]:
         stages = new[name].get("stages", [])
         forge_stages(stages, rng)
         for row in [*new[name].get("bounds", ()), *(row for stage in stages for row in stage["bounds"])]:
@@ -203,6 +203,9 @@ def forged(files: Folder, other: Folder, rng: random.Random, scores: dict[str, f
                 row["scope"] = rng.choice(("full", "placement"))
             elif draw < 0.55:
                 row["method"] = rng.choice(("cpsat", "mip", "star", "cover", "my-blog", "link-load"))
+    rows = (new.get("certificates.json") or {}).get("bounds", [])
+    if "report.json" in new and rng.random() < 0.9:  # a forger knows that verify compares the two
+        new["report.json"]["bounds"] = [{k: row[k] for k in ("method", "scope", "value")} for row in rows]
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         name = rng.choice(sorted(new))
         draw = rng.random()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -71,10 +72,8 @@ def write_mapping(
             f"one core number from 0 to {machine.size - 1} per node",
         )
     row, col = np.divmod(core, machine.cols)
-    board = board_hash(machine)
     content = MappingFile(
-        graph=Identity(graph.name, graph.hash),
-        machine=MachineIdentity(machine.name, machine.hash, "" if board == machine.hash else board),
+        **identities(graph, machine),
         node=list(range(graph.n)) if graph.ids is None else list(graph.ids),
         row=row.tolist(),
         col=col.tolist(),
@@ -82,6 +81,15 @@ def write_mapping(
         routes=routes,
     )
     write_atomic(path, msgspec.json.encode(content) + b"\n")
+
+
+def identities(graph: LogicGraph, machine: Machine) -> dict[str, Any]:
+    """Return what ``mapping.json`` says of graph and machine."""
+    board = board_hash(machine)
+    return {
+        "graph": Identity(graph.name, graph.hash),
+        "machine": MachineIdentity(machine.name, machine.hash, "" if board == machine.hash else board),
+    }
 
 
 def board_hash(machine: Machine) -> str:

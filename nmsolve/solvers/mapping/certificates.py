@@ -8,7 +8,7 @@ docs/bounds.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -47,7 +47,7 @@ from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 from nmsolve.solvers.search.foreign_recheck import SECONDS, foreign_recheck, nobody
 
-RECHECKS = {
+RECHECKS: dict[str, Callable[..., float]] = {
     "star": recheck_neighbours,
     "fan-out": recheck_fan_out,
     "gilmore-lawler": recheck_gilmore_lawler,
@@ -69,6 +69,8 @@ RECHECKS = {
 }
 #: Of these the one that uses ceilings: its bounds hold under them only.
 CEILED = frozenset({"step-ceiling"})
+#: Those that search again, and may be told for how long.
+SEARCHED = frozenset({"subgraphs"})
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
 #: Of these the one whose search is repeated by other code, as far as that ends in time.
@@ -82,6 +84,10 @@ EIGENVALUES = ("joint", "parts", "chessboard", "tree-parts")
 #: Those that are recomputed by passes over messages, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out", "joint", "parts"}
 FORMAT = "nmsolve-certificates-1"
+#: What the file, one of its stages and one of its bounds may say.
+MEMBERS = ("run", "format", "problem", "bounds", "stages")
+STAGE = ("objective", "ceilings", "problem", "bounds")
+ROW = ("objective", "method", "scope", "value", "certificate")
 
 
 def check_bound(
@@ -144,7 +150,12 @@ def check_bound(
         return BoundCheck(False, np.nan, f"a mistake in nmsolve: {apart}")
     try:
         problem = problem if bound.method in CEILED else contracted(problem)
-        value = RECHECKS[bound.method](problem, bound.certificate)
+        within = {"seconds": seconds} if bound.method in SEARCHED else {}
+        value = RECHECKS[bound.method](problem, bound.certificate, **within)
+        if np.isnan(value) and within:
+            return _on_trust(
+                problem, bound, about, f"its sets are not searched again within {seconds:,.0f} s"
+            )
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if not np.isfinite(value):
@@ -219,11 +230,14 @@ def _by_search(problem: MappingProblem, bound: Bound, about: str | None, seconds
     if found:
         return BoundCheck(True, bound.value, "recomputed by a second search: no mapping costs less")
     if found is None or problem.ceilings or problem.limits_moves:
-        return _on_trust(problem, bound, about)
+        why = f"a second search does not end within {seconds:,.0f} s, or cannot tell"
+        return _on_trust(problem, bound, about, why)
     return BoundCheck(False, np.nan, f"a second search found a mapping below the claim {bound.value:.17g}")
 
 
-def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> BoundCheck:
+def _on_trust(
+    problem: MappingProblem, bound: Bound, about: str | None, why: str = "nothing here can be recomputed"
+) -> BoundCheck:
     if about is not None and about != problem.hash:
         return BoundCheck(False, np.nan, f"given about problem {about}, this one is {problem.hash}")
     status = bound.certificate.get("status")
@@ -231,7 +245,7 @@ def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> Bound
     within = [f"{name} at most {most:.10g}" for name, most in problem.ceilings]
     within += ["the migration budget"] if problem.limits_moves else []
     only = f"; it is about mappings within {' and '.join(within)} only" if within else ""
-    text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed{only}"
+    text = f"rests on the word of {bound.method} (status {status}); {why}{only}"
     return BoundCheck(True, bound.value, text, bound.method)
 
 
@@ -402,6 +416,7 @@ def stages_from_json(data: bytes | str, where: str = "certificates.json") -> lis
         objective, limits, problem = row.get("objective"), row.get("ceilings"), row.get("problem")
         if not isinstance(objective, str) or not isinstance(problem, str) or not isinstance(limits, dict):
             raise InputError("objective, ceilings or problem is missing", at, "text, an object and text")
+        _require_known(row, STAGE, at)
         ceilings = tuple((name, _value(most, at)) for name, most in limits.items())
         out.append(Stage(objective, ceilings, problem, tuple(_bounds(row["bounds"], f"{at}.bounds"))))
     return out
@@ -414,7 +429,14 @@ def _file(data: bytes | str, where: str) -> dict[str, Any]:
         raise InputError(f"not JSON ({error})", where, "a file written by nmsolve map") from error
     if not isinstance(file, dict) or file.get("format") != FORMAT:
         raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
+    _require_known(file, MEMBERS, where)
     return file
+
+
+def _require_known(content: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = next((k for k in content if k not in known), None)
+    if unknown is not None:
+        raise InputError(f"unknown member {unknown[:40]!r}", where, ", ".join(known))
 
 
 def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
@@ -427,6 +449,7 @@ def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
         if not isinstance(method, str) or not isinstance(scope, str):
             raise InputError("method or scope is missing", at, "text")
         number = float("inf") if value is None else _value(value, at)
+        _require_known(row, ROW, at)
         out.append(Bound(number, method, scope, certificate_from_json(row["certificate"])))
     return out
 

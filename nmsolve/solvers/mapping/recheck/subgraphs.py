@@ -6,6 +6,7 @@ depth-first search that looks only for placements below the claim.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from math import floor
@@ -33,14 +34,23 @@ from nmsolve.solvers.mapping.recheck.parts import (
 )
 from nmsolve.solvers.mapping.recheck.rounding import floor_products
 
+#: Cells that a search prices in a second, about.
+CELLS_A_SECOND = MOST_CELLS / 600
 #: Most nodes of a set.
 MAX_SET = 20
 #: Whole numbers stay below this, so that sums of floats and of integers are exact.
 _LARGEST = 2.0**53
 
 
-def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the value that the certificate proves, in units of the objective. Raises CertificateError."""
+def recheck_subgraphs(
+    problem: MappingProblem, certificate: Mapping[str, Any], seconds: float = math.inf
+) -> float:
+    """Return the value that the certificate proves, in units of the objective; nan if about so many ``seconds`` do not do.
+
+    Raises
+    ------
+    CertificateError : it proves nothing
+    """
     _applicable(problem)
     unit, scale = (_positive(certificate, name) for name in ("unit", "scale"))
     d = floor_products(distances(problem, down=True), scale)
@@ -58,9 +68,17 @@ def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -
     lx, ly, step = least_links(problem)
     lx, ly, step = (floor(Fraction(x) * Fraction(scale)) for x in (lx, ly, step))
     grid = np.array([lx, ly, problem.machine.rows, problem.machine.cols], np.int64)
-    effort = Effort()
+    effort = Effort(int(min(MOST_CELLS, seconds * CELLS_A_SECOND)))
     for at, ((u, v, share), nodes, claim) in enumerate(zip(*sets, strict=True)):
-        total += _set_value(at, u, v, share, nodes, claim, grid, effort) + step * int(share.sum())
+        try:
+            total += _set_value(at, u, v, share, nodes, claim, grid, effort) + step * int(share.sum())
+        except TimeoutError as error:
+            if seconds * CELLS_A_SECOND < MOST_CELLS:
+                return math.nan
+            text = (
+                f"the searches of all sets together may price {MOST_CELLS:,} cells; set {at} is beyond that"
+            )
+            raise CertificateError(text) from error
     return lowered(
         problem, below(Fraction(total) / (Fraction(unit) * Fraction(scale))), parallel(problem) + 2
     )
@@ -172,7 +190,7 @@ def _set_value(
     grid: IntArray,
     effort: Effort,
 ) -> int:
-    """Return the claimed cost of a set if no placement on the free grid is cheaper."""
+    """Return the claimed cost of a set if no placement on the free grid is cheaper. TimeoutError: its search takes too long."""
     if len(np.unique(nodes)) < len(nodes):
         raise CertificateError(f"'set_nodes' of set {at} names a node twice")
     if not (np.isin(u, nodes).all() and np.isin(v, nodes).all()):
@@ -186,12 +204,7 @@ def _set_value(
         raise CertificateError(f"'share' of set {at} is too large")
     if len(connected_parts(w, range(len(nodes)))) > 1:
         raise CertificateError(f"'share' of set {at} does not connect its nodes")
-    try:
-        least = least_cost(w, grid, claim, effort)
-    except TimeoutError as error:
-        raise CertificateError(
-            f"the searches of all sets together may price {MOST_CELLS:,} cells; set {at} is beyond that"
-        ) from error
+    least = least_cost(w, grid, claim, effort)
     if least < claim:
         raise CertificateError(f"'set_cost' of set {at} is {claim}, but a placement costs {least}")
     return claim
