@@ -87,7 +87,7 @@ def _of_memory(network: CostNetwork, memory: int) -> _Part:
     d = network.demand
     d = d[(d[:, 4] == memory) & (d[:, 1] < d[:, 2]) & (d[:, 3] > 0)]
     d = d[np.argsort(d[:, 0], kind="stable")]
-    times = _fullest(d)
+    times = fullest(d)
     by_choice = np.searchsorted(d[:, 0], np.arange(len(network.cost) + 1))
     spans = np.stack([np.searchsorted(times, d[:, 1]), np.searchsorted(times, d[:, 2]), d[:, 3]])
     base, most = np.zeros((2, len(times)), np.int64)
@@ -106,7 +106,7 @@ def _of_memory(network: CostNetwork, memory: int) -> _Part:
     return times[kept], slack[kept], number[row[stays]], choice[stays], amount[stays]
 
 
-def _fullest(demand: IntArray) -> IntArray:
+def fullest(demand: IntArray) -> IntArray:
     """Return positions just before ends with a start since the end before."""
     starts, ends = np.unique(demand[:, 1]), np.unique(demand[:, 2])
     before = np.searchsorted(starts, ends)
