@@ -16,17 +16,19 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
 class Needs(NamedTuple):
-    """What choices need of memories, by choice, in floats (:class:`~nmsolve.model.assignment.tight.Tight`).
+    """What choices need of memories.
 
     Attributes
     ----------
+    ptr, first, last, amount, limit : as in :class:`~nmsolve.model.assignment.spans.Spans`
     charge : (choices,) what a choice's bytes cost
     """
 
     ptr: IntArray
-    row: IntArray
-    amount: FloatArray
-    slack: FloatArray
+    first: IntArray
+    last: IntArray
+    amount: IntArray
+    limit: IntArray
     charge: FloatArray
 
 
@@ -42,7 +44,7 @@ class State(NamedTuple):
 
     at: IntArray
     best: IntArray
-    used: FloatArray
+    used: IntArray
     total: FloatArray
 
 
@@ -185,16 +187,17 @@ def _local(net: Network, state: State, block: Block, count: int, new: bool) -> f
 @plain_callee
 def _take(net: Network, needs: Needs, state: State, i: int, a: int) -> float:
     """Give a node another strategy; by how much more bytes are too many."""
-    more = 0.0
-    for sign in (-1.0, 1.0):
+    more = 0
+    for sign in (-1, 1):
         choice = net.ptr[i] + (state.at[i] if sign < 0 else a)
         for k in range(needs.ptr[choice], needs.ptr[choice + 1]):
-            r = needs.row[k]
-            more -= max(0.0, state.used[r] - needs.slack[r])
-            state.used[r] += sign * needs.amount[k]
-            more += max(0.0, state.used[r] - needs.slack[r])
+            change = sign * needs.amount[k]
+            for r in range(needs.first[k], needs.last[k]):
+                over = state.used[r] - needs.limit[r]
+                state.used[r] += change
+                more += max(0, over + change) - max(0, over)
     state.at[i] = a
-    return more
+    return float(more)
 
 
 @plain_callee
@@ -211,17 +214,18 @@ def measure(net: Network, needs: Needs, state: State) -> None:
     """Set the used bytes and the totals from ``at``, and ``best`` if nothing is too much."""
     total = 0.0
     for r in range(len(state.used)):
-        state.used[r] = 0.0
+        state.used[r] = 0
     for i in range(len(net.ptr) - 1):
         choice = net.ptr[i] + state.at[i]
         total += net.cost[choice]
         for k in range(needs.ptr[choice], needs.ptr[choice + 1]):
-            state.used[needs.row[k]] += needs.amount[k]
+            for r in range(needs.first[k], needs.last[k]):
+                state.used[r] += needs.amount[k]
     for e in range(len(net.ends)):
         total += _entry(net, e, net.ends[e, 0], state.at[net.ends[e, 0]], state.at[net.ends[e, 1]])
     state.total[0], state.total[1] = total, 0.0
-    for r in range(len(needs.slack)):
-        state.total[1] += max(0.0, state.used[r] - needs.slack[r])
+    for r in range(len(needs.limit)):
+        state.total[1] += max(0, state.used[r] - needs.limit[r])
     _keep(state)
 
 

@@ -20,6 +20,7 @@ from nmsolve.model.assignment.contract import Contracted, contracted
 from nmsolve.model.assignment.network import CostNetwork, network_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
+from nmsolve.model.assignment.spans import spans_of
 from nmsolve.model.assignment.tight import Tight, tight_positions
 from nmsolve.model.engine import Context
 from nmsolve.model.types import FloatArray
@@ -75,15 +76,15 @@ class _Search:
         self.heat = ascent.hottest(context.incumbent()[1])
         ascent.cool(self.heat, COLD, SWEEPS)
         self.net = _finite(ascent.net)
-        self.price: FloatArray = ascent.dual.price.copy()
+        spans = spans_of(small.network, tight)
+        self.price: FloatArray = np.zeros(len(spans.limit))
+        self.price[spans.rows(tight.memory, tight.position)] = ascent.dual.price
         charge = np.zeros(len(small.network.cost))
-        self.needs = Needs(
-            tight.ptr, tight.row, tight.amount.astype(np.float64), tight.slack.astype(np.float64), charge
-        )
+        self.needs = Needs(spans.ptr, spans.first, spans.last, spans.amount, spans.limit, charge)
         self._charge()
         n = small.network.count
         self.state = State(
-            np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(len(self.price)), np.zeros(4)
+            np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(len(self.price), np.int64), np.zeros(4)
         )
         least = self.heat / max(1.0, float(tight.amount.mean()) if len(tight.amount) else 1.0)
         self.dearest = max(float(self.price.max(initial=0)), least)
@@ -112,14 +113,14 @@ class _Search:
 
     def _charge(self) -> None:
         """Set what the bytes of every choice cost at the prices there are."""
-        needs = self.needs
+        needs, whole = self.needs, np.concatenate([[0.0], np.cumsum(self.price)])
         choice = np.repeat(np.arange(len(needs.charge)), np.diff(needs.ptr))
         needs.charge[:] = 0
-        np.add.at(needs.charge, choice, self.price[needs.row] * needs.amount)
+        np.add.at(needs.charge, choice, (whole[needs.last] - whole[needs.first]) * needs.amount)
 
     def _raise_prices(self) -> None:
         """Make bytes dearer where too many are used."""
-        over = np.maximum(0.0, self.state.used - self.needs.slack)
+        over = np.maximum(0, self.state.used - self.needs.limit)
         self.price += self.dearest * over / over.max()
         self.state.total[3] *= HARDER
         self._charge()
@@ -143,12 +144,16 @@ class _Search:
         moves = EFFORT * self.small.network.count
         heats = np.array([hot, cold, moves])
         done, some = 0, 16
-        while done < moves and not self.context.should_stop():
+        while done < moves and not self.context.should_stop() and not self._overtaken():
             start, end = time.perf_counter(), min(done + some, moves)
             anneal(self.net, self.needs, self.state, self.block, heats, done, end, self.rng)
             done = end
             if time.perf_counter() - start < GLANCE / 2:
                 some *= 2
+
+    def _overtaken(self) -> bool:
+        """Return whether another engine has a solution and this one has none."""
+        return math.isinf(self.state.total[2]) and self.context.incumbent()[0] is not None
 
     def _offer(self) -> bool:
         """Offer the best solution if it is new and breaks no rule; whether it was."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
-from nmsolve.model.assignment.tight import fullest
+from nmsolve.model.assignment.tight import Tight, fullest
 from nmsolve.model.types import IntArray
 
 
@@ -17,6 +17,7 @@ class Spans(NamedTuple):
     Attributes
     ----------
     ptr : (choices + 1,) where the demands of a choice begin
+    memory, position : (R,) what a row is
     first, last : (D,) first row of a demand, and the row after its last one
     amount : (D,) bytes
     limit : (R,) bytes that fit
@@ -27,33 +28,41 @@ class Spans(NamedTuple):
     last: IntArray
     amount: IntArray
     limit: IntArray
+    memory: IntArray
+    position: IntArray
 
-    def used(self, taken: IntArray) -> IntArray:
-        """Return (R,) bytes that choices (N,) need."""
-        lengths = self.ptr[taken + 1] - self.ptr[taken]
-        at = np.repeat(self.ptr[taken] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-        return _held(len(self.limit), self.first[at], self.last[at], self.amount[at])
+    def rows(self, memory: IntArray, position: IntArray) -> IntArray:
+        """Return the rows of memories at positions, all of which there are."""
+        span = int(self.position.max(initial=0)) + 1
+        return np.searchsorted(self.memory * span + self.position, memory * span + position)
 
 
-def spans_of(network: CostNetwork) -> Spans:
-    """Return the demands of a network; positions at which no strategies can overflow a memory are left out."""
+def spans_of(network: CostNetwork, tight: Tight | None = None) -> Spans:
+    """Return the demands of a network; positions at which no strategies can overflow a memory are left out.
+
+    ``tight`` : its positions are the rows, if they are all that matter
+    """
     d = network.demand
     d = d[np.isfinite(network.capacity[d[:, 4]]) & (d[:, 1] < d[:, 2]) & (d[:, 3] > 0)]
     d = d[np.argsort(d[:, 0], kind="stable")]
     first, last = np.zeros((2, len(d)), np.int64)
-    limits, done = [np.zeros(0, np.int64)], 0
+    places, done = [np.zeros((2, 0), np.int64)], 0
     for memory in np.unique(d[:, 4]).tolist():
         own = np.flatnonzero(d[:, 4] == memory)
-        limit = int(np.floor(network.capacity[memory]))
-        times = fullest(d[own])
-        times = times[_most(network, d[own], times) > limit]
+        if tight is not None and tight.whole:
+            times = tight.position[tight.memory == memory]
+        else:
+            times = fullest(d[own])
+            times = times[_most(network, d[own], times) > network.capacity[memory]]
         first[own] = np.searchsorted(times, d[own, 1]) + done
         last[own] = np.searchsorted(times, d[own, 2]) + done
-        limits.append(np.full(len(times), limit))
+        places.append(np.stack([np.full(len(times), memory), times]))
         done += len(times)
     kept = first < last
     ptr = np.searchsorted(d[kept, 0], np.arange(len(network.cost) + 1))
-    return Spans(ptr, first[kept], last[kept], d[kept, 3], np.concatenate(limits))
+    memories, positions = np.concatenate(places, axis=1)
+    limit = np.floor(network.capacity[memories]).astype(np.int64)
+    return Spans(ptr, first[kept], last[kept], d[kept, 3], limit, memories, positions)
 
 
 def _most(network: CostNetwork, demand: IntArray, times: IntArray) -> IntArray:
