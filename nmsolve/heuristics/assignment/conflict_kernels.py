@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.assignment.messages import Network
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -247,3 +248,49 @@ def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
             now.left[rules.ptr[node] + now.at[node]] = now.count[1] + TENURE + below(rng, MORE)
             _take(rules, now, node, to)
     return int(now.count[0])
+
+
+@plain_callee
+def _prices(net: Network, now: Repair, i: int, out: FloatArray) -> None:
+    """Set ``out`` to what a node's strategies cost, with those of the nodes that it is paired with."""
+    start = net.ptr[i]
+    size = net.ptr[i + 1] - start
+    for a in range(size):
+        out[a] = net.cost[start + a]
+    for p in range(net.pair_ptr[i], net.pair_ptr[i + 1]):
+        e = net.pairs[p]
+        u, v = net.ends[e]
+        wide, at = net.ptr[v + 1] - net.ptr[v], net.table_ptr[e]
+        for a in range(size):
+            out[a] += net.table[at + (a * wide + now.at[v] if u == i else now.at[u] * wide + a)]
+
+
+@kernel
+def descend(rules: Rules, net: Network, now: Repair, begin: int, end: int) -> int:
+    """Give nodes ``begin`` to ``end`` the cheapest strategies that break no rule, others kept; how many changed.
+
+    No rule is broken before, and all weights are positive.
+    """
+    changed, widest = 0, 0
+    for i in range(begin, end):
+        widest = max(widest, net.ptr[i + 1] - net.ptr[i])
+    out = np.empty(widest)
+    for i in range(begin, end):
+        _prices(net, now, i, out)
+        start, old = net.ptr[i], now.at[i]
+        while True:
+            best = old
+            for a in range(net.ptr[i + 1] - start):
+                if out[a] < out[best]:
+                    best = a
+            if best == old:
+                break
+            _hold(rules, now, start + old, -1)
+            if _hold(rules, now, start + best, 1) <= 0:
+                now.at[i] = best
+                changed += 1
+                break
+            _hold(rules, now, start + best, -1)
+            _hold(rules, now, start + old, 1)
+            out[best] = np.inf
+    return changed

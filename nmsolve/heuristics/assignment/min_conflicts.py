@@ -1,18 +1,20 @@
 """The engine ``min-conflicts``: a first solution where forbidden pairs and limits of memory leave few.
 
 It begins with least memory and changes one node at a time, of a broken rule, with weights on rules that stay broken
-(:mod:`.conflict_kernels`), on the contracted network. It ends with the first solution that breaks none; what costs less is for
-others to find.
+(:mod:`.conflict_kernels`), on the contracted network. Costs do not matter until no rule is broken; then single nodes take
+cheaper strategies until none can.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.conflict_kernels import Repair, Rules, begin, count_broken, repair
+from nmsolve.heuristics.assignment.conflict_kernels import Repair, Rules, begin, count_broken, descend, repair
+from nmsolve.heuristics.assignment.messages import Network, network_of
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.assignment.contract import contracted
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
@@ -56,18 +58,37 @@ class MinConflicts:
         rng = new_rng(context.seed)
         begin(rules, now)
         count_broken(rules, now)
-        some = 16
-        while now.count[0] and not context.should_stop():
-            if context.incumbent()[0] is not None:
-                return
-            start = time.perf_counter()
-            repair(rules, now, some, rng)
-            if time.perf_counter() - start < GLANCE / 2:
-                some *= 2
+        for some in _pieces(context):
+            if not repair(rules, now, some, rng) or context.incumbent()[0] is not None:
+                break
         if now.count[0]:
             context.note(f"{now.count[0]} rules are still broken after {now.count[1]} steps")
-        else:
-            context.offer(whole.lift(small.lift(now.at)), "repaired")
+            return
+        context.offer(whole.lift(small.lift(now.at)), "repaired")
+        self._descend(rules, network_of(small.network), now, context)
+        context.offer(whole.lift(small.lift(now.at)), "descent")
+
+    def _descend(self, rules: Rules, net: Network, now: Repair, context: Context) -> None:
+        """Let single nodes take cheaper strategies until none can, or time is up."""
+        first, changed = 0, 1
+        for some in _pieces(context):
+            end = min(first + some, len(now.at))
+            changed += descend(rules, net, now, first, end)
+            first = end
+            if first == len(now.at):
+                if not changed:
+                    return
+                first = changed = 0
+
+
+def _pieces(context: Context) -> Iterator[int]:
+    """Return sizes of pieces of work, larger ones as long as each takes little time, until the time is up."""
+    some = 16
+    while not context.should_stop():
+        start = time.perf_counter()
+        yield some
+        if time.perf_counter() - start < GLANCE / 2:
+            some *= 2
 
 
 def rules_of(network: CostNetwork) -> Rules:
