@@ -85,8 +85,13 @@ def generate_network_file(path: Path, options: Mapping[str, str]) -> CostNetwork
 
     Raises
     ------
-    InputError : an unknown parameter, a value out of range, or a file that cannot be written
+    InputError : an unknown parameter, a value out of range, another name than ``.json`` or ``.json.gz``, a file that cannot be
+        written
     """
+    if not path.name.lower().endswith((".json", ".json.gz")):
+        raise InputError(
+            f"the file is called {path.name!r}", str(path), "a name that ends in .json or .json.gz"
+        )
     values = checked_values("assignment", PARAMETERS, options)
     network, known = generate_network(**values)  # type: ignore[arg-type]
     save_iopddl(network, path)

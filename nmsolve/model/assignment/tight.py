@@ -95,14 +95,14 @@ def _of_memory(network: CostNetwork, memory: int) -> _Part:
     d = d[np.argsort(d[:, 0], kind="stable")]
     times, room = fullest(d), int(np.floor(network.capacity[memory]))
     by_choice = np.searchsorted(d[:, 0], np.arange(len(network.cost) + 1))
-    none, whole = np.zeros((3, 0), np.int64), True
-    count, base, most = _least(network.ptr, by_choice, d, times, none)
+    whole = True
+    count, base, most = least_and_most(network.ptr, by_choice, d, times)
     if count > LARGEST:
         times, whole = times[_fewer(base + most - room, len(times) * LARGEST // count)], False
-        count, base, most = _least(network.ptr, by_choice, d, times, none)
+        count, base, most = least_and_most(network.ptr, by_choice, d, times)
     entries = np.zeros((3, count), np.int64)
     if count:
-        _least(network.ptr, by_choice, d, times, entries)
+        least_and_most(network.ptr, by_choice, d, times, entries)
     row, choice, amount = entries[:, np.argsort(entries[0], kind="stable")]
     slack = room - base
     kept = np.flatnonzero(most > slack)
@@ -113,10 +113,14 @@ def _of_memory(network: CostNetwork, memory: int) -> _Part:
     return times[kept], slack[kept], number[row[stays]], choice[stays], amount[stays], whole
 
 
-def _least(
-    ptr: IntArray, by_choice: IntArray, demand: IntArray, times: IntArray, entries: IntArray
+def least_and_most(
+    ptr: IntArray, by_choice: IntArray, demand: IntArray, times: IntArray, entries: IntArray | None = None
 ) -> tuple[int, IntArray, IntArray]:
-    """Return the number of entries at ``times``, and what nodes need there at least, and beyond it at most; see :func:`excess`."""
+    """Return the number of entries at ``times``, and what nodes need there at least, and beyond it at most (:func:`excess`).
+
+    ``demand`` : those of one memory, sorted by choice, none of them empty
+    """
+    entries = np.zeros((3, 0), np.int64) if entries is None else entries
     spans = np.stack([np.searchsorted(times, demand[:, 1]), np.searchsorted(times, demand[:, 2]), demand[:, 3]])
     base, most = np.zeros((2, len(times)), np.int64)
     return excess(ptr, by_choice, spans, base, most, entries), base, most
