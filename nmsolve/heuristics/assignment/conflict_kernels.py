@@ -15,6 +15,8 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 TRIED = 12
 #: Steps in which a node does not go back to a strategy that it left, and those that are added at random.
 TENURE, MORE = 3, 10
+#: Raises of weights after which all raised weights shrink, and to which part (scaling and smoothing: Hutter et al. 2002).
+RAISES, SHRINK = 50, 0.8
 
 
 class Rules(NamedTuple):
@@ -59,7 +61,8 @@ class Repair(NamedTuple):
     used : (R,) bytes
     weight : (P + R,) of every rule
     broken, place : (P + R,) the broken rules, and where each of them is among these, -1 if it is kept
-    count : (2,) broken rules, and steps so far
+    count : (4,) broken rules, steps so far, rules with raised weights, and raises since these were made smaller
+    raised : (P + R,) the rules with raised weights
     left : (choices,) the step up to which a node does not go back to a strategy
     """
 
@@ -69,6 +72,7 @@ class Repair(NamedTuple):
     broken: IntArray
     place: IntArray
     count: IntArray
+    raised: IntArray
     left: IntArray
 
 
@@ -204,12 +208,35 @@ def count_broken(rules: Rules, now: Repair) -> None:
         _mark(now, len(rules.ends) + r, now.used[r] > rules.limit[r])
 
 
+@plain_callee
+def _raise(now: Repair, rule: int) -> None:
+    """Give a rule a larger weight; now and then, let all larger weights shrink."""
+    if now.weight[rule] == 1.0:
+        now.raised[now.count[2]] = rule
+        now.count[2] += 1
+    now.weight[rule] += 1.0
+    now.count[3] += 1
+    if now.count[3] < max(RAISES, now.count[2] // 4):
+        return
+    now.count[3] = 0
+    kept = 0
+    for k in range(now.count[2]):
+        other = now.raised[k]
+        now.weight[other] = 1.0 + SHRINK * (now.weight[other] - 1.0)
+        if now.weight[other] < 1.05:
+            now.weight[other] = 1.0
+        else:
+            now.raised[kept] = other
+            kept += 1
+    now.count[2] = kept
+
+
 @kernel
 def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
     """Make so many steps, fewer if no rule is broken any more; broken rules.
 
     A step takes a broken rule at random and changes one of its nodes so that the weights of all broken rules fall the most. Where
-    none makes them fall, that rule gets a larger weight (the breakout method, Morris 1993).
+    none makes them fall, that rule gets a larger weight (the breakout method, Morris 1993), and raised weights shrink with time.
     """
     pairs, widest = len(rules.ends), 0
     for i in range(len(now.at)):
@@ -243,7 +270,7 @@ def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
                 if tried == TRIED:
                     break
         if least > 0:
-            now.weight[rule] += 1.0
+            _raise(now, rule)
         if node >= 0 and least < 2e-3:
             now.left[rules.ptr[node] + now.at[node]] = now.count[1] + TENURE + below(rng, MORE)
             _take(rules, now, node, to)

@@ -16,6 +16,7 @@ import numpy as np
 from nmsolve.heuristics.assignment.conflict_kernels import Repair, Rules, begin, count_broken, descend, repair
 from nmsolve.heuristics.assignment.messages import Network, network_of
 from nmsolve.heuristics.rng import new_rng
+from nmsolve.model.assignment.assignment import packed_size
 from nmsolve.model.assignment.contract import contracted
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -46,9 +47,11 @@ class MinConflicts:
         """Repair until no rule is broken or time is up; nothing to do where a solution is known."""
         if context.incumbent()[0] is not None:
             return
+        summed, rank = problem, np.zeros(0, np.int64)
         if isinstance(problem, AssignProblem) and problem.objective not in SUMS:
-            problem = replace(problem, objective=SUMS[0])
-        whole = reduced(problem)
+            summed = replace(problem, objective=SUMS[0])
+            rank = np.arange(packed_size(problem) - packed_size(summed))
+        whole = reduced(summed)
         small = contracted(whole.network)
         if small is None:
             context.note("strategies that nodes need exclude each other: there is no solution")
@@ -64,9 +67,9 @@ class MinConflicts:
         if now.count[0]:
             context.note(f"{now.count[0]} rules are still broken after {now.count[1]} steps")
             return
-        context.offer(whole.lift(small.lift(now.at)), "repaired")
+        context.offer(np.concatenate([whole.lift(small.lift(now.at)), rank]), "repaired")
         self._descend(rules, network_of(small.network), now, context)
-        context.offer(whole.lift(small.lift(now.at)), "descent")
+        context.offer(np.concatenate([whole.lift(small.lift(now.at)), rank]), "descent")
 
     def _descend(self, rules: Rules, net: Network, now: Repair, context: Context) -> None:
         """Let single nodes take cheaper strategies until none can, or time is up."""
@@ -130,5 +133,6 @@ def start_of(rules: Rules) -> Repair:
     total = len(rules.ends) + len(rules.limit)
     return Repair(
         np.zeros(len(rules.ptr) - 1, np.int64), np.zeros(len(rules.limit), np.int64), np.ones(total),
-        np.zeros(total, np.int64), np.full(total, -1), np.zeros(2, np.int64), np.zeros(len(rules.alive), np.int64),
+        np.zeros(total, np.int64), np.full(total, -1), np.zeros(4, np.int64), np.zeros(total, np.int64),
+        np.zeros(len(rules.alive), np.int64),
     )  # fmt: skip

@@ -238,7 +238,8 @@ def compare(
                     kept[last] = False
             last = k
     for k in range(len(order)):
-        for j in range(k):
+        for j in range(k if tries > 0 else 0):
+            tries -= 1
             if kept[order[k]] and kept[order[j]] and tries > 0:
                 covered, looked = _covers(rows[order[j]], rows[order[k]], slack, row_ptr, choice, amount)
                 tries -= looked
