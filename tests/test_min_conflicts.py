@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
@@ -168,9 +167,7 @@ def test_generated_files_are_read_back_and_the_command_answers(tmp_path):
         [*run, "assign", str(path), "-t", "60", "--engines", "min-conflicts", "-o", str(tmp_path / "run")],
         capture_output=True, text=True, cwd=tmp_path, check=True,
     )  # fmt: skip
-    assert "min-conflicts" in done.stdout
-    report = json.loads((tmp_path / "run" / "report.json").read_text())
-    assert report["engines"]["min-conflicts"] if isinstance(report["engines"], dict) else report["engines"]
+    assert "min-conflicts (repaired)" in done.stderr and "feasible: cost" in done.stdout
 
 
 @pytest.mark.parametrize(

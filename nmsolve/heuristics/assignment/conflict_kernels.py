@@ -102,7 +102,7 @@ def _is_bad(rules: Rules, e: int, i: int, a: int, b: int) -> bool:
 
 @plain_callee
 def _hold(rules: Rules, now: Repair, choice: int, sign: int) -> float:
-    """Add or take away the bytes of a choice; the weighted change of what is too much."""
+    """Add or take away the bytes of a choice; the weighted change of what is too much: one for every row, and what it is."""
     pairs, more = len(rules.ends), 0.0
     for d in range(rules.span_ptr[choice], rules.span_ptr[choice + 1]):
         change = sign * rules.amount[d]
@@ -110,7 +110,9 @@ def _hold(rules: Rules, now: Repair, choice: int, sign: int) -> float:
             over = now.used[r] - rules.limit[r]
             now.used[r] += change
             if over > 0 or over + change > 0:
-                more += now.weight[pairs + r] * (max(0, over + change) - max(0, over))
+                before = over + rules.block[1] if over > 0 else 0
+                after = over + change + rules.block[1] if over + change > 0 else 0
+                more += now.weight[pairs + r] * (after - before)
     return more / rules.block[1]
 
 
