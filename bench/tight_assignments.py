@@ -1,7 +1,7 @@
 """Whether tight assignments with a known answer get one, from one script.
 
-``python bench/tight_assignments.py [--time-limit 30] [--workers 1] [--largest 100000] [--only 3,7]`` generates fifty cost networks
-(``nmsolve generate assignment``: 100 to 10^5 nodes, up to 10^6 strategies, 85 to 99 % of the memory used by the known answer,
+``python bench/tight_assignments.py [--time-limit 30] [--workers 1] [--largest 100000] [--only 3,7]`` generates fifty cost
+networks (``nmsolve generate assignment``: 100 to 10^5 nodes, up to 10^6 strategies, 85 to 99 % of the memory used by the known answer,
 20 to 60 % of all pairs forbidden) and solves each in automatic mode. A line for each: seconds and CPU seconds of the whole run,
 those of the first answer, the best cost and that of the known answer. Exit code 1 where there is none, or a rule is broken.
 """
@@ -20,19 +20,25 @@ from nmsolve.model.bound import Event
 from nmsolve.solvers.assignment.api import solve_network
 
 #: Nodes, and strategies of a node on average.
-SIZES = ((100, 4), (300, 16), (1_000, 8), (1_000, 40), (3_000, 10), (10_000, 6), (10_000, 20), (30_000, 10), (100_000, 5), (100_000, 10))  # fmt: skip
+SIZES = (
+    (100, 4), (300, 16), (1_000, 8), (1_000, 40), (3_000, 10), (10_000, 6), (10_000, 20), (30_000, 10), (100_000, 5),
+    (100_000, 10),
+)  # fmt: skip
 #: Pairs per node, part of them forbidden, memory used by the known answer, and how thrifty that is.
-KINDS = ((1.2, 0.2, 0.99, 0.3), (1.5, 0.3, 0.85, 0.0), (1.5, 0.4, 0.95, 0.5), (1.3, 0.5, 0.99, 0.8), (2.0, 0.6, 0.97, 0.5))  # fmt: skip
+NAMES = ("pairs", "forbidden", "tightness", "thrift")
+KINDS = (
+    (1.2, 0.2, 0.99, 0.3), (1.5, 0.3, 0.85, 0.0), (1.5, 0.4, 0.95, 0.5), (1.3, 0.5, 0.99, 0.8), (2.0, 0.6, 0.97, 0.5),
+)  # fmt: skip
 
 
 def cases() -> Iterator[tuple[int, dict[str, float]]]:
     """Number and parameters of every network."""
-    names = ("pairs", "forbidden", "tightness", "thrift")
     number = 0
     for nodes, strategies in SIZES:
         for kind in KINDS:
             number += 1
-            yield number, {"nodes": nodes, "strategies": strategies, "seed": number, **dict(zip(names, kind, strict=True))}  # fmt: skip
+            given = dict(zip(NAMES, kind, strict=True))
+            yield number, {"nodes": nodes, "strategies": strategies, "seed": number, **given}
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""First solutions by min-conflicts: known answers are matched in tightness, tiny networks agree with trying all, limits are kept."""
+"""First solutions by min-conflicts: tight networks with known answers get one, tiny networks agree with trying all strategies."""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ def _assignment(path: Path, options: dict[str, str]) -> int:
     from nmsolve.model.assignment.generate import generate_network_file, solution_path
 
     made = generate_network_file(path, options)
-    typer.echo(f"{path}: {made.name}, {made.count:,} nodes, {len(made.cost):,} strategies, {len(made.ends):,} pairs")
+    typer.echo(
+        f"{path}: {made.name}, {made.count:,} nodes, {len(made.cost):,} strategies, {len(made.ends):,} pairs"
+    )
     typer.echo(f"{solution_path(path)}: an answer that keeps all rules")
     return 0
 
@@ -77,7 +79,10 @@ def _list() -> int:
         "networks on execution units over time, for nmsolve schedule (a tasks.json)",
         PARAMETERS,
     )
-    kinds["assignment"] = ("a cost network with a known answer, for nmsolve assign (as in the iopddl contest)", NETWORK)
+    kinds["assignment"] = (
+        "a cost network with a known answer, for nmsolve assign (as in the iopddl contest)",
+        NETWORK,
+    )
     for kind, (text, parameters) in kinds.items():
         typer.echo(f"{kind}: {text}")
         for p in parameters:

@@ -170,11 +170,10 @@ def _best(rules: Rules, now: Repair, i: int, out: FloatArray, rng: AnyArray) -> 
 @plain_callee
 def _needs(rules: Rules, now: Repair, i: int, r: int) -> bool:
     """Return whether a node needs something of a row."""
-    choice = rules.ptr[i] + now.at[i]
+    choice, found = rules.ptr[i] + now.at[i], False
     for d in range(rules.span_ptr[choice], rules.span_ptr[choice + 1]):
-        if rules.first[d] <= r < rules.last[d]:
-            return True
-    return False
+        found = found or rules.first[d] <= r < rules.last[d]
+    return found
 
 
 @kernel

@@ -94,7 +94,9 @@ class _Search:
         self.state.total[2:] = math.inf, OVER * self.dearest, OVER * self.dearest
         nodes, up, seen, new = np.zeros((4, n), np.int64)
         pick = np.zeros(len(ascent.dual.message), np.int64)
-        self.block = Block(nodes, up, seen, np.zeros(len(charge)), pick, new, np.zeros(int(np.diff(small.network.ptr).max())))
+        self.block = Block(
+            nodes, up, seen, np.zeros(len(charge)), pick, new, np.zeros(int(np.diff(small.network.ptr).max()))
+        )
         round_messages(self.net, ascent.dual.unary, ascent.dual.message, self.state.at)
         self.rng = new_rng(context.seed)
         self.offered = math.inf

@@ -62,7 +62,8 @@ def generate_network(
     last = np.arange(1, nodes + 1)
     np.maximum.at(last, ends[:, 0], ends[:, 1] + 1)
     amount = _levelled(amount, ptr, known, last)
-    cost = (COST * rng.uniform(0.1, 1, nodes)[owner] * (1 - share) + rng.integers(0, COST // 10, ptr[-1])).astype(np.int64)  # fmt: skip
+    dear = COST * rng.uniform(0.1, 1, nodes)
+    cost = (dear[owner] * (1 - share)).astype(np.int64) + rng.integers(0, COST // 10, ptr[-1])
     lengths = sizes[ends[:, 0]] * sizes[ends[:, 1]]
     if int(lengths.sum()) > MOST_ENTRIES:
         raise InputError(

@@ -46,7 +46,8 @@ def spans_of(network: CostNetwork, tight: Tight | None = None) -> Spans:
 
     ``tight`` : its positions are the rows, if they are all that matter
     """
-    found, places, limits, done = [np.zeros((4, 0), np.int64)], [np.zeros((2, 0), np.int64)], [np.zeros(0, np.int64)], 0  # fmt: skip
+    found, places = [np.zeros((4, 0), np.int64)], [np.zeros((2, 0), np.int64)]
+    limits, done = [np.zeros(0, np.int64)], 0
     d = network.demand[np.argsort(network.demand[:, 0], kind="stable")]
     for memory in np.flatnonzero(np.isfinite(network.capacity)).tolist():
         own = d[(d[:, 4] == memory) & (d[:, 1] < d[:, 2]) & (d[:, 3] > 0)]
@@ -112,7 +113,12 @@ def runs(ptr: IntArray, by_choice: IntArray, spans: IntArray, base: IntArray, ou
                 if now != amount:
                     if amount > 0:
                         if out.shape[1]:
-                            out[0, count], out[1, count], out[2, count], out[3, count] = ptr[i] + a, begin, r, amount
+                            out[0, count], out[1, count], out[2, count], out[3, count] = (
+                                ptr[i] + a,
+                                begin,
+                                r,
+                                amount,
+                            )
                         count += 1
                     begin, amount = r, now
                 held[a, r] = 0

@@ -89,7 +89,7 @@ _Part = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, bool]
 
 
 def _of_memory(network: CostNetwork, memory: int) -> _Part:
-    """Return positions, slacks, and the entries (row, choice, amount) of one memory, and whether these are all positions that matter."""
+    """Return positions, slacks, and the entries (row, choice, amount) of one memory; whether these are all that matter."""
     d = network.demand
     d = d[(d[:, 4] == memory) & (d[:, 1] < d[:, 2]) & (d[:, 3] > 0)]
     d = d[np.argsort(d[:, 0], kind="stable")]
@@ -121,7 +121,9 @@ def least_and_most(
     ``demand`` : those of one memory, sorted by choice, none of them empty
     """
     entries = np.zeros((3, 0), np.int64) if entries is None else entries
-    spans = np.stack([np.searchsorted(times, demand[:, 1]), np.searchsorted(times, demand[:, 2]), demand[:, 3]])
+    spans = np.stack(
+        [np.searchsorted(times, demand[:, 1]), np.searchsorted(times, demand[:, 2]), demand[:, 3]]
+    )
     base, most = np.zeros((2, len(times)), np.int64)
     return excess(ptr, by_choice, spans, base, most, entries), base, most
 
