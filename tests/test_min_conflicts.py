@@ -102,6 +102,7 @@ def test_time_is_kept_where_there_is_no_answer():
         np.array([np.inf]),
     )  # fmt: skip
     offers = Offers(network)
+    offers.end -= 29
     MinConflicts().run(network, offers)
     assert not offers.costs and offers.notes
 

@@ -61,7 +61,7 @@ class Repair(NamedTuple):
     used : (R,) bytes
     weight : (P + R,) of every rule
     broken, place : (P + R,) the broken rules, and where each of them is among these, -1 if it is kept
-    count : (4,) broken rules, steps so far, rules with raised weights, and raises since these were made smaller
+    counts : (4,) broken rules, steps so far, rules with raised weights, and raises since these were made smaller
     raised : (P + R,) the rules with raised weights
     left : (choices,) the step up to which a node does not go back to a strategy
     """
@@ -71,7 +71,7 @@ class Repair(NamedTuple):
     weight: FloatArray
     broken: IntArray
     place: IntArray
-    count: IntArray
+    counts: IntArray
     raised: IntArray
     left: IntArray
 
@@ -82,12 +82,12 @@ def _mark(now: Repair, rule: int, is_broken: bool) -> None:
     if is_broken == (now.place[rule] >= 0):
         return
     if is_broken:
-        now.place[rule] = now.count[0]
-        now.broken[now.count[0]] = rule
-        now.count[0] += 1
+        now.place[rule] = now.counts[0]
+        now.broken[now.counts[0]] = rule
+        now.counts[0] += 1
     else:
-        now.count[0] -= 1
-        other, at = now.broken[now.count[0]], now.place[rule]
+        now.counts[0] -= 1
+        other, at = now.broken[now.counts[0]], now.place[rule]
         now.broken[at], now.place[other] = other, at
         now.place[rule] = -1
 
@@ -113,7 +113,7 @@ def _hold(rules: Rules, now: Repair, choice: int, sign: int) -> float:
                 before = over + rules.block[1] if over > 0 else 0
                 after = over + change + rules.block[1] if over + change > 0 else 0
                 more += now.weight[pairs + r] * (after - before)
-    return more / rules.block[1]
+    return float(more / rules.block[1])
 
 
 @plain_callee
@@ -156,7 +156,7 @@ def _best(rules: Rules, now: Repair, i: int, out: FloatArray, rng: AnyArray) -> 
     base = _hold(rules, now, start + old, -1)
     best, least = -1, np.inf
     for a in range(rules.ptr[i + 1] - start):
-        if a == old or out[a] == np.inf or now.left[start + a] > now.count[1]:
+        if a == old or out[a] == np.inf or now.left[start + a] > now.counts[1]:
             continue
         more = base + out[a] - out[old] + _hold(rules, now, start + a, 1)
         _hold(rules, now, start + a, -1)
@@ -195,7 +195,7 @@ def begin(rules: Rules, now: Repair) -> None:
 @plain
 def count_broken(rules: Rules, now: Repair) -> None:
     """Set used bytes and broken rules from ``at``."""
-    now.count[0] = 0
+    now.counts[0] = 0
     for k in range(len(now.place)):
         now.place[k] = -1
     for r in range(len(now.used)):
@@ -213,15 +213,15 @@ def count_broken(rules: Rules, now: Repair) -> None:
 def _raise(now: Repair, rule: int) -> None:
     """Give a rule a larger weight; now and then, let all larger weights shrink."""
     if now.weight[rule] == 1.0:
-        now.raised[now.count[2]] = rule
-        now.count[2] += 1
+        now.raised[now.counts[2]] = rule
+        now.counts[2] += 1
     now.weight[rule] += 1.0
-    now.count[3] += 1
-    if now.count[3] < max(RAISES, now.count[2] // 4):
+    now.counts[3] += 1
+    if now.counts[3] < max(RAISES, now.counts[2] // 4):
         return
-    now.count[3] = 0
+    now.counts[3] = 0
     kept = 0
-    for k in range(now.count[2]):
+    for k in range(now.counts[2]):
         other = now.raised[k]
         now.weight[other] = 1.0 + SHRINK * (now.weight[other] - 1.0)
         if now.weight[other] < 1.05:
@@ -229,7 +229,7 @@ def _raise(now: Repair, rule: int) -> None:
         else:
             now.raised[kept] = other
             kept += 1
-    now.count[2] = kept
+    now.counts[2] = kept
 
 
 @kernel
@@ -244,10 +244,10 @@ def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
         widest = max(widest, rules.ptr[i + 1] - rules.ptr[i])
     out = np.empty(widest)
     for _ in range(steps):
-        if now.count[0] == 0:
+        if now.counts[0] == 0:
             break
-        now.count[1] += 1
-        rule = now.broken[below(rng, now.count[0])]
+        now.counts[1] += 1
+        rule = now.broken[below(rng, now.counts[0])]
         node, to, least = -1, -1, np.inf
         if rule < pairs:
             for side in range(2):
@@ -273,9 +273,9 @@ def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
         if least > 0:
             _raise(now, rule)
         if node >= 0 and least < 2e-3:
-            now.left[rules.ptr[node] + now.at[node]] = now.count[1] + TENURE + below(rng, MORE)
+            now.left[rules.ptr[node] + now.at[node]] = now.counts[1] + TENURE + below(rng, MORE)
             _take(rules, now, node, to)
-    return int(now.count[0])
+    return int(now.counts[0])
 
 
 @plain_callee

@@ -64,8 +64,8 @@ class MinConflicts:
         for some in _pieces(context):
             if not repair(rules, now, some, rng) or context.incumbent()[0] is not None:
                 break
-        if now.count[0]:
-            context.note(f"{now.count[0]} rules are still broken after {now.count[1]} steps")
+        if now.counts[0]:
+            context.note(f"{now.counts[0]} rules are still broken after {now.counts[1]} steps")
             return
         context.offer(np.concatenate([whole.lift(small.lift(now.at)), rank]), "repaired")
         self._descend(rules, network_of(small.network), now, context)

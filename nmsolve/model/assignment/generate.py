@@ -52,23 +52,23 @@ def generate_network(
     """
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 2 * strategies - 1, nodes)
+    ends = _ends(rng, nodes, round(pairs * nodes), reach)
+    lengths = sizes[ends[:, 0]] * sizes[ends[:, 1]]
+    if int(lengths.sum()) > MOST_ENTRIES:
+        raise InputError(
+            f"tables with {int(lengths.sum()):,} entries", "generate assignment", f"{MOST_ENTRIES:,} at most"
+        )
     ptr = starts(sizes)
     owner = np.repeat(np.arange(nodes), sizes)
     share = 2.0 ** -rng.uniform(0, 4, ptr[-1])
     largest = BYTES ** rng.uniform(0.5, 1, nodes)
     amount = np.maximum(1, largest[owner] * share).astype(np.int64)
     known = _known(rng, ptr, amount, thrift)
-    ends = _ends(rng, nodes, round(pairs * nodes), reach)
     last = np.arange(1, nodes + 1)
     np.maximum.at(last, ends[:, 0], ends[:, 1] + 1)
     amount = _levelled(amount, ptr, known, last)
     dear = COST * rng.uniform(0.1, 1, nodes)
     cost = (dear[owner] * (1 - share)).astype(np.int64) + rng.integers(0, COST // 10, ptr[-1])
-    lengths = sizes[ends[:, 0]] * sizes[ends[:, 1]]
-    if int(lengths.sum()) > MOST_ENTRIES:
-        raise InputError(
-            f"tables with {int(lengths.sum()):,} entries", "generate assignment", f"{MOST_ENTRIES:,} at most"
-        )
     table_ptr = starts(lengths)
     table = rng.integers(0, COST, table_ptr[-1])
     table[rng.random(table_ptr[-1], np.float32) < forbidden] = FORBIDDEN

@@ -37,8 +37,8 @@ REGISTRY |= plug_ins(REGISTRY, "assignment")
 #: What a run without ``--engines`` uses in this order after the rules, with parts of the time: sums of costs, loads, makespans,
 #: cost networks. What an engine leaves goes to those after it.
 SUMS = {
-    "min-conflicts": 0.1, "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08, "network-cpsat": 0.15,
-    "assign-cpsat": 0.1,
+    "min-conflicts": 0.1, "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08,
+    "network-cpsat": 0.15, "assign-cpsat": 0.1,
 }  # fmt: skip
 LOADS = {"min-conflicts": 0.1, "assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
 MAKESPANS = {"min-conflicts": 0.1, "assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
