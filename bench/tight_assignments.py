@@ -1,9 +1,9 @@
 """Whether tight assignments with a known answer get one, from one script.
 
 ``python bench/tight_assignments.py [--time-limit 30] [--workers 1] [--largest 100000] [--only 3,7]`` generates fifty cost
-networks (``nmsolve generate assignment``: 100 to 10^5 nodes, up to 10^6 strategies, 85 to 99 % of memory used by the known answer, 20
-to 60 % of all pairs forbidden) and solves each in automatic mode. A line for each: seconds and CPU seconds of the whole run,
-those of the first answer, the best cost and that of the known answer. Exit code 1 where there is none, or a rule is broken.
+networks (``nmsolve generate assignment``: 100 to 10^5 nodes, up to 10^6 strategies, 85 to 99 % of memory used by the known
+answer, 20 to 60 % of all pairs forbidden) and solves each in automatic mode. A line for each: seconds of the first answer, the
+best cost and that of the known answer, seconds and CPU seconds of the run. Exit code 1 where there is none, or a rule is broken.
 """
 
 from __future__ import annotations
