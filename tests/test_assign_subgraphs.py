@@ -101,12 +101,12 @@ def test_what_moves_add_up_is_what_a_solution_costs(monkeypatch):
     seen = []
 
     class Watched(network_search._Search):
-        def _warm(self):
+        def _warm(self, turn):
             before = self.state.total[:2].copy(), self.state.used.copy()
             measure(self.net, self.needs, self.state)
             seen.append(before[0].tolist() == self.state.total[:2].tolist())
             assert np.array_equal(before[1], self.state.used)
-            super()._warm()
+            super()._warm(turn)
 
     monkeypatch.setattr(network_search, "_Search", Watched)
     NetworkSearch().run(ring(), Offers(ring()))

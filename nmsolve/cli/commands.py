@@ -538,7 +538,7 @@ class ConvertOptions:
 
 @dataclass(frozen=True)
 class GenerateOptions:
-    """Generate a network: the Potjans-Diesmann microcircuit, layered networks, reservoirs, mesh instances, tasks for schedules.
+    """Generate a network: the Potjans-Diesmann microcircuit, layered networks, reservoirs, mesh instances, tasks, assignments.
 
     The parameters of the kind follow as options, e.g. `nmsolve generate microcircuit --scale 0.05`.
     """

@@ -75,7 +75,7 @@ def generators(incomplete: str) -> list[str]:
     """Return kinds of networks to generate."""
     from nmsolve.model.generators import GENERATORS
 
-    return [name for name in (*GENERATORS, "tasks", "list") if name.startswith(incomplete)]
+    return [name for name in (*GENERATORS, "tasks", "assignment", "list") if name.startswith(incomplete)]
 
 
 #: What completes a parameter, by its name.

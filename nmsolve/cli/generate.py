@@ -23,6 +23,8 @@ def run_generate(o: GenerateOptions) -> int:
     path = o.out or Path(f"{o.kind}.json")
     if o.kind == "tasks":
         return _tasks(path, {"seed": str(o.seed), **_parameters(o.context.args)})
+    if o.kind == "assignment":
+        return _assignment(path, {"seed": str(o.seed), **_parameters(o.context.args)})
     name, nodes, edges = generate_file(o.kind, path, cores(), seed=o.seed, **_parameters(o.context.args))
     typer.echo(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
     return 0
@@ -35,6 +37,18 @@ def _tasks(path: Path, options: dict[str, str]) -> int:
     made = generate_tasks_file(path, options)
     count = sum(len(t.processes) for t in made.tasks) + len(made.interactions)
     typer.echo(f"{path}: {made.name}, {len(made.tasks):,} networks, {count:,} processes")
+    return 0
+
+
+def _assignment(path: Path, options: dict[str, str]) -> int:
+    """Write a cost network and an answer that is known to keep its rules, for ``nmsolve assign``."""
+    from nmsolve.model.assignment.generate import generate_network_file, solution_path
+
+    made = generate_network_file(path, options)
+    typer.echo(
+        f"{path}: {made.name}, {made.count:,} nodes, {len(made.cost):,} strategies, {len(made.ends):,} pairs"
+    )
+    typer.echo(f"{solution_path(path)}: an answer that keeps all rules")
     return 0
 
 
@@ -56,6 +70,7 @@ def _parameters(words: list[str]) -> dict[str, str]:
 
 def _list() -> int:
     """Return all kinds with their parameters."""
+    from nmsolve.model.assignment.generate import PARAMETERS as NETWORK
     from nmsolve.model.generators import GENERATORS
     from nmsolve.model.schedule.generate import PARAMETERS
 
@@ -63,6 +78,10 @@ def _list() -> int:
     kinds["tasks"] = (
         "networks on execution units over time, for nmsolve schedule (a tasks.json)",
         PARAMETERS,
+    )
+    kinds["assignment"] = (
+        "a cost network with a known answer, for nmsolve assign (as in the iopddl contest)",
+        NETWORK,
     )
     for kind, (text, parameters) in kinds.items():
         typer.echo(f"{kind}: {text}")

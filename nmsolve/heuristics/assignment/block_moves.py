@@ -14,19 +14,24 @@ from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
+#: How the price of a byte too many changes every N moves, where there are such bytes and where not.
+HARDER, SOFTER = 1.2, 0.95
+
 
 class Needs(NamedTuple):
-    """What choices need of memories, by choice, in floats (:class:`~nmsolve.model.assignment.tight.Tight`).
+    """What choices need of memories.
 
     Attributes
     ----------
+    ptr, first, last, amount, limit : as in :class:`~nmsolve.model.assignment.spans.Spans`
     charge : (choices,) what a choice's bytes cost
     """
 
     ptr: IntArray
-    row: IntArray
-    amount: FloatArray
-    slack: FloatArray
+    first: IntArray
+    last: IntArray
+    amount: IntArray
+    limit: IntArray
     charge: FloatArray
 
 
@@ -37,12 +42,12 @@ class State(NamedTuple):
     ----------
     at, best : (N,) strategies, and the best ones that keep within all memories
     used : (R,) bytes
-    total : (4,) cost, bytes too many, cost of ``best``, and what a byte too many costs
+    total : (5,) cost, bytes too many, cost of ``best``, what a byte too many costs, and the least that it costs
     """
 
     at: IntArray
     best: IntArray
-    used: FloatArray
+    used: IntArray
     total: FloatArray
 
 
@@ -57,6 +62,7 @@ class Block(NamedTuple):
     value : (choices,) least cost of what hangs on a node with one of its strategies
     pick : (entries,) for strategies of the upper node the best one of the lower, see ``Network.to``
     new : (N,) strategies by position in ``nodes``
+    least : (widest node,) room
     """
 
     nodes: IntArray
@@ -65,6 +71,7 @@ class Block(NamedTuple):
     value: FloatArray
     pick: IntArray
     new: IntArray
+    least: FloatArray
 
 
 @plain_callee
@@ -116,6 +123,47 @@ def _grow(net: Network, block: Block, most: int, rng: AnyArray) -> int:
 
 
 @plain_callee
+def _add(net: Network, e: int, i: int, b: int, value: FloatArray) -> None:
+    """Add to the values of a node's strategies what they cost with strategy b of the other node of a pair."""
+    first, second = net.ends[e]
+    wide, start = net.ptr[second + 1] - net.ptr[second], net.ptr[i]
+    at, step = (net.table_ptr[e] + b, wide) if first == i else (net.table_ptr[e] + b * wide, 1)
+    for a in range(net.ptr[i + 1] - start):
+        value[start + a] += net.table[at + a * step]
+
+
+@plain_callee
+def _pass_up(net: Network, block: Block, e: int, i: int) -> None:
+    """Add to the values of the upper node of a pair what hangs on it there: the best strategies of node i, the lower one."""
+    first, second = net.ends[e]
+    wide, start, table = net.ptr[second + 1] - net.ptr[second], net.ptr[i], net.table_ptr[e]
+    size = net.ptr[i + 1] - start
+    if first == i:  # rows are strategies of i
+        to, up = net.to[e, 1], net.ptr[second]
+        for b in range(wide):
+            block.least[b] = np.inf
+        for a in range(size):
+            own = block.value[start + a]
+            for b in range(wide):
+                one = own + net.table[table + a * wide + b]
+                if one < block.least[b]:
+                    block.least[b] = one
+                    block.pick[to + b] = a
+        for b in range(wide):
+            block.value[up + b] += block.least[b]
+        return
+    to, up = net.to[e, 0], net.ptr[first]
+    for b in range(net.ptr[first + 1] - up):
+        least, best = np.inf, 0
+        for a in range(size):
+            one = block.value[start + a] + net.table[table + b * wide + a]
+            if one < least:
+                least, best = one, a
+        block.value[up + b] += least
+        block.pick[to + b] = best
+
+
+@plain_callee
 def _solve(
     net: Network,
     needs: Needs,
@@ -133,25 +181,13 @@ def _solve(
             block.value[a] = net.cost[a] + thrift * needs.charge[a] - heat * np.log(uniform(rng) + 1e-12)
     for k in range(count - 1, -1, -1):
         i = block.nodes[k]
-        size, start = net.ptr[i + 1] - net.ptr[i], net.ptr[i]
         for p in range(net.pair_ptr[i], net.pair_ptr[i + 1]):
             e = net.pairs[p]
             j = _other(net, e, i)
             if block.seen[j] != -1:
-                for a in range(size):
-                    block.value[start + a] += _entry(net, e, i, a, state.at[j])
-        e = block.up[k]
-        if e >= 0:
-            j = _other(net, e, i)
-            to = net.to[e, 0] if net.ends[e, 0] == j else net.to[e, 1]
-            for b in range(net.ptr[j + 1] - net.ptr[j]):
-                least = np.inf
-                for a in range(size):
-                    one = block.value[start + a] + _entry(net, e, i, a, b)
-                    if one < least:
-                        least = one
-                        block.pick[to + b] = a
-                block.value[net.ptr[j] + b] += least
+                _add(net, e, i, state.at[j], block.value)
+        if block.up[k] >= 0:
+            _pass_up(net, block, block.up[k], i)
     for k in range(count):
         i, e = block.nodes[k], block.up[k]
         if e < 0:
@@ -185,16 +221,17 @@ def _local(net: Network, state: State, block: Block, count: int, new: bool) -> f
 @plain_callee
 def _take(net: Network, needs: Needs, state: State, i: int, a: int) -> float:
     """Give a node another strategy; by how much more bytes are too many."""
-    more = 0.0
-    for sign in (-1.0, 1.0):
+    more = 0
+    for sign in (-1, 1):
         choice = net.ptr[i] + (state.at[i] if sign < 0 else a)
         for k in range(needs.ptr[choice], needs.ptr[choice + 1]):
-            r = needs.row[k]
-            more -= max(0.0, state.used[r] - needs.slack[r])
-            state.used[r] += sign * needs.amount[k]
-            more += max(0.0, state.used[r] - needs.slack[r])
+            change = sign * needs.amount[k]
+            for r in range(needs.first[k], needs.last[k]):
+                over = state.used[r] - needs.limit[r]
+                state.used[r] += change
+                more += max(0, over + change) - max(0, over)
     state.at[i] = a
-    return more
+    return float(more)
 
 
 @plain_callee
@@ -211,17 +248,18 @@ def measure(net: Network, needs: Needs, state: State) -> None:
     """Set the used bytes and the totals from ``at``, and ``best`` if nothing is too much."""
     total = 0.0
     for r in range(len(state.used)):
-        state.used[r] = 0.0
+        state.used[r] = 0
     for i in range(len(net.ptr) - 1):
         choice = net.ptr[i] + state.at[i]
         total += net.cost[choice]
         for k in range(needs.ptr[choice], needs.ptr[choice + 1]):
-            state.used[needs.row[k]] += needs.amount[k]
+            for r in range(needs.first[k], needs.last[k]):
+                state.used[r] += needs.amount[k]
     for e in range(len(net.ends)):
         total += _entry(net, e, net.ends[e, 0], state.at[net.ends[e, 0]], state.at[net.ends[e, 1]])
     state.total[0], state.total[1] = total, 0.0
-    for r in range(len(needs.slack)):
-        state.total[1] += max(0.0, state.used[r] - needs.slack[r])
+    for r in range(len(needs.limit)):
+        state.total[1] += max(0, state.used[r] - needs.limit[r])
     _keep(state)
 
 
@@ -254,7 +292,8 @@ def anneal(
 ) -> int:
     """Make moves number ``begin`` to ``end`` of an annealing; how many changed something.
 
-    A move stays if it makes cost and bytes too many, at their price, no dearer than chance at this temperature allows.
+    A move stays if it makes cost and bytes too many, at their price, no dearer than chance at this temperature allows. Every N
+    moves the price rises where bytes are too many; where they are not, it falls in the first half.
 
     Parameters
     ----------
@@ -263,6 +302,8 @@ def anneal(
     taken = 0
     n = len(net.ptr) - 1
     for move in range(begin, end):
+        if move % n == 0 and (state.total[1] > 0 or 2 * move < heats[2]):
+            state.total[3] = max(state.total[4], state.total[3] * (HARDER if state.total[1] > 0 else SOFTER))
         heat = heats[0] * (heats[1] / heats[0]) ** (move / heats[2])
         most = 1 + below(rng, 8 if below(rng, 3) > 0 else n)
         count = _grow(net, block, most, rng)

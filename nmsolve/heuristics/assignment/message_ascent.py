@@ -82,7 +82,10 @@ class MessageAscent:
     def state(self) -> bool:
         """Polish the messages at temperature 0 and say what they prove; whether that is better than before."""
         warm = self.dual.message.copy()
-        ascend(self.net, self.rows, self.dual, self.node, 0.0, POLISH)
+        for done in range(POLISH):
+            if done and self.stop():
+                break
+            ascend(self.net, self.rows, self.dual, self.node, 0.0, 1)
         out = np.zeros_like(warm)
         given(self.net, self.dual, out)
         self.dual.message[:] = warm

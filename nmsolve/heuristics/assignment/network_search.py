@@ -20,6 +20,7 @@ from nmsolve.model.assignment.contract import Contracted, contracted
 from nmsolve.model.assignment.network import CostNetwork, network_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
+from nmsolve.model.assignment.spans import spans_of
 from nmsolve.model.assignment.tight import Tight, tight_positions
 from nmsolve.model.engine import Context
 from nmsolve.model.types import FloatArray
@@ -32,10 +33,12 @@ ASCENT = 0.2
 HEATS = ((1.0, 1e-3), (0.1, 1e-4), (0.01, 1e-5), (0.3, 1e-4))
 #: Moves of an annealing per node, and annealings without a better solution before the engine ends.
 EFFORT, IDLE = 100, 24
+#: Annealings that go on from what messages suggest though it needs too much memory and a solution is known.
+PATIENCE = 4
 #: Seconds between two looks at the clock.
 GLANCE = 0.1
-#: What a byte too many costs, in prices of bytes, and how that changes after an annealing that ended with too many or without.
-OVER, HARDER, SOFTER = 3.0, 2.0, 0.9
+#: The least that a byte too many costs, in prices of bytes.
+OVER = 3.0
 
 
 class NetworkSearch:
@@ -72,25 +75,28 @@ class _Search:
         self.whole, self.small, self.context = whole, small, context
         end = clock.now() + ASCENT * context.time_left()
         ascent = MessageAscent(small.network, tight, lambda: context.should_stop() or clock.now() > end)
-        self.heat = ascent.hottest(context.incumbent()[1])
+        self.heat = ascent.hottest()
         ascent.cool(self.heat, COLD, SWEEPS)
+        self.heat = max(self.heat, abs(ascent.best) / small.network.count)
         self.net = _finite(ascent.net)
-        self.price: FloatArray = ascent.dual.price.copy()
+        spans = spans_of(small.network, tight)
+        self.price: FloatArray = np.zeros(len(spans.limit))
+        self.price[spans.rows(tight.memory, tight.position)] = ascent.dual.price
         charge = np.zeros(len(small.network.cost))
-        self.needs = Needs(
-            tight.ptr, tight.row, tight.amount.astype(np.float64), tight.slack.astype(np.float64), charge
-        )
+        self.needs = Needs(spans.ptr, spans.first, spans.last, spans.amount, spans.limit, charge)
         self._charge()
         n = small.network.count
         self.state = State(
-            np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(len(self.price)), np.zeros(4)
+            np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(len(self.price), np.int64), np.zeros(5)
         )
         least = self.heat / max(1.0, float(tight.amount.mean()) if len(tight.amount) else 1.0)
         self.dearest = max(float(self.price.max(initial=0)), least)
-        self.state.total[2:] = math.inf, OVER * self.dearest
+        self.state.total[2:] = math.inf, OVER * self.dearest, OVER * self.dearest
         nodes, up, seen, new = np.zeros((4, n), np.int64)
         pick = np.zeros(len(ascent.dual.message), np.int64)
-        self.block = Block(nodes, up, seen, np.zeros(len(charge)), pick, new)
+        self.block = Block(
+            nodes, up, seen, np.zeros(len(charge)), pick, new, np.zeros(int(np.diff(small.network.ptr).max()))
+        )
         round_messages(self.net, ascent.dual.unary, ascent.dual.message, self.state.at)
         self.rng = new_rng(context.seed)
         self.offered = math.inf
@@ -100,33 +106,35 @@ class _Search:
         measure(self.net, self.needs, self.state)
         idle = turn = 0
         while idle < IDLE and not self.context.should_stop():
-            self._warm()
+            self._warm(turn)
             hot, cold = HEATS[turn % len(HEATS)]
             self._anneal(hot * self.heat, cold * self.heat)
             idle = 0 if self._offer() else idle + 1
             if self.state.total[1] > 0:
                 self._raise_prices()
-            else:
-                self.state.total[3] = max(OVER * self.dearest, SOFTER * self.state.total[3])
             turn += 1
 
     def _charge(self) -> None:
         """Set what the bytes of every choice cost at the prices there are."""
-        needs = self.needs
+        needs, whole = self.needs, np.concatenate([[0.0], np.cumsum(self.price)])
         choice = np.repeat(np.arange(len(needs.charge)), np.diff(needs.ptr))
         needs.charge[:] = 0
-        np.add.at(needs.charge, choice, self.price[needs.row] * needs.amount)
+        np.add.at(needs.charge, choice, (whole[needs.last] - whole[needs.first]) * needs.amount)
 
     def _raise_prices(self) -> None:
         """Make bytes dearer where too many are used."""
-        over = np.maximum(0.0, self.state.used - self.needs.slack)
+        over = np.maximum(0, self.state.used - self.needs.limit)
         self.price += self.dearest * over / over.max()
-        self.state.total[3] *= HARDER
         self._charge()
 
-    def _warm(self) -> None:
-        """Go on from the best solution: its own, or one that another engine found."""
+    def _warm(self, turn: int) -> None:
+        """Go on from the best solution: its own, or one that another engine found.
+
+        What messages suggest may need too much memory, and yet be nearer to the best solutions than a first one that fits.
+        """
         known, value = self.context.incumbent()
+        if turn < PATIENCE and math.isinf(self.state.total[2]) and self.state.total[0] < value:
+            return
         if known is not None and value < self.offered:
             inner = self.small.lower(self.whole.lower(known))
             if inner is not None:

@@ -1,7 +1,8 @@
 """The positions at which a cost network may run out of memory, and what every strategy needs there beyond what all need.
 
 Between two ends of demands, memory is fullest just before the second. Of such positions, those that cannot overflow are left
-out, and those where every strategy needs no more than at another one, which has no more room.
+out, and those where every strategy needs no more than at another one, which has no more room. Where what is left is too large,
+only some positions are kept; they still prove bounds, but strategies that fit at them need not fit at all.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import BoolArray, IntArray
 
-#: Pairs of positions that are compared at most.
-COMPARISONS = 3_000_000
+#: Entries that comparisons of positions look at, at most.
+COMPARED = 100_000_000
+#: Entries (strategies at positions) that are kept, about.
+LARGEST = 8_000_000
 
 
 class Tight(NamedTuple):
@@ -28,6 +31,7 @@ class Tight(NamedTuple):
         if there is no solution
     ptr, row, amount : CSR by choice: what it needs of which row beyond its node's least, rows ascending
     row_ptr, choice, needed : the same by row, choices ascending
+    whole : whether these are all positions that matter
     """
 
     memory: IntArray
@@ -39,6 +43,7 @@ class Tight(NamedTuple):
     row_ptr: IntArray
     choice: IntArray
     needed: IntArray
+    whole: bool
 
     def used(self, taken: IntArray) -> IntArray:
         """Return (R,) bytes beyond the least that choices (N,) need."""
@@ -63,7 +68,7 @@ def tight_positions(network: CostNetwork) -> Tight:
 def _tight(network: CostNetwork) -> Tight:
     parts = [_of_memory(network, m) for m in np.flatnonzero(np.isfinite(network.capacity)).tolist()]
     none = np.zeros(0, np.int64)
-    lengths = [len(slack) for _, slack, _, _, _ in parts]
+    lengths = [len(slack) for _, slack, *_ in parts]
     memory = np.repeat(np.flatnonzero(np.isfinite(network.capacity)), lengths)
     offset = np.cumsum([0, *lengths])
     position = np.concatenate([none, *(p[0] for p in parts)])
@@ -75,38 +80,61 @@ def _tight(network: CostNetwork) -> Tight:
     ptr = np.searchsorted(choice[by_choice], np.arange(len(network.cost) + 1))
     row_ptr = np.searchsorted(row[by_row], np.arange(len(slack) + 1))
     return Tight(
-        memory, position, slack, ptr, row[by_choice], amount[by_choice], row_ptr, choice[by_row], amount[by_row]
+        memory, position, slack, ptr, row[by_choice], amount[by_choice], row_ptr, choice[by_row], amount[by_row],
+        all(p[5] for p in parts),
     )  # fmt: skip
 
 
-_Part = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
+_Part = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, bool]
 
 
 def _of_memory(network: CostNetwork, memory: int) -> _Part:
-    """Return positions, slacks, and the entries (row, choice, amount) of one memory."""
+    """Return positions, slacks, and the entries (row, choice, amount) of one memory; whether these are all that matter."""
     d = network.demand
     d = d[(d[:, 4] == memory) & (d[:, 1] < d[:, 2]) & (d[:, 3] > 0)]
     d = d[np.argsort(d[:, 0], kind="stable")]
-    times = _fullest(d)
+    times, room = fullest(d), int(np.floor(network.capacity[memory]))
     by_choice = np.searchsorted(d[:, 0], np.arange(len(network.cost) + 1))
-    spans = np.stack([np.searchsorted(times, d[:, 1]), np.searchsorted(times, d[:, 2]), d[:, 3]])
-    base, most = np.zeros((2, len(times)), np.int64)
-    entries = np.zeros((3, 0), np.int64)
-    for _ in range(2):
-        base[:], most[:] = 0, 0
-        count = excess(network.ptr, by_choice, spans, base, most, entries)
-        entries = entries if entries.size else np.zeros((3, count), np.int64)
+    whole = True
+    count, base, most = least_and_most(network.ptr, by_choice, d, times)
+    if count > LARGEST:
+        times, whole = times[_fewer(base + most - room, len(times) * LARGEST // count)], False
+        count, base, most = least_and_most(network.ptr, by_choice, d, times)
+    entries = np.zeros((3, count), np.int64)
+    if count:
+        least_and_most(network.ptr, by_choice, d, times, entries)
     row, choice, amount = entries[:, np.argsort(entries[0], kind="stable")]
-    slack = np.floor(network.capacity[memory]).astype(np.int64) - base
+    slack = room - base
     kept = np.flatnonzero(most > slack)
     kept = kept[_undominated(kept, slack, np.searchsorted(row, np.arange(len(times) + 1)), choice, amount)]
     number = np.full(len(times), -1)
     number[kept] = np.arange(len(kept))
     stays = number[row] >= 0
-    return times[kept], slack[kept], number[row[stays]], choice[stays], amount[stays]
+    return times[kept], slack[kept], number[row[stays]], choice[stays], amount[stays], whole
 
 
-def _fullest(demand: IntArray) -> IntArray:
+def least_and_most(
+    ptr: IntArray, by_choice: IntArray, demand: IntArray, times: IntArray, entries: IntArray | None = None
+) -> tuple[int, IntArray, IntArray]:
+    """Return the number of entries at ``times``, and what nodes need there at least, and beyond it at most (:func:`excess`).
+
+    ``demand`` : those of one memory, sorted by choice, none of them empty
+    """
+    entries = np.zeros((3, 0), np.int64) if entries is None else entries
+    spans = np.stack(
+        [np.searchsorted(times, demand[:, 1]), np.searchsorted(times, demand[:, 2]), demand[:, 3]]
+    )
+    base, most = np.zeros((2, len(times)), np.int64)
+    return excess(ptr, by_choice, spans, base, most, entries), base, most
+
+
+def _fewer(over: IntArray, count: int) -> IntArray:
+    """Return at most about ``count`` positions, ascending: of every stretch of them that which may overflow most (``over``)."""
+    stretches = np.array_split(np.arange(len(over)), max(1, min(count, len(over))))
+    return np.array([some[over[some].argmax()] for some in stretches], np.int64)
+
+
+def fullest(demand: IntArray) -> IntArray:
     """Return positions just before ends with a start since the end before."""
     starts, ends = np.unique(demand[:, 1]), np.unique(demand[:, 2])
     before = np.searchsorted(starts, ends)
@@ -123,7 +151,7 @@ def _undominated(
     )
     order = np.argsort(-total[rows], kind="stable")
     kept = np.ones(len(rows), bool)
-    compare(rows, order, slack, row_ptr, choice, amount, kept, COMPARISONS)
+    compare(rows, order, slack, row_ptr, choice, amount, kept, COMPARED)
     return kept
 
 
@@ -171,17 +199,19 @@ def excess(
 
 
 @plain_callee
-def _covers(s: int, r: int, slack: IntArray, row_ptr: IntArray, choice: IntArray, amount: IntArray) -> bool:
-    """Return whether row s has no more room than r, and every choice needs no less there."""
+def _covers(
+    s: int, r: int, slack: IntArray, row_ptr: IntArray, choice: IntArray, amount: IntArray
+) -> tuple[bool, int]:
+    """Return whether row s has no more room than r, and every choice needs no less there; and how many entries were looked at."""
     if slack[s] > slack[r] or row_ptr[s + 1] - row_ptr[s] < row_ptr[r + 1] - row_ptr[r]:
-        return False
+        return False, 1
     at, end = row_ptr[s], row_ptr[s + 1]
     for e in range(row_ptr[r], row_ptr[r + 1]):
         while at < end and choice[at] < choice[e]:
             at += 1
         if at == end or choice[at] > choice[e] or amount[at] < amount[e]:
-            return False
-    return True
+            return False, at - row_ptr[s] + 1
+    return True, end - row_ptr[s] + 1
 
 
 @plain
@@ -189,24 +219,30 @@ def compare(
     rows: IntArray, order: IntArray, slack: IntArray, row_ptr: IntArray, choice: IntArray, amount: IntArray,
     kept: BoolArray, tries: int,
 ) -> None:  # fmt: skip
-    """Clear ``kept`` for rows that another one covers: first one near them, then one earlier in ``order``, so many ``tries``."""
+    """Clear ``kept`` for rows that another one covers, until ``tries`` entries were looked at: first one near them, then one
+    earlier in ``order``."""
     changed = True
-    while changed:
+    while changed and tries > 0:
         changed = False
         last = -1
         for k in range(len(rows)):
             if not kept[k]:
                 continue
-            if last >= 0 and _covers(rows[last], rows[k], slack, row_ptr, choice, amount):
-                kept[k] = False
-                changed = True
-                continue
-            if last >= 0 and _covers(rows[k], rows[last], slack, row_ptr, choice, amount):
-                kept[last] = False
-                changed = True
+            if last >= 0:
+                covered, looked = _covers(rows[last], rows[k], slack, row_ptr, choice, amount)
+                covers, more = _covers(rows[k], rows[last], slack, row_ptr, choice, amount)
+                tries -= looked + more
+                changed = changed or covered or covers
+                if covered:
+                    kept[k] = False
+                    continue
+                if covers:
+                    kept[last] = False
             last = k
     for k in range(len(order)):
-        for j in range(k):
+        for j in range(k if tries > 0 else 0):
+            tries -= 1
             if kept[order[k]] and kept[order[j]] and tries > 0:
-                tries -= 1
-                kept[order[k]] = not _covers(rows[order[j]], rows[order[k]], slack, row_ptr, choice, amount)
+                covered, looked = _covers(rows[order[j]], rows[order[k]], slack, row_ptr, choice, amount)
+                tries -= looked
+                kept[order[k]] = not covered

@@ -7,9 +7,10 @@ strategies of their first node; a cost of 10^18 or more means "never". A solutio
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import msgspec
@@ -31,25 +32,25 @@ _BEGINS = re.compile(rb'\s*\{\s*"problem"\s*:\s*\{\s*("(name|nodes|edges|usage_l
 _GZIP = b"\x1f\x8b"
 
 
-class _Nodes(msgspec.Struct):
+class _Nodes(msgspec.Struct, forbid_unknown_fields=True):
     intervals: list[tuple[int, int]]
     costs: list[list[int]]
     usages: list[list[int]]
 
 
-class _Edges(msgspec.Struct):
+class _Edges(msgspec.Struct, forbid_unknown_fields=True):
     nodes: list[tuple[int, int]]
     costs: list[list[int]]
 
 
-class _Problem(msgspec.Struct):
+class _Problem(msgspec.Struct, forbid_unknown_fields=True):
     nodes: _Nodes
     edges: _Edges
     usage_limit: int | None = None
     name: str = ""
 
 
-class _Instance(msgspec.Struct):
+class _Instance(msgspec.Struct, forbid_unknown_fields=True):
     problem: _Problem
 
 
@@ -107,6 +108,42 @@ def load_iopddl(path: str | Path) -> CostNetwork:
         demand=_demand(problem.nodes, ptr, where),
         capacity=np.array([np.inf if limit is None else float(limit)]),
     )
+
+
+def save_iopddl(network: CostNetwork, path: str | Path) -> None:
+    """Write a network whose nodes have one interval each, and one memory, as an instance; packed if the name ends in ``.gz``.
+
+    Raises
+    ------
+    InputError : another memory, several intervals of a node, a constant; the file cannot be written
+    """
+    d = network.demand
+    owner = np.repeat(np.arange(network.count), np.diff(network.ptr))
+    intervals, usages = np.zeros((network.count, 2), np.int64), np.zeros(len(network.cost), np.int64)
+    intervals[owner[d[:, 0]]], usages[d[:, 0]] = d[:, 1:3], d[:, 3]
+    several = len(np.unique(d[:, 0])) < len(d) or (intervals[owner[d[:, 0]]] != d[:, 1:3]).any()
+    if several or len(network.capacity) != 1 or network.constant:
+        raise InputError(
+            "a network with several intervals of a node, several memories or a constant",
+            str(path),
+            "none of them",
+        )
+    limit = float(network.capacity[0])
+    problem = {
+        "name": network.name,
+        "nodes": {"intervals": intervals.tolist(), "costs": _rows(network.cost, network.ptr),
+            "usages": _rows(usages, network.ptr)},
+        "edges": {"nodes": network.ends.tolist(), "costs": _rows(network.table, network.table_ptr)},
+        "usage_limit": int(limit) if np.isfinite(limit) else None,
+    }  # fmt: skip
+    text = msgspec.json.encode({"problem": problem})
+    write_atomic(path, gzip.compress(text, 1) if str(path).endswith(".gz") else text)
+
+
+def _rows(flat: IntArray, ptr: IntArray) -> list[list[int]]:
+    """Return the lists of a flat array."""
+    numbers, begins = flat.tolist(), ptr.tolist()
+    return [numbers[a:b] for a, b in pairwise(begins)]
 
 
 def load_solution(path: str | Path, network: CostNetwork) -> IntArray:

@@ -56,7 +56,8 @@ class NetworkCpSat:
         """Solve the model; solutions and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
         whole = reduced(problem)
         small = contracted(whole.network)
-        if small is None or len(tight_positions(small.network).row) > MAX_ENTRIES:
+        tight = None if small is None else tight_positions(small.network)
+        if small is None or tight is None or not tight.whole or len(tight.row) > MAX_ENTRIES:
             context.note(f"more than {MAX_ENTRIES} entries of rows of memory")
             return
         known, value = context.incumbent()

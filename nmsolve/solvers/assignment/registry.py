@@ -19,6 +19,7 @@ REGISTRY: dict[str, Entry] = {
     "scalar-tensor": Entry("heuristics.assignment.rules:ScalarTensor", share=0.02, quick=True),
     "priority": Entry("heuristics.assignment.rules:Priority", share=0.02, quick=True),
     "greedy-growth": Entry("heuristics.assignment.rules:GreedyGrowth", share=0.02, quick=True),
+    "min-conflicts": Entry("heuristics.assignment.min_conflicts:MinConflicts", share=0.5),
     "min-cut": Entry("solvers.assignment.cut:MinimumCut", share=0.2, quick=True),
     "assign-counting": Entry("solvers.assignment.bounds:AssignBounds", share=0.1, quick=True),
     "tree": Entry("solvers.assignment.tree:TreeDecomposition", share=0.4),
@@ -36,12 +37,12 @@ REGISTRY |= plug_ins(REGISTRY, "assignment")
 #: What a run without ``--engines`` uses in this order after the rules, with parts of the time: sums of costs, loads, makespans,
 #: cost networks. What an engine leaves goes to those after it.
 SUMS = {
-    "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08, "network-cpsat": 0.15,
-    "assign-cpsat": 0.1,
+    "min-conflicts": 0.1, "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08,
+    "network-cpsat": 0.15, "assign-cpsat": 0.1,
 }  # fmt: skip
-LOADS = {"assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
-MAKESPANS = {"assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
-NETWORKS = {"subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
+LOADS = {"min-conflicts": 0.1, "assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
+MAKESPANS = {"min-conflicts": 0.1, "assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
+NETWORKS = {"min-conflicts": 1.0, "subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
 
 
 def plan_of(
