@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from onnx import TensorProto, helper
 
 from nmsolve.model import clock
 from nmsolve.model.contained import Allowance, Reply, contained, one_reply, read_by, time_left
-from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.errors import BackendError, InputError, InputWarning, doubtful
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.onnx import load_onnx
 
@@ -39,6 +40,20 @@ def test_values_and_arrays_come_back_in_pieces() -> None:
             assert value == {"k": k, "text": "\udcff"}
             assert np.array_equal(arrays["a"], np.arange(k * 10**5)) and arrays["b"].shape == (2, k)
     assert k == 2
+
+
+def test_warnings_about_the_file_come_back_before_the_reply_and_can_be_made_errors() -> None:
+    def work() -> Reply:
+        doubtful("an unknown member 'x'", "f", "members of the format")
+        warnings.warn("of no concern to users", DeprecationWarning, stacklevel=1)
+        return Reply(1, {})
+
+    with pytest.warns(InputWarning, match="unknown member 'x'") as seen:
+        assert one_reply(work, "f", SMALL).value == 1
+    assert len(seen) == 1
+    with warnings.catch_warnings(), pytest.raises(InputWarning, match="unknown member 'x'"):
+        warnings.simplefilter("error", InputWarning)
+        one_reply(work, "f", SMALL)
 
 
 def crash() -> Reply:

@@ -1,7 +1,8 @@
 """Reading a file in a separate process, so that a damaged or hostile file can only harm that process.
 
 The process has limits of memory and time, cannot write to the terminal, and dies with this one, however this one goes.
-What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled. Windows cannot split a process:
+What it finds comes back through a pipe as JSON and plain arrays, and so do its warnings about the file; nothing of it is ever
+unpickled. Windows cannot split a process:
 there the file is read in this one, without limits.
 """
 
@@ -18,14 +19,16 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nmsolve.model import clock
-from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.errors import BackendError, InputError, InputWarning
 from nmsolve.model.host.memory import confine
 from nmsolve.model.host.processes import ASKING, CPU_TIME_UP, FORKS, die_with
 
@@ -159,6 +162,9 @@ def _received(
                 break
             if "error" in head:
                 raise InputError(*map(str, head["error"]))
+            if "warning" in head:
+                warnings.warn(InputWarning(str(head["warning"])), stacklevel=2)
+                continue
             yield source.reply(head)
         _, status = os.waitpid(pid, 0)
         alive = False
@@ -297,10 +303,14 @@ def _run(
 
 
 def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: Allowance) -> int:
-    """Send every reply, or the error that the file has."""
+    """Send every reply and every warning about the file, or the error that the file has."""
     try:
-        for reply in work():
-            _send(out, {"value": reply.value}, reply.arrays)
+        with warnings.catch_warnings():
+            # Whether a warning is an error is for the other process to say.
+            warnings.simplefilter("always", InputWarning)
+            warnings.showwarning = partial(_warn, out, warnings.showwarning)
+            for reply in work():
+                _send(out, {"value": reply.value}, reply.arrays)
     except InputError as error:
         wrong = error
     except MemoryError:
@@ -311,6 +321,16 @@ def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: A
         return 0
     _send(out, {"error": [wrong.what, wrong.where, wrong.expected]}, {})
     return 0
+
+
+def _warn(
+    out: int, other: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
+) -> None:
+    """Send a warning about the file; ``other`` shows any other one."""
+    if issubclass(category, InputWarning):
+        _send(out, {"warning": str(message)}, {})
+    else:
+        other(message, category, *place)
 
 
 def _send(out: int, head: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
