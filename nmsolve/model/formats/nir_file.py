@@ -100,7 +100,9 @@ def _graph(group: Any, name: str, where: str) -> Graph:
     for a, b in pairs if pairs.size else ():
         edge = (_text(a), _text(b))
         if edge in edges:
-            doubtful(f"the edge from {edge[0]!r} to {edge[1]!r} of {said} is stated twice", where, "each edge once")
+            doubtful(
+                f"the edge from {edge[0]!r} to {edge[1]!r} of {said} is stated twice", where, "each edge once"
+            )
         edges[edge] = None
     return Graph(nodes, list(edges))
 

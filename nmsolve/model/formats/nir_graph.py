@@ -114,7 +114,9 @@ class _Flat:
     def _require_ends(self, prefix: str, name: str, ends: list[str], what: str) -> None:
         """Refuse an edge of a subgraph without such ends; of one with several, an edge goes to all of them."""
         if not ends:
-            raise InputError(f"the graph {prefix + name!r} has no {what}, but an edge", self.path, f"{what} in it")
+            raise InputError(
+                f"the graph {prefix + name!r} has no {what}, but an edge", self.path, f"{what} in it"
+            )
         if len(ends) > 1:
             doubtful(
                 f"the graph {prefix + name!r} has {len(ends)} {what}, which each edge joins", self.path, "one"
@@ -167,7 +169,11 @@ class _Flat:
         """Return the shape of what a node gives out; from its own parameters if they say, else from what comes in."""
         found = self._shape(name, ())
         if found is None:
-            what = "has no shape and nothing before it" if not self.before[name] else "is on a cycle without a shape"
+            what = (
+                "has no shape and nothing before it"
+                if not self.before[name]
+                else "is on a cycle without a shape"
+            )
             raise self.wrong(name, what, "an input with a shape, or neurons with one value per element")
         return found
 
@@ -254,11 +260,7 @@ def _into(graph: _Flat, node: str, reach: dict[str, sparse.csr_array]) -> sparse
     for before in graph.before[node]:
         if before in reach:
             out = reach[before] if out is None else _either(graph, node, out, reach[before])
-    if (
-        out is not None
-        and graph.nodes[node].kind not in MATRICES
-        and out.shape[0] != graph.size(node)
-    ):
+    if out is not None and graph.nodes[node].kind not in MATRICES and out.shape[0] != graph.size(node):
         raise graph.wrong(node, f"has {graph.size(node)} elements, {out.shape[0]} come in", "equal numbers")
     return out
 
