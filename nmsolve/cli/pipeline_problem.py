@@ -210,8 +210,9 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
 
     if cores is None:
         raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
-    graph = load_onnx(inputs.model, strict=inputs.strict)
-    parts, bindings = training_graph(graph), parse_bindings(inputs.bind)
+    bindings = parse_bindings(inputs.bind)
+    graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
+    parts = training_graph(graph)
     if parts is None:
         layers = layers_of(graph, bindings, branch=inputs.branch)
     else:

@@ -308,7 +308,7 @@ def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: A
         with warnings.catch_warnings():
             # Whether a warning is an error is for the other process to say.
             warnings.simplefilter("always", InputWarning)
-            warnings.showwarning = partial(_warn, out, warnings.showwarning)
+            warnings.showwarning = partial(_warn, out, set(), warnings.showwarning)
             for reply in work():
                 _send(out, {"value": reply.value}, reply.arrays)
     except InputError as error:
@@ -324,11 +324,18 @@ def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: A
 
 
 def _warn(
-    out: int, other: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any
+    out: int,
+    sent: set[str],
+    other: Callable[..., None],
+    message: Warning | str,
+    category: type[Warning],
+    *place: Any,
 ) -> None:
-    """Send a warning about the file; ``other`` shows any other one."""
+    """Send a warning about the file, once; ``other`` shows any other one."""
     if issubclass(category, InputWarning):
-        _send(out, {"warning": str(message)}, {})
+        if str(message) not in sent:
+            _send(out, {"warning": str(message)}, {})
+        sent.add(str(message))
     else:
         other(message, category, *place)
 

@@ -348,8 +348,12 @@ class _Flattening:
             yield replace(_later(origin, step.last), since=min(origin.since, scope.owner))
 
     def _bytes(self, scope: _Scope, k: int) -> int:
+        """Return the size of a tensor; 0 if it is not known in a branch that is never taken."""
         tensor = scope.graph.tensors[k]
-        return bind(bytes_of(tensor), self.bindings, f"the size of tensor {tensor.name!r}", scope.graph.name)
+        size = bytes_of(tensor)
+        if size is None and not scope.runs:
+            return 0
+        return bind(size, self.bindings, f"the size of tensor {tensor.name!r}", scope.graph.name)
 
 
 def branch_share(graph: OperatorGraph, operator: Operator, branch: int) -> float:

@@ -102,7 +102,7 @@ def symbols_of(graph: OperatorGraph) -> tuple[str, ...]:
 
 def require_symbols(graph: OperatorGraph, bindings: Mapping[str, int]) -> None:
     """Raise InputError if a name is bound that the model does not have."""
-    known = symbols_of(graph) if bindings else ()
+    known = (*symbols_of(graph), *graph.bound) if bindings else ()
     for name in bindings:
         if name not in known:
             raise InputError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.formats.onnx.dtypes import attribute_kinds, output_dtypes
 from nmsolve.model.formats.onnx.hints import stated_dtypes
 from nmsolve.model.formats.onnx.order import needs_of, ordered
@@ -218,10 +218,13 @@ class _Builder:
         kind = RENAMED.get(node.op_type, node.op_type) if known and domain else node.op_type
         return Operator(label, kind, inputs, outputs, domain, attributes, bodies, opaque=not known)
 
-    def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int]) -> None:
+    def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int] | None) -> None:
         """Every attribute is of the type that the operator's definition says, so that rules can rely on it."""
-        for a in node.attribute:
-            if a.name in kinds and a.type != kinds[a.name]:
+        for a in node.attribute if kinds is not None else ():
+            if a.name not in kinds:
+                what = f"operator {label!r} has the attribute {a.name!r}, which {node.op_type} does not have"
+                doubtful(what, self.where, ", ".join(kinds) or "none")
+            elif a.type != kinds[a.name]:
                 name = a.AttributeType.Name
                 raise InputError(
                     f"attribute {a.name!r} of operator {label!r} ({node.op_type}) is of type {name(a.type)}",
