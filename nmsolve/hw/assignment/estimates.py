@@ -106,9 +106,9 @@ def work_of(step: Step, program: Program) -> Work | None:
     width, needed = widths_of(graph, operator)
 
     def number(figure: object, what: str) -> int:
-        if figure is None and not step.runs:
-            return 0  # a branch that is never taken
-        return figure if isinstance(figure, int) else bind(figure, program.bindings, what, where)  # type: ignore[arg-type]
+        if isinstance(figure, int):
+            return figure
+        return 0 if not step.runs else bind(figure, program.bindings, what, where)  # type: ignore[arg-type]
 
     held, streamed = (
         number(cost.weight_bytes, "the weights"),
