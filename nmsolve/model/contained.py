@@ -1,8 +1,7 @@
 """Reading a file in a separate process, so that a damaged or hostile file can only harm that process.
 
 The process has limits of memory and time, cannot write to the terminal, and dies with this one, however this one goes.
-What it finds comes back through a pipe as JSON and plain arrays, and so do its warnings about the file; nothing of it is ever
-unpickled. Windows cannot split a process:
+What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled. Windows cannot split a process:
 there the file is read in this one, without limits.
 """
 
@@ -23,7 +22,6 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -106,6 +104,8 @@ def contained(
     path : the file that it is about
     allowance : by the size of the file if not given
 
+    An :class:`InputWarning` in ``work`` is one in this process, too.
+
     Raises
     ------
     InputError : raised in ``work``; or the process died or took more memory or time than allowed
@@ -141,7 +141,7 @@ def _here(work: Callable[[], Iterator[Reply]], path: str, allowance: Allowance) 
         raise _too_much(path, allowance) from None
     except RecursionError:
         raise _too_deep(path) from None
-    except (InputError, OSError, KeyboardInterrupt):
+    except (InputError, InputWarning, OSError, KeyboardInterrupt):
         raise
     except Exception as error:
         raise BackendError(
@@ -163,7 +163,7 @@ def _received(
             if "error" in head:
                 raise InputError(*map(str, head["error"]))
             if "warning" in head:
-                warnings.warn(InputWarning(str(head["warning"])), stacklevel=2)
+                warnings.warn(InputWarning(str(head["warning"])), stacklevel=4)
                 continue
             yield source.reply(head)
         _, status = os.waitpid(pid, 0)
@@ -303,14 +303,17 @@ def _run(
 
 
 def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: Allowance) -> int:
-    """Send every reply and every warning about the file, or the error that the file has."""
+    """Send every reply and every :class:`InputWarning`, or the error that the file has."""
+
+    def show(message: Warning | str, category: type[Warning], *_where: Any, **_more: Any) -> None:
+        if issubclass(category, InputWarning):
+            _send(out, {"warning": str(message)}, {})
+
+    warnings.simplefilter("always", InputWarning)  # the parent's filters decide
+    warnings.showwarning = show
     try:
-        with warnings.catch_warnings():
-            # Whether a warning is an error is for the other process to say.
-            warnings.simplefilter("always", InputWarning)
-            warnings.showwarning = partial(_warn, out, set(), warnings.showwarning)
-            for reply in work():
-                _send(out, {"value": reply.value}, reply.arrays)
+        for reply in work():
+            _send(out, {"value": reply.value}, reply.arrays)
     except InputError as error:
         wrong = error
     except MemoryError:
@@ -321,23 +324,6 @@ def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: A
         return 0
     _send(out, {"error": [wrong.what, wrong.where, wrong.expected]}, {})
     return 0
-
-
-def _warn(
-    out: int,
-    sent: set[str],
-    other: Callable[..., None],
-    message: Warning | str,
-    category: type[Warning],
-    *place: Any,
-) -> None:
-    """Send a warning about the file, once; ``other`` shows any other one."""
-    if issubclass(category, InputWarning):
-        if str(message) not in sent:
-            _send(out, {"warning": str(message)}, {})
-        sent.add(str(message))
-    else:
-        other(message, category, *place)
 
 
 def _send(out: int, head: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
