@@ -72,14 +72,14 @@ def _read(path: str | Path, strict: bool, bindings: Mapping[str, int]) -> Reply:
     from nmsolve.model.operators.inference import infer_shapes
     from nmsolve.model.operators.symbols import Names
 
-    def inferred_with(stated: Any) -> OperatorGraph:
+    def inferred_with(stated: Any = None) -> OperatorGraph:
         names = Names(bindings)
         raw = build_graph(model, names, str(path), strict, stated)
-        graph = infer_shapes(raw, names, stated_shapes(stated, names))
+        graph = infer_shapes(raw, names, stated_shapes(model.graph if stated is None else stated, names))
         return replace(graph, bound=names.bound)
 
     model = read_model(path)
-    graph = inferred_with(model.graph)
+    graph = inferred_with()
     if _open(graph):
         stated, failed = inferred_graph(
             model, str(path), {graph.tensors[k].name: graph.tensors[k].shape or () for k in graph.inputs}

@@ -70,7 +70,7 @@ def build_graph(
     versions = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     stripped = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
     dtypes = stated_dtypes(model.graph if stated is None else stated)
-    builder = _Builder(where, versions, stripped, names, dtypes)
+    builder = _Builder(where, versions, stripped, names, dtypes, again=stated is not None)
     graph = builder.graph(model.graph, None)
     if strict and builder.unknown:
         kind, node = builder.unknown[0]
@@ -124,6 +124,7 @@ class _Builder:
     stripped: set[str]
     names: Names
     dtypes: Mapping[str, str]
+    again: bool = False
     unknown: list[tuple[str, str]] = field(default_factory=list)
 
     def graph(self, proto: Any, around: _Scope | None) -> OperatorGraph:
@@ -221,10 +222,10 @@ class _Builder:
     def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int] | None) -> None:
         """Every attribute is of the type that the operator's definition says, so that rules can rely on it."""
         for a in node.attribute if kinds is not None else ():
-            if a.name not in kinds:
+            if a.name not in kinds and not self.again:
                 what = f"operator {label!r} has the attribute {a.name!r}, which {node.op_type} does not have"
                 doubtful(what, self.where, ", ".join(kinds) or "none")
-            elif a.type != kinds[a.name]:
+            elif a.name in kinds and a.type != kinds[a.name]:
                 name = a.AttributeType.Name
                 raise InputError(
                     f"attribute {a.name!r} of operator {label!r} ({node.op_type}) is of type {name(a.type)}",
