@@ -142,7 +142,6 @@ def _network(inputs: AssignInputs) -> Given:
         "--bind": inputs.bind,
         "--library": inputs.library,
         "--constraints": inputs.constraints,
-        "--strict": inputs.strict or None,
     }
     for option, value in given.items():
         if value is not None:

@@ -152,8 +152,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     """State a cost graph: it has its own devices, times and memory; options replace what they name."""
     from nmsolve.model.formats.cost_graph import load_cost_graph
 
-    if inputs.bind is not None or inputs.branch is not None or inputs.strict:
-        raise InputError("--bind, --branch and --strict are for ONNX models", inputs.model, "a .onnx file")
+    if inputs.bind is not None or inputs.branch is not None:
+        raise InputError("--bind and --branch are for ONNX models", inputs.model, "a .onnx file")
     if inputs.training is not None:
         raise InputError(
             "--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass"

@@ -240,6 +240,8 @@ def _struct_in(kind: Any) -> tuple[bool, type[Any] | None]:
     """Return whether a type is a list, and the struct that it, or an entry, is; None if it is none."""
     import msgspec
 
+    if get_origin(kind) is dict:
+        return False, None
     parts = [part for part in get_args(kind) if part is not type(None)]
     if get_origin(kind) is list:
         return True, _struct_in(parts[0])[1]

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.files import decode_json, name_unknown_members, read_limited
 from nmsolve.model.ordering import circle, topological
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
@@ -93,6 +93,10 @@ class _Which(msgspec.Struct):
     maxDevices: Any = None
 
 
+#: Members of the published files that are not read: layers of the model, the size of a batch of Piper.
+NOT_READ = {_Node: ("layerId",), _Piper: ("mbsInBatch",)}
+
+
 def load_cost_graph(path: str | Path) -> PipelineProblem:
     """Read a cost graph; the split is ``contiguous``, the unit of time is the file's (milliseconds in the published ones).
 
@@ -109,8 +113,10 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
     data = read_limited(path, LARGEST_COST_GRAPH)
     if decode_json(data, _Which, path).maxDevices is None:
         graph = decode_json(data, _CostGraph, path)
+        name_unknown_members(data, _CostGraph, path, NOT_READ)
     else:
         graph = _of_piper(decode_json(data, _Piper, path), str(path))
+        name_unknown_members(data, _Piper, path, NOT_READ)
     _check_devices(graph, str(path))
     numbers = _numbers(graph, str(path))
     source, target = _ends(graph, numbers, str(path))
