@@ -36,10 +36,10 @@ def inferred_graph(
     light = _light(model, where)
     for info in light.graph.input:
         for dim, length in zip(info.type.tensor_type.shape.dim, inputs.get(info.name, ()), strict=False):
-            if isinstance(length, int):
-                dim.dim_value = length
-            else:
+            if not isinstance(length, int):
                 dim.dim_param = str(length)
+            elif length < 2**63:
+                dim.dim_value = length
 
     def work() -> Reply:
         from google.protobuf.message import DecodeError, EncodeError
