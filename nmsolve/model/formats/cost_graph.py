@@ -94,7 +94,7 @@ class _Which(msgspec.Struct):
 
 
 #: Members of the published files that are not read: layers of the model, the size of a batch of Piper.
-NOT_READ = {_Node: ("layerId",), _Piper: ("mbsInBatch",)}
+NOT_READ: dict[type[Any], tuple[str, ...]] = {_Node: ("layerId",), _Piper: ("mbsInBatch",)}
 
 
 def load_cost_graph(path: str | Path) -> PipelineProblem:
@@ -111,17 +111,17 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
         file that is too large; each with its JSON path
     """
     data = read_limited(path, LARGEST_COST_GRAPH)
-    if decode_json(data, _Which, path).maxDevices is None:
+    kind: type[Any] = _CostGraph if decode_json(data, _Which, path).maxDevices is None else _Piper
+    if kind is _CostGraph:
         graph = decode_json(data, _CostGraph, path)
-        name_unknown_members(data, _CostGraph, path, NOT_READ)
     else:
         graph = _of_piper(decode_json(data, _Piper, path), str(path))
-        name_unknown_members(data, _Piper, path, NOT_READ)
     _check_devices(graph, str(path))
     numbers = _numbers(graph, str(path))
     source, target = _ends(graph, numbers, str(path))
     backward = np.array([bool(node.isBackwardNode) for node in graph.nodes], bool)
     _check_direction(graph, source, target, backward, str(path))
+    name_unknown_members(data, kind, path, NOT_READ)
     classes = [node.colorClass for node in graph.nodes]
     code = {c: k for k, c in enumerate(dict.fromkeys(c for c in classes if c is not None))}
     return PipelineProblem(
