@@ -127,7 +127,7 @@ def test_the_gap_of_an_answer_whose_control_flow_stayed_whole(call: Called, tmp_
 def test_a_network_names_the_option_that_it_does_not_take(call: Called, tmp_path: Path) -> None:
     (tmp_path / "two.json").write_text(json.dumps(NETWORK))
     options = {
-        "--strict": (), "--run": (), "--bind": ("a=1",), "--machine": ("laptop-npu",), "--library": ("x.db",),
+        "--run": (), "--bind": ("a=1",), "--machine": ("laptop-npu",), "--library": ("x.db",),
         "--constraints": ("x.json",), "--objective": ("energy",), "--pareto": ("latency,energy",),
     }  # fmt: skip
     for option, value in options.items():

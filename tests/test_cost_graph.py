@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.solvers.pipeline.api import plan
 
 BERT = Path(__file__).parents[1] / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
 
@@ -50,6 +53,39 @@ def written(folder: Path, graph: dict[str, Any]) -> Path:
     path = folder / "graph.json"
     path.write_text(json.dumps(graph))
     return path
+
+
+def chain(times: list[float]) -> dict[str, Any]:
+    edges = [{"sourceId": k, "destId": k + 1, "cost": 0.0} for k in range(len(times) - 1)]
+    return {
+        "maxSizePerFPGA": 1e9, "maxFPGAs": 2, "maxCPUs": 0, "edges": edges,
+        "nodes": [node(k, time, time, name=f"n{k}", size=0.0) for k, time in enumerate(times)],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [1e287, 1.0, 1e-240])
+def test_the_best_of_a_chain_does_not_depend_on_the_unit(unit: float, tmp_path: Path) -> None:
+    """3, 5 | 4, 2 on two cores: the slowest stage takes 8."""
+    problem = replace(
+        load_cost_graph(written(tmp_path, chain([3 * unit, 5 * unit, 4 * unit, 2 * unit]))),
+        split="chain",
+        stages=2,
+    )
+    result = plan(problem, time_limit=60, engines=["chain"])
+    assert result.objective == pytest.approx(8 * unit, rel=1e-12) and result.status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([3e289, 5e289, 4e289], "times add up to 1.2e+290; the largest is 5e+289, of 'n1'"),
+        ([1e308, 1e308, 1.7e308], "times add up to inf; the largest is 1.7e+308, of 'n2'"),
+        ([1e-300, 2e-300], "times add up to 3e-300; the largest is 2e-300, of 'n1'"),
+    ],
+)
+def test_times_that_ticks_cannot_express_are_refused(times: list[float], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        load_cost_graph(written(tmp_path, chain(times)))
 
 
 def test_fields_become_the_parts_of_a_pipeline_problem(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import convert, load_graph, save_graph
+from nmsolve.model.formats.nir_file import Node
 from nmsolve.model.formats.nir_layers import matrix, shape_behind
 
 # ---- SONATA -------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ def test_damaged_bytes_are_refused_in_one_line_or_harmless(tmp_path: Path, exten
 
 
 @pytest.mark.parametrize(
-    ("extension", "module", "extra"), [(".h5", "h5py", "sonata"), (".nir", "nir", "nir")]
+    ("extension", "module", "extra"), [(".h5", "h5py", "sonata"), (".nir", "h5py", "nir")]
 )
 def test_missing_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extension: str, module: str, extra: str
@@ -234,6 +235,7 @@ def test_convolutions_connect_what_their_definition_says(case: dict[str, object]
         if 0 <= row < size[0] and 0 <= col < size[1] and weight[o, i, ky, kx]:
             wanted[o, y, x, o // c.outside * c.inside + i, row, col] = True
     shape = (channels, size[1]) if c.flat else (channels, *size)
+    node = Node(type(node).__name__, node.to_dict())
     assert shape_behind(node, shape) == ((len(weight), out[1]) if c.flat else (len(weight), *out))
     found = matrix(node, shape).toarray()
     assert np.array_equal(found, wanted.reshape(len(weight) * out[0] * out[1], -1))

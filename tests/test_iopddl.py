@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nmsolve.model.assignment.network import FORBIDDEN, network_complaint, network_cost
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.formats.iopddl import is_iopddl, load_iopddl, load_solution, save_solution
 
 #: The five-node example of the contest's text: [0, 0, 2, 1, 0] costs 445, [0, 0, 2, 0, 0] costs 545.
@@ -108,6 +108,36 @@ def test_a_damaged_instance_is_named_with_its_place(tmp_path, keys, value, words
     with pytest.raises(InputError) as error:
         load_iopddl(path)
     assert words in str(error.value) and str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_costs_that_doubles_do_not_count_are_refused(tmp_path, over):
+    """2^53 in all is the last that every answer can have; the search, reports and checks have doubles."""
+    content = {
+        "problem": {
+            "nodes": {"intervals": [[1, 3], [2, 5]], "costs": [[2**52], [2**52 - 2]], "usages": [[0], [5]]},
+            "edges": {"nodes": [[1, 0]], "costs": [[2 + over]]},
+        }
+    }
+    path = written(tmp_path, content)
+    if over:
+        with pytest.raises(
+            InputError, match=r"\$\.problem: every solution costs 9,007,199,254,740,993 or more"
+        ):
+            load_iopddl(path)
+    else:
+        assert network_cost(load_iopddl(path), np.array([0, 0])) == 2**53
+
+
+def test_costs_that_only_bad_answers_have_are_named(tmp_path):
+    content = copy.deepcopy(EXAMPLE)
+    content["problem"]["nodes"]["costs"][1][0] = 10**17
+    with pytest.warns(InputWarning, match="sums above 9,007,199,254,740,992 are rounded"):
+        load_iopddl(written(tmp_path, content))
+    content["problem"]["nodes"]["costs"][1][0] = 10**18
+    content["problem"]["usage_limit"] = 2**53 + 1
+    with pytest.raises(InputError, match="usage_limit: found 9007199254740993"):
+        load_iopddl(written(tmp_path, content))
 
 
 def test_bombs_and_torn_files_are_refused(tmp_path):

@@ -228,6 +228,25 @@ def test_a_graph_from_a_reader_is_checked(tmp_path: Path) -> None:
     assert done.returncode == 2 and "indptr does not split the edges into rows" in done.stderr
 
 
+def test_what_a_reader_warns_of_reaches_the_user(tmp_path: Path) -> None:
+    """Its own warnings and ours, but not those for programmers; ``--strict`` makes refusals of them."""
+    code = (
+        "import warnings\nfrom nmsolve.model.errors import doubtful\ndef load(path):\n"
+        " from nmsolve.model.graph import LogicGraph\n warnings.warn('two edges look odd')\n"
+        " warnings.warn('call it otherwise', DeprecationWarning)\n doubtful('a wet node', 'a.odd', 'dry ones')\n"
+        " return LogicGraph.from_edges(2, [0], [1])\n"
+    )
+    site = package(tmp_path / "site", code, formats="odd = strange")
+    (tmp_path / "a.odd").write_text("")
+    done = call(site, "info", tmp_path / "a.odd")
+    assert done.returncode == 0 and "2 nodes" in done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2 and lines[1] == "warning: a.odd: a wet node; expected dry ones", lines
+    assert "a.odd: the reader of strange 1.0 warns: UserWarning: two edges look odd" in lines[0]
+    done = call(site, "info", tmp_path / "a.odd", "--strict")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
 def test_no_package_takes_a_name_of_ours_or_of_another(tmp_path: Path) -> None:
     """One line for a file or a machine of that name, and a line of ``doctor``; nothing of the package is imported for it."""
     offers = {

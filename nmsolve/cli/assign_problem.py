@@ -118,11 +118,12 @@ def state_problem(inputs: AssignInputs) -> Given:
     if inputs.machine is None:
         raise InputError("the processors are missing", inputs.model, "--machine PRESET or machine.toml")
     machine = load_processors(inputs.machine)
-    graph = load_onnx(inputs.model, strict=inputs.strict)
+    bindings = parse_bindings(inputs.bind)
+    graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
     stated = state_assignment(
         graph,
         machine,
-        bindings=parse_bindings(inputs.bind),
+        bindings=bindings,
         library=None if inputs.library is None else Library(inputs.library),
         objective="makespan" if inputs.whole else inputs.objective,
         constraints=None if inputs.constraints is None else read_constraints(inputs.constraints),
@@ -141,7 +142,6 @@ def _network(inputs: AssignInputs) -> Given:
         "--bind": inputs.bind,
         "--library": inputs.library,
         "--constraints": inputs.constraints,
-        "--strict": inputs.strict or None,
     }
     for option, value in given.items():
         if value is not None:

@@ -594,5 +594,6 @@ class ShowOptions:
     machine: A[str, Argument(help="Preset, mesh:RxC[,chips] or machine.toml.")]
     chips: Chips = None
     json: Json = False
+    strict: Strict = False
 
 # fmt: on

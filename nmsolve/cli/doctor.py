@@ -22,7 +22,7 @@ BASE = (
 )  # fmt: skip
 EXTRA = {
     "torch": "learn", "onnx": "onnx", "pymetis": "metis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar", "h5py": "sonata",
-    "nir": "nir", "onnxruntime": "runtime", "pyyaml": "sanafe",
+    "onnxruntime": "runtime", "pyyaml": "sanafe",
 }  # fmt: skip
 
 

@@ -157,9 +157,10 @@ def run_explain_assign(o: ExplainAssignOptions) -> int:
         raise InputError(
             "limits are those of a model on processors", inputs.model, "a .onnx model and --machine"
         )
-    machine, graph = load_processors(inputs.machine), load_onnx(inputs.model, strict=inputs.strict)
+    machine, bindings = load_processors(inputs.machine), parse_bindings(inputs.bind)
+    graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
     constraints = None if inputs.constraints is None else read_constraints(inputs.constraints)
-    limits = assign_limits(graph, machine, parse_bindings(inputs.bind), constraints)
+    limits = assign_limits(graph, machine, bindings, constraints)
 
     def write(path: Path, answer: Assignment) -> None:
         write_assignment(path, limits.restricted(limits.every).stated(), answer)

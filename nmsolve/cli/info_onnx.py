@@ -38,7 +38,7 @@ def run_info_onnx(o: InfoOptions) -> int:
     from nmsolve.model.operators.table import table_of
 
     bindings = parse_bindings(o.bind)
-    graph = load_onnx(o.graph, strict=o.strict)
+    graph = load_onnx(o.graph, strict=o.strict, bindings=bindings)
     training = _training(graph)
     if training is not None and not isinstance(training, str):
         graph = training.graph

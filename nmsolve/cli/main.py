@@ -19,6 +19,7 @@ from nmsolve import __version__
 from nmsolve.cli import commands, schedule_options, train_options
 from nmsolve.cli.compiling import telling
 from nmsolve.cli.completion import add_completion
+from nmsolve.cli.guard import ends_by_second_signal
 from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
@@ -153,7 +154,7 @@ def main() -> None:
         os.environ.setdefault(
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
-    with harmless_output() as out, _listening(), _own_time_limit(), telling():
+    with harmless_output() as out, _listening(), ends_by_second_signal(), _own_time_limit(), telling():
         try:
             _require_text(sys.argv[1:])
             _require_memory(sys.argv[1:])

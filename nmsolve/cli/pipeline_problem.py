@@ -152,8 +152,8 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     """State a cost graph: it has its own devices, times and memory; options replace what they name."""
     from nmsolve.model.formats.cost_graph import load_cost_graph
 
-    if inputs.bind is not None or inputs.branch is not None or inputs.strict:
-        raise InputError("--bind, --branch and --strict are for ONNX models", inputs.model, "a .onnx file")
+    if inputs.bind is not None or inputs.branch is not None:
+        raise InputError("--bind and --branch are for ONNX models", inputs.model, "a .onnx file")
     if inputs.training is not None:
         raise InputError(
             "--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass"
@@ -210,8 +210,9 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
 
     if cores is None:
         raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
-    graph = load_onnx(inputs.model, strict=inputs.strict)
-    parts, bindings = training_graph(graph), parse_bindings(inputs.bind)
+    bindings = parse_bindings(inputs.bind)
+    graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
+    parts = training_graph(graph)
     if parts is None:
         layers = layers_of(graph, bindings, branch=inputs.branch)
     else:

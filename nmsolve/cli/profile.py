@@ -46,7 +46,7 @@ def run_profile(o: ProfileOptions) -> int:
         again=o.again,
     )
     bindings = parse_bindings(o.bind)
-    graph = load_onnx(o.model, o.strict)
+    graph = load_onnx(o.model, o.strict, bindings)
     for warning in graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     program = program_of(graph, bindings)

@@ -20,7 +20,10 @@ def name_unknown_members(
     """
     import msgspec
 
-    _name_unknown([msgspec.Raw(data)], kind, f"{path}: $", known)
+    try:
+        _name_unknown([msgspec.Raw(data)], kind, f"{path}: $", known)
+    except msgspec.DecodeError:  # of what decode_json lets through
+        doubtful("it holds NaN or Infinity, so unknown members are not looked for", str(path), "JSON")
 
 
 def _name_unknown(

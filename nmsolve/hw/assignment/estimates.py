@@ -53,7 +53,7 @@ class Estimates:
         if why_not(p, work) is not None:
             return None
         time, energy = roofline(p, [work])
-        if self.library is None or work.kind in CONTROL:
+        if self.library is None or work.kind in CONTROL or not self.program.steps[i].runs:
             return Estimate(time, energy, "assumed")
         key = self.key(i)
         entry = self.library.find(key, p.library, p.threads)
@@ -106,7 +106,9 @@ def work_of(step: Step, program: Program) -> Work | None:
     width, needed = widths_of(graph, operator)
 
     def number(figure: object, what: str) -> int:
-        return figure if isinstance(figure, int) else bind(figure, program.bindings, what, where)  # type: ignore[arg-type]
+        if isinstance(figure, int):
+            return figure
+        return 0 if not step.runs else bind(figure, program.bindings, what, where)  # type: ignore[arg-type]
 
     held, streamed = (
         number(cost.weight_bytes, "the weights"),

@@ -16,6 +16,7 @@ from nmsolve.model.operators.classes import CONTROL, SHAPE_ONLY
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.sizes import bytes_of
+from nmsolve.model.operators.trips import branch_of
 from nmsolve.model.operators.weights import captured_names
 
 #: A standing tensor of at most so many bytes is part of the program, not data (16 whole numbers of 64 bits).
@@ -348,16 +349,18 @@ class _Flattening:
             yield replace(_later(origin, step.last), since=min(origin.since, scope.owner))
 
     def _bytes(self, scope: _Scope, k: int) -> int:
+        """Return the size of a tensor; 0 if it is not known in a branch that is never taken."""
         tensor = scope.graph.tensors[k]
-        return bind(bytes_of(tensor), self.bindings, f"the size of tensor {tensor.name!r}", scope.graph.name)
+        size = bytes_of(tensor)
+        if not scope.runs and not isinstance(size, int):
+            return 0
+        return bind(size, self.bindings, f"the size of tensor {tensor.name!r}", scope.graph.name)
 
 
 def branch_share(graph: OperatorGraph, operator: Operator, branch: int) -> float:
     """Return the share of an ``If``'s runs that takes a branch: all or none if its condition is known, else :data:`EITHER`."""
-    value = graph.tensors[operator.inputs[0]].value if operator.inputs and operator.inputs[0] >= 0 else None
-    if value is None or value.size != 1 or getattr(value.reshape(()).item(), "free_symbols", None):
-        return EITHER
-    return float(bool(value.reshape(()).item()) == (branch == 0))
+    taken = branch_of(graph, operator)
+    return EITHER if taken is None else float(taken == branch)
 
 
 def _states(operator: Operator) -> int:

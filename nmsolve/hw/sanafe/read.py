@@ -15,11 +15,13 @@ import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.formats.sanafe_layers import SECTION
 from nmsolve.model.formats.sanafe_yaml import EXTRA
 from nmsolve.model.formats.yaml_text import (
     attributes,
     listed,
     name_of,
+    name_unknown,
     need,
     read_yaml,
     real,
@@ -45,7 +47,15 @@ FIGURES = (
 )  # fmt: skip
 #: What costs energy or time in SANA-FE and has no figure here.
 UNSAID = (("axon_in", "energy_message_in"), ("dendrite", "energy_update"), ("dendrite", "latency_update"))
+#: What a message costs at its source, which is among the energies.
+MESSAGE = ("axon_out", "energy_message_out")
 SECTIONS = ("axon_in", "synapse", "dendrite", "soma", "axon_out")
+#: What stands in the file, in the section of the chip, and in a core.
+ROOT = ("architecture", "network", "mappings", SECTION)
+NOC = ("width", "height", "link_buffer_size", "topology", "sync_model", "latency_sync")
+CORE = ("max_neurons_supported", "buffer_position", "buffer_inside_unit")
+#: The only topology that SANA-FE has (2.2.9).
+MESH = "mesh"
 WAYS = {"x": ("east", "west"), "y": ("north", "south")}
 
 
@@ -101,8 +111,16 @@ def _reply(path: Path) -> Reply:
     if not isinstance(content, dict) or not isinstance(content.get("architecture"), dict):
         hint = " (this is a network)" if isinstance(content, dict) and "network" in content else ""
         raise InputError(f"there is no architecture{hint}", where, "SANA-FE's section architecture")
+    name_unknown(content, ROOT, where)
     chip, where = content["architecture"], f"{where}.architecture"
+    name_unknown(chip, ("name", "attributes", "tile"), where)
     noc = attributes(chip.get("attributes"), f"{where}.attributes")
+    name_unknown(noc, NOC, f"{where}.attributes")
+    if str(noc.get("topology", MESH)).lower() != MESH:
+        doubtful(
+            f"the topology {str(noc['topology'])[:40]!r} is read as a mesh: SANA-FE simulates no other",
+            f"{where}.attributes.topology", MESH,
+        )  # fmt: skip
     width, height = (whole(need(noc, k, where), f"{where}.attributes.{k}", 1) for k in ("width", "height"))
     tiles = _tiles(chip.get("tile"), f"{where}.tile")
     if len(tiles) > width * height:
@@ -154,6 +172,9 @@ def _tiles(value: Any, where: str) -> list[_Tile]:
         here = f"{where}[{i}]"
         tile, count = _repeated(row, here)
         costs = attributes(tile.get("attributes"), f"{here}.attributes")
+        name_unknown(tile, ("name", "attributes", "core"), here)
+        known = [f"{what}_{way}_hop" for what in SCALE for ways in WAYS.values() for way in ways]
+        name_unknown(costs, known, f"{here}.attributes")
         hops, uneven = {}, False
         for what in SCALE:
             for axis, ways in WAYS.items():
@@ -177,6 +198,8 @@ def _tiles(value: Any, where: str) -> list[_Tile]:
 
 def _core(core: dict[str, Any], where: str) -> _Core:
     own = attributes(core.get("attributes"), f"{where}.attributes")
+    name_unknown(core, ("name", "attributes", *SECTIONS), where)
+    name_unknown(own, CORE, f"{where}.attributes")
     room = whole(need(own, "max_neurons_supported", where), f"{where}.attributes.max_neurons_supported")
     units: dict[str, dict[str, Any]] = {}
     others: list[str] = []
@@ -189,6 +212,13 @@ def _core(core: dict[str, Any], where: str) -> _Core:
         if not rows:
             raise InputError("there is no unit", here, "at least one")
         each = [attributes(unit.get("attributes"), f"{here}[{i}].attributes") for i, unit in enumerate(rows)]
+        priced = [key for part, key, _ in FIGURES if part == section]
+        priced += [key for part, key in (*UNSAID, MESSAGE) if part == section]
+        for i, (unit, costs) in enumerate(zip(rows, each, strict=True)):
+            name_unknown(unit, ("name", "attributes"), f"{here}[{i}]")
+            # Other attributes are those of the model that runs in the unit.
+            paid = {key: v for key, v in costs.items() if str(key).startswith(("energy_", "latency_"))}
+            name_unknown(paid, priced, f"{here}[{i}].attributes")
         counts = next((i for i, unit in enumerate(each) if str(unit.get("model", "")) != "input"), 0)
         units[section] = each[counts]
         others += [str(unit["name"]) for i, unit in enumerate(rows) if i != counts]

@@ -25,6 +25,7 @@ from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.ordering import circle, topological
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
+from nmsolve.model.unknown_members import name_unknown_members
 
 #: No cost graph may be larger than this (bytes); the largest published one has 0.6 MB.
 LARGEST_COST_GRAPH = 256 * 2**20
@@ -93,6 +94,10 @@ class _Which(msgspec.Struct):
     maxDevices: Any = None
 
 
+#: Members of the published files that are not read: layers of the model, the size of a batch of Piper.
+NOT_READ: dict[type[Any], tuple[str, ...]] = {_Node: ("layerId",), _Piper: ("mbsInBatch",)}
+
+
 def load_cost_graph(path: str | Path) -> PipelineProblem:
     """Read a cost graph; the split is ``contiguous``, the unit of time is the file's (milliseconds in the published ones).
 
@@ -107,7 +112,8 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
         file that is too large; each with its JSON path
     """
     data = read_limited(path, LARGEST_COST_GRAPH)
-    if decode_json(data, _Which, path).maxDevices is None:
+    kind: type[Any] = _CostGraph if decode_json(data, _Which, path).maxDevices is None else _Piper
+    if kind is _CostGraph:
         graph = decode_json(data, _CostGraph, path)
     else:
         graph = _of_piper(decode_json(data, _Piper, path), str(path))
@@ -116,6 +122,7 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
     source, target = _ends(graph, numbers, str(path))
     backward = np.array([bool(node.isBackwardNode) for node in graph.nodes], bool)
     _check_direction(graph, source, target, backward, str(path))
+    name_unknown_members(data, kind, path, NOT_READ)
     classes = [node.colorClass for node in graph.nodes]
     code = {c: k for k, c in enumerate(dict.fromkeys(c for c in classes if c is not None))}
     return PipelineProblem(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from nmsolve.model.contained import Reply, one_reply
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, InputWarning, doubtful
 from nmsolve.model.files import input_file, mode_of, reason
 from nmsolve.model.formats.npz_own import own_graph, own_members
 from nmsolve.model.graph import LogicGraph
@@ -48,9 +49,12 @@ class Foreign:
 
 
 def _read(entry: EntryPoint, path: Path) -> Reply:
-    """Return the arrays of a graph; every error but ours is one of the package, and told as such."""
+    """Return the arrays of a graph; errors and warnings that are not ours are those of the package, and named so."""
     try:
-        graph = load(entry).load(path)
+        with warnings.catch_warnings(record=True) as seen:
+            graph = load(entry).load(path)
+        for warning in seen:
+            _pass_on(warning.message, entry, path)
         if not isinstance(graph, LogicGraph) or graph.on_disk:
             raise TypeError(f"it gave {type(graph).__name__}, no LogicGraph in memory")
         return Reply(None, own_members(graph))
@@ -60,6 +64,15 @@ def _read(entry: EntryPoint, path: Path) -> Reply:
         raise InputError(
             f"the reader of {package_of(entry)} failed ({in_a_line(error)})", str(path)
         ) from error
+
+
+def _pass_on(message: Warning | str, entry: EntryPoint, path: Path) -> None:
+    """Give on what a reader warns of; warnings for programmers (deprecated calls and the like) are not for users."""
+    if isinstance(message, InputWarning):
+        warnings.warn(message, stacklevel=2)
+    elif isinstance(message, UserWarning):
+        said = f"the reader of {package_of(entry)} warns: {in_a_line(message)}"
+        doubtful(said, str(path), "a file that it reads without")
 
 
 def _write(

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import decode_json, input_file, read_limited, unpacked, write_atomic
 from nmsolve.model.types import IntArray
 
@@ -27,6 +27,8 @@ LARGEST_INSTANCE = 2 * 2**30
 HEAD = 4096
 #: What all usages of memory, and every position, stay below, so that no sum overflows.
 MOST = 2**62
+#: The largest whole number up to which a double holds all.
+EXACT = 2**53
 #: How the text of an instance begins.
 _BEGINS = re.compile(rb'\s*\{\s*"problem"\s*:\s*\{\s*("(name|nodes|edges|usage_limit)"|$)')
 _GZIP = b"\x1f\x8b"
@@ -77,7 +79,7 @@ def load_iopddl(path: str | Path) -> CostNetwork:
     Raises
     ------
     InputError : not JSON, damaged or too large when unpacked, a missing field, a value of the wrong type or range, lists that
-        do not fit together; each with its JSON path
+        do not fit together, costs above 2^53; each with its JSON path
     """
     problem = decode_json(_text(path), _Instance, path).problem
     where = f"{path}: $.problem"
@@ -98,7 +100,11 @@ def load_iopddl(path: str | Path) -> CostNetwork:
     limit = problem.usage_limit
     if limit is not None and not 0 <= limit < MOST:
         raise InputError(f"found {limit}", f"{where}.usage_limit", f"0..{MOST - 1}, or none")
-    return CostNetwork(
+    if limit is not None and int(float(limit)) != limit:
+        raise InputError(
+            f"found {limit}", f"{where}.usage_limit", f"at most {EXACT}, which a double holds exactly"
+        )
+    network = CostNetwork(
         name=problem.name or Path(path).name.split(".")[0],
         ptr=ptr,
         cost=_numbers(problem.nodes.costs, f"{where}.nodes.costs"),
@@ -108,6 +114,32 @@ def load_iopddl(path: str | Path) -> CostNetwork:
         demand=_demand(problem.nodes, ptr, where),
         capacity=np.array([np.inf if limit is None else float(limit)]),
     )
+    _require_exact(network, f"{path}: $.problem")
+    return network
+
+
+def _require_exact(network: CostNetwork, where: str) -> None:
+    """Objectives are doubles: refuse a network whose every solution costs more than these count exactly, name one that may.
+
+    Raises
+    ------
+    InputError : the least costs of all nodes and pairs add up to more than :data:`EXACT`
+    """
+    starts = network.table_ptr[:-1][np.diff(network.table_ptr) > 0]
+    least, most = 0, 0
+    for values, begins in ((network.cost, network.ptr[:-1]), (network.table, starts)):
+        if len(begins):
+            finite = np.where(values < FORBIDDEN, values, 0)
+            least += sum(np.minimum.reduceat(finite, begins).tolist())
+            most += sum(np.maximum.reduceat(finite, begins).tolist())
+    if least > EXACT:
+        raise InputError(f"every solution costs {least:,} or more", where, f"at most {EXACT:,}: another unit")
+    if most > EXACT:
+        doubtful(
+            f"costs add up to {most:,}; sums above {EXACT:,} are rounded",
+            where,
+            "smaller costs: another unit",
+        )
 
 
 def save_iopddl(network: CostNetwork, path: str | Path) -> None:

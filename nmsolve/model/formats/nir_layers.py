@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from nmsolve.model.formats.nir_file import PARAMETERS, Node
 from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
-MATRICES = ("Affine", "Linear", "Conv1d", "Conv2d", "SumPool2d", "AvgPool2d")
+DENSE = ("Affine", "Linear")
+MATRICES = (*DENSE, "Conv1d", "Conv2d", "SumPool2d", "AvgPool2d")
 
 Shape = tuple[int, ...]
 
@@ -38,32 +40,95 @@ class _Window(NamedTuple):
         return tuple(int(v) for v in sides)
 
 
-def shape_behind(node: Any, shape: Shape) -> Shape:
+def shape_behind(node: Node, shape: Shape) -> Shape:
     """Return the shape of what a node gives out when ``shape`` comes in.
 
     Raises
     ------
     ValueError : it does not take that shape
     """
-    kind = type(node).__name__
-    if kind in ("Affine", "Linear"):
-        return (_weights(node, shape).shape[0],)
-    if kind not in MATRICES:
+    if node.kind in DENSE:
+        return (_weights(node).shape[0],)
+    if node.kind == "Flatten":
+        return _flattened(node, shape)
+    if node.kind not in MATRICES:
         return shape
     window = _window(node, shape)
     behind = window.out(_plane(shape)[1:])
     return (window.weight.shape[0], *(behind[1:] if len(shape) == 2 else behind))
 
 
-def matrix(node: Any, shape: Shape) -> sparse.csr_array:
+def takes(node: Node, shape: Shape) -> bool:
+    """Return whether ``shape`` is that of one step for a node: its parameters have it, or are for each of its channels.
+
+    Raises
+    ------
+    ValueError : parameters that fit nothing
+    """
+    if node.kind in DENSE:
+        return _weights(node).shape[1] == size_of(shape)
+    if node.kind not in MATRICES:
+        own = own_shape(node)
+        return size_of(own) == size_of(shape) or spreads(own, shape)
+    fits = len(shape) == (2 if node.kind == "Conv1d" else 3)
+    if not fits or "weight" not in node.parameters:
+        return fits
+    return (*np.shape(node["weight"]), 0, 0)[1] * int(node["groups"]) == shape[0]
+
+
+def own_shape(node: Node) -> Shape:
+    """Return the shape that a node's parameters have in common; () if they say none, or are no values of elements.
+
+    Raises
+    ------
+    ValueError : they have none in common
+    """
+    if node.kind in ("Input", "Output"):
+        return tuple(int(v) for v in np.atleast_1d(node["shape"]))
+    if node.kind in (*MATRICES, "Flatten"):
+        return ()
+    return np.broadcast_shapes(*(np.shape(value) for value in node.parameters.values()))
+
+
+def spreads(own: Shape, shape: Shape) -> bool:
+    """Return whether parameters of shape ``own`` are for all of ``shape``, or for all along its axes of length 1."""
+    along = len(own) == len(shape) and all(a in (1, b) for a, b in zip(own, shape, strict=True))
+    return along or size_of(own) == 1
+
+
+def size_of(shape: Shape) -> int:
+    """Return the number of elements."""
+    return int(np.prod(shape, dtype=object))
+
+
+def _flattened(node: Node, shape: Shape) -> Shape:
+    """Return the shape with the axes ``start_dim`` to ``end_dim`` in one.
+
+    They count on the node's ``input_type``, which may have axes of time or batch in front that ``shape`` has not.
+    """
+    axes = len(shape)
+    if axes == 1:
+        return shape
+    gone = max(0, np.size(node.parameters.get("input_type", shape)) - axes)
+    start, end = (int(node.parameters.get(key, value)) for key, value in (("start_dim", 1), ("end_dim", -1)))
+    first, last = (v + axes if v < 0 else max(0, v - gone) for v in (start, end))
+    if not 0 <= first <= last < axes:
+        raise ValueError(f"axes {start} to {end} of {shape}")
+    return (*shape[:first], size_of(shape[first : last + 1]), *shape[last + 1 :])
+
+
+def matrix(node: Node, shape: Shape) -> sparse.csr_array:
     """Return (elements out, elements in) bool: True where a weight is not zero.
 
     Raises
     ------
     ValueError : the node does not take ``shape``
     """
-    if type(node).__name__ in ("Affine", "Linear"):
-        return sparse.csr_array(_weights(node, shape) != 0)
+    if node.kind in DENSE:
+        weight = _weights(node)
+        if weight.shape[1] != size_of(shape):
+            raise ValueError(f"a weight of shape {weight.shape} gets {shape}")
+        return sparse.csr_array(weight != 0)
     window = _window(node, shape)
     channels, rows, columns = _plane(shape)
     out_rows, out_columns = window.out((rows, columns))
@@ -85,11 +150,11 @@ def matrix(node: Any, shape: Shape) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(r), bool), (r, c)), shape=size)
 
 
-def _weights(node: Any, shape: Shape) -> AnyArray:
+def _weights(node: Node) -> AnyArray:
     """Return (out, in) weights of a dense layer."""
-    weight: AnyArray = np.asarray(node.weight)
-    if weight.ndim != 2 or weight.shape[1] != int(np.prod(shape, dtype=object)):
-        raise ValueError(f"a weight of shape {weight.shape} gets {shape}")
+    weight: AnyArray = np.asarray(node["weight"])
+    if weight.ndim != 2:
+        raise ValueError(f"a weight of shape {weight.shape}, not (out, in)")
     return weight
 
 
@@ -108,21 +173,21 @@ def _plane(shape: Shape) -> Shape:
     return shape if len(shape) == 3 else (shape[0], 1, shape[1])
 
 
-def _window(node: Any, shape: Shape) -> _Window:
+def _window(node: Node, shape: Shape) -> _Window:
     """Return the window of a convolution or of pooling (one channel per group)."""
     channels = _plane(shape)[0]
-    if hasattr(node, "kernel_size"):
-        weight: AnyArray = np.ones((channels, 1, *(int(v) for v in _two(node.kernel_size))), bool)
+    if "weight" not in PARAMETERS[node.kind]:
+        weight: AnyArray = np.ones((channels, 1, *(int(v) for v in _two(node["kernel_size"]))), bool)
         groups, dilation = channels, np.ones(2, np.int64)
     else:
-        weight, groups, dilation = np.asarray(node.weight), int(node.groups), _two(node.dilation)
+        weight, groups, dilation = np.asarray(node["weight"]), int(node["groups"]), _two(node["dilation"])
         weight = weight[:, :, None, :] if weight.ndim == 3 else weight
-    stride = _two(node.stride)
+    stride = _two(node["stride"])
     if groups < 1 or weight.ndim != 4 or weight.shape[1] * groups != channels or weight.shape[0] % groups:
         raise ValueError(f"a weight of shape {weight.shape} in {groups} groups gets {shape}")
     if stride.min() < 1 or dilation.min() < 1:
         raise ValueError(f"stride {stride}, dilation {dilation}")
-    low, high = _padding(node.padding, dilation * (np.array(weight.shape[2:]) - 1))
+    low, high = _padding(node["padding"], dilation * (np.array(weight.shape[2:]) - 1))
     if len(shape) == 2:  # one dimension: there is one row, and none around it
         low[0] = high[0] = 0
     return _Window(weight != 0, groups, stride, low, high, dilation)

@@ -15,6 +15,7 @@ from nmsolve.model.formats.yaml_text import (
     entry,
     listed,
     name_of,
+    name_unknown,
     need,
     read_yaml,
     shown,
@@ -23,6 +24,8 @@ from nmsolve.model.formats.yaml_text import (
 )
 from nmsolve.model.types import IntArray
 
+#: What a mapping says: the core, and the units in it, of which any does.
+MAPPED = ("core", "axon_in", "synapse", "dendrite", "soma", "axon_out")
 #: Of this package, which installs PyYAML.
 EXTRA = "sanafe"
 
@@ -43,6 +46,8 @@ def parse(path: Path) -> Parsed:
     network = content["network"]
     if not isinstance(network, dict):
         raise InputError(f"found {shown(network)}", f"{where}.network", "a table with groups and edges")
+    name_unknown(content, ("network", "mappings", "architecture", SECTION), where)
+    name_unknown(network, ("name", "groups", "edges"), f"{where}.network")
     groups = Groups(believed_nodes(path.stat().st_size))
     for i, group in enumerate(listed(need(network, "groups", f"{where}.network"), f"{where}.network.groups")):
         _group(group, groups, f"{where}.network.groups[{i}]")
@@ -54,7 +59,9 @@ def parse(path: Path) -> Parsed:
         here = f"{where}.mappings[{i}]"
         name, inside = entry(row, here)
         which = groups.neurons_of(name, here)
-        tile[which], place[which] = _core(need(attributes(inside, here), "core", here), here)
+        inside = attributes(inside, here)
+        name_unknown(inside, MAPPED, here)
+        tile[which], place[which] = _core(need(inside, "core", here), here)
     title = network.get("name")
     section = content.get(SECTION)
     if section is not None and not isinstance(section, dict):
@@ -67,6 +74,7 @@ def parse(path: Path) -> Parsed:
 def _group(group: Any, groups: Groups, where: str) -> None:
     if not isinstance(group, dict):
         raise InputError(f"found {shown(group)}", where, "a group: name, attributes, neurons")
+    name_unknown(group, ("name", "attributes", "neurons"), where)
     common = attributes(group.get("attributes"), f"{where}.attributes")
     count, numbers = 0, []
     for i, row in enumerate(listed(need(group, "neurons", where), f"{where}.neurons")):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import read_limited, require_single_keys
 from nmsolve.model.formats.hdf5 import package
 from nmsolve.model.formats.text import decimal, whole_number
@@ -94,6 +95,12 @@ def attributes(value: Any, where: str, deep: int = DEEPEST) -> dict[str, Any]:
     for i, part in enumerate(value):
         out.update(attributes(part, f"{where}[{i}]", deep - 1))
     return out
+
+
+def name_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Warn of entries of a table that are not among the ``known``."""
+    if unknown := [str(key)[:80] for key in table if key not in known]:
+        doubtful(f"{', '.join(map(repr, unknown[:8]))}: not read", where, ", ".join(known))
 
 
 def listed(value: Any, where: str) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
-from nmsolve.model.operators.trips import trips_of
+from nmsolve.model.operators.trips import branch_of, trips_of
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
@@ -108,7 +108,10 @@ def bind(count: Count | None, bindings: Mapping[str, int], what: str = "", where
 
 
 def symbols_of(graph: OperatorGraph) -> tuple[str, ...]:
-    """Return all symbols of the graph: those of its inputs first, then the others (loop counts, lengths that data decide)."""
+    """Return all symbols of the graph: those of its inputs first, then the others (loop counts, lengths that data decide).
+
+    Branches that are never taken do not count.
+    """
     found = dict.fromkeys(graph.symbols)
     more: set[str] = set()
     _collect(graph, more)
@@ -118,7 +121,7 @@ def symbols_of(graph: OperatorGraph) -> tuple[str, ...]:
 
 def require_symbols(graph: OperatorGraph, bindings: Mapping[str, int]) -> None:
     """Raise InputError if a name is bound that the model does not have."""
-    known = symbols_of(graph) if bindings else ()
+    known = (*symbols_of(graph), *graph.bound) if bindings else ()
     for name in bindings:
         if name not in known:
             raise InputError(
@@ -185,8 +188,10 @@ def _collect(graph: OperatorGraph, found: set[str]) -> None:
         trips = trips_of(graph, operator)
         if not isinstance(trips, int):
             found.update(str(s) for s in trips.free_symbols)
-        for body in operator.bodies:
-            _collect(body, found)
+        taken = branch_of(graph, operator)
+        for k, body in enumerate(operator.bodies):
+            if taken in (None, k):
+                _collect(body, found)
 
 
 def _listed(bindings: Mapping[str, int]) -> str:

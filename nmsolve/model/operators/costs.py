@@ -10,7 +10,7 @@ from nmsolve.model.operators.classes import SHAPE_ONLY, operator_class
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.macs import elements_worked, macs_of
 from nmsolve.model.operators.sizes import bytes_of, elements_of, total
-from nmsolve.model.operators.trips import trips_of
+from nmsolve.model.operators.trips import branch_of, trips_of
 from nmsolve.model.operators.weights import Weights, captured_names, distinct, parameters_in, weights_of
 from nmsolve.model.operators.widths import weight_bytes
 
@@ -25,7 +25,7 @@ class OperatorCost:
     Attributes
     ----------
     macs : multiply-accumulate operations; of control flow those of its bodies, times the trips of a loop, of an ``If`` those of
-        the larger branch
+        the larger branch (of the taken one, where shapes decide and the other is not known)
     elements : elements computed or moved without MACs (bodies as above)
     parameters : weights that no operator before it uses; all bodies count once, however often they run
     weight_bytes : of all weights it uses
@@ -110,9 +110,15 @@ class _Walk:
         used = list(dict.fromkeys([*(k for k in operator.inputs if k >= 0), *captured]))
         own = weights.of(operator)
         held = distinct([*own, *(w for body in operator.bodies for w in _weights_inside(body, visible))])
+        side = branch_of(graph, operator)
+
+        def largest(figures: Sequence[Count | None]) -> Count | None:
+            known = _largest(figures)
+            return known if known is not None or side is None else figures[side]
+
         return OperatorCost(
-            macs=_times(trips, _largest([total(c.macs for c in body) for body in bodies])),
-            elements=_times(trips, _largest([total(c.elements for c in body) for body in bodies])),
+            macs=_times(trips, largest([total(c.macs for c in body) for body in bodies])),
+            elements=_times(trips, largest([total(c.elements for c in body) for body in bodies])),
             parameters=total([self._new_parameters(own), *(c.parameters for body in bodies for c in body)]),
             weight_bytes=total(bytes_of(w) for w in held),
             input_bytes=_bytes(graph, [k for k in used if k not in weights.behind]),

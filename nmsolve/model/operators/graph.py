@@ -89,6 +89,7 @@ class OperatorGraph:
     inputs, outputs : numbers of tensors that come from and go to outside; weights are not among the inputs
     captured : numbers of tensors that a body takes from the graph around it, where they have the same names
     warnings : what the import could not make sense of, a line each
+    bound : numbers that took the place of symbols before shapes were inferred
     """
 
     name: str
@@ -98,6 +99,7 @@ class OperatorGraph:
     outputs: tuple[int, ...]
     captured: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    bound: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def symbols(self) -> tuple[str, ...]:

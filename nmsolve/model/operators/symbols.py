@@ -6,7 +6,7 @@ takes the short way if all its arguments are integers, and imports SymPy only if
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,18 +22,35 @@ ENDLESS = 2**31 - 1
 
 
 class Names:
-    """The symbols of one model: a name means one symbol, whoever asks."""
+    """The symbols of one model: a name means one symbol, or one number, whoever asks.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    bindings : numbers that take the place of symbols
+
+    Attributes
+    ----------
+    bound : those that did
+    """
+
+    def __init__(self, bindings: Mapping[str, int] | None = None) -> None:
+        self._bindings = dict(bindings or {})
         self._given: dict[str, Any] = {}
         self._fresh: dict[str, Any] = {}
+        self.bound: dict[str, int] = {}
+
+    def _made(self, name: str, **signs: bool) -> Any:
+        if name in self._bindings:
+            self.bound[name] = self._bindings[name]
+            return self.bound[name]
+        import sympy
+
+        return sympy.Symbol(name, integer=True, **signs)
 
     def given(self, name: str) -> Any:
         """Return the length that the model's inputs call ``name``: an integer >= 1."""
-        import sympy
-
         if name not in self._given:
-            self._given[name] = sympy.Symbol(name, integer=True, positive=True)
+            self._given[name] = self._made(name, positive=True)
         return self._given[name]
 
     def fresh(self, name: str, any_sign: bool = False) -> Any:
@@ -41,14 +58,11 @@ class Names:
 
         A name that the inputs use already gets an underscore. ``any_sign``: the symbol is a number, not a length.
         """
-        import sympy
-
         if name not in self._fresh:
             free = name
             while free in self._given:
                 free += "_"
-            signs = {} if any_sign else {"nonnegative": True}
-            self._fresh[name] = sympy.Symbol(free, integer=True, **signs)
+            self._fresh[name] = self._made(free, **({} if any_sign else {"nonnegative": True}))
         return self._fresh[name]
 
     def is_given(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""How often the body of a loop runs: a number where the model says so, else a symbol."""
+"""How often the body of a loop runs: a number where the model says so, else a symbol; which branch of an ``If`` runs."""
 
 from __future__ import annotations
 
@@ -38,6 +38,17 @@ def trips_of(graph: OperatorGraph, operator: Operator) -> Count:
     if limit in graph.inputs and tensor.name not in graph.symbols:
         return _symbol(tensor.name)
     return _own_symbol(operator)
+
+
+def branch_of(graph: OperatorGraph, operator: Operator) -> int | None:
+    """Return the body of an ``If`` that every run takes, if its condition follows from shapes; else None."""
+    if operator.kind != "If" or not operator.inputs or operator.inputs[0] < 0:
+        return None
+    value = graph.tensors[operator.inputs[0]].value
+    if value is None or value.size != 1:
+        return None
+    condition = value.reshape(()).item()
+    return None if getattr(condition, "free_symbols", None) else int(not condition)
 
 
 def _slices(graph: OperatorGraph, operator: Operator) -> Count:

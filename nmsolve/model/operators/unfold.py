@@ -17,7 +17,7 @@ from nmsolve.model.operators.classes import CONTROL, holds_tensor_work
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.growth import Growth, growths
 from nmsolve.model.operators.macs import FREE
-from nmsolve.model.operators.trips import trips_of
+from nmsolve.model.operators.trips import branch_of, trips_of
 from nmsolve.model.operators.weights import captured_names
 
 #: Names of the branches of an ``If`` in paths.
@@ -167,10 +167,9 @@ class _Unfolding:
 
     def _branches(self, graph: OperatorGraph, operator: Operator, place: Place, number: list[int]) -> None:
         name, condition = place.path + operator.name, number[operator.inputs[0]]
-        decided = _known(graph.tensors[operator.inputs[0]])
-        if decided is not None:
+        side = branch_of(graph, operator)
+        if side is not None:
             self.choices.refuse(name, operator.name)
-            side = 0 if decided else 1
             values = self._inside(
                 graph, operator, side, number, replace(place, path=f"{name}/{SIDES[side]}/")
             )
@@ -276,15 +275,6 @@ def _renamed(body: OperatorGraph, names: Mapping[str, str]) -> OperatorGraph:
         for o in body.operators
     )
     return replace(body, tensors=tensors, operators=operators)
-
-
-def _known(condition: Tensor) -> bool | None:
-    """Return a condition that follows from shapes, else None."""
-    value = condition.value
-    if value is None or value.size != 1:
-        return None
-    item = value.reshape(()).item()
-    return None if getattr(item, "free_symbols", None) else bool(item)
 
 
 def _gives_its_place(graph: OperatorGraph, operator: Operator, position: int) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.energy import Energy, EnergyTicks
-from nmsolve.model.pipeline.ticks import Ticks, in_ticks, ticks_of
+from nmsolve.model.pipeline.ticks import Ticks, in_ticks, require_range, ticks_of
 from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -213,10 +213,26 @@ class PipelineProblem:
         if self.border and self.split != "chain":
             raise InputError("borders of groups with another split", self.name, "--split chain")
         self._require_replicas()
+        self._require_ranges()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
                 "a tensor goes to an earlier layer of the chain", self.name, "layers in topological order"
             )
+
+    def _require_ranges(self) -> None:
+        """Raise InputError where sums of times, storage or energy could not be counted in ticks."""
+        host = np.zeros(self.count) if self.host_time is None else self.host_time
+        sources = [self.labels[k] for k in self.tensors.source]
+        for what, values, names in (
+            ("time", self.time[:, 0], self.labels),
+            ("time on a host", np.where(np.isfinite(host), host, 0.0), self.labels),
+            ("storage size", self.storage, self.labels),
+            ("time of transfer", self.tensors.time, sources),
+            ("tensor size", self.tensors.volume, sources),
+            ("time off chip", np.array([self.offchip * self._most_moved()]), ["off-chip memory"]),
+            *([] if self.energy is None else [("energy", self.energy.layer, self.labels)]),
+        ):
+            require_range(values, names, what, self.name)
 
     def _require_live(self) -> None:
         """Raise InputError where buffers or off-chip memory do not go with the rest."""

@@ -9,11 +9,16 @@ every digit; smaller ones are rounded to the nearest tick, 2^-61 of the sum or l
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from nmsolve.model.errors import InputError
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+#: What the amounts of a problem, of one kind, add up to, if not to 0: ticks can then be floats without overflow or loss.
+LEAST_TOTAL, MOST_TOTAL = 1e-250, 1e289
 
 #: Room without end.
 ENDLESS = 2**62
@@ -48,6 +53,23 @@ class Ticks:
     def floor(self, seconds: float) -> int:
         """Return the most ticks that are not longer than ``seconds`` (>= 0, finite)."""
         return math.floor(math.ldexp(seconds, self.exponent))
+
+
+def require_range(values: FloatArray, names: Sequence[str], what: str, where: str) -> None:
+    """Raise InputError unless amounts (N,), finite and >= 0, add up to 0 or to something that ticks can express.
+
+    Parameters
+    ----------
+    names : (N,) whose amounts they are, for the error
+    """
+    with np.errstate(over="ignore"):
+        total = float(np.sum(values))
+    if total and not LEAST_TOTAL <= total <= MOST_TOTAL:
+        k = int(np.argmax(values))
+        raise InputError(
+            f"{what}s add up to {total:.3g}; the largest is {float(values[k]):.3g}, of {names[k]!r}", where,
+            f"a sum of 0, or from {LEAST_TOTAL:g} to {MOST_TOTAL:g}: another unit",
+        )  # fmt: skip
 
 
 def in_ticks(values: FloatArray, exponent: int) -> IntArray:

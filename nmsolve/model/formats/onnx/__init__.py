@@ -7,6 +7,7 @@ Written from the ONNX specification, IR versions 3 to 13, https://github.com/onn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 
 
-def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
+def load_onnx(
+    path: str | Path, strict: bool = False, bindings: Mapping[str, int] | None = None
+) -> OperatorGraph:
     """Read a model; operators that are not known become opaque, with a warning.
 
     Parameters
     ----------
     strict : an operator that is not known is an error
+    bindings : numbers for symbols, which are in place before shapes are inferred and branches on lengths decided
 
     Raises
     ------
@@ -39,7 +43,7 @@ def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
 
     require_package(path)
     allowance = Allowance.of(path, SECONDS)
-    found = one_reply(partial(_read, path, strict), path, allowance).value
+    found = one_reply(partial(_read, path, strict, dict(bindings or {})), path, allowance).value
     return Reader(found["expressions"]).graph(found["graph"])
 
 
@@ -58,7 +62,7 @@ def require_package(path: str | Path) -> None:
         ) from None
 
 
-def _read(path: str | Path, strict: bool) -> Reply:
+def _read(path: str | Path, strict: bool, bindings: Mapping[str, int]) -> Reply:
     """Return the graph in the form of :mod:`nmsolve.model.formats.onnx.wire`."""
     from nmsolve.model.contained import Reply
     from nmsolve.model.formats.onnx.build import build_graph
@@ -68,15 +72,18 @@ def _read(path: str | Path, strict: bool) -> Reply:
     from nmsolve.model.operators.inference import infer_shapes
     from nmsolve.model.operators.symbols import Names
 
-    def inferred_with(stated: Any) -> OperatorGraph:
-        names = Names()
+    def inferred_with(stated: Any = None) -> OperatorGraph:
+        names = Names(bindings)
         raw = build_graph(model, names, str(path), strict, stated)
-        return infer_shapes(raw, names, stated_shapes(stated, names))
+        graph = infer_shapes(raw, names, stated_shapes(model.graph if stated is None else stated, names))
+        return replace(graph, bound=names.bound)
 
     model = read_model(path)
-    graph = inferred_with(model.graph)
+    graph = inferred_with()
     if _open(graph):
-        stated, failed = inferred_graph(model, str(path))
+        stated, failed = inferred_graph(
+            model, str(path), {graph.tensors[k].name: graph.tensors[k].shape or () for k in graph.inputs}
+        )
         graph = replace(graph, warnings=(*graph.warnings, *failed)) if failed else inferred_with(stated)
     writer = Writer(str(path))
     return Reply({"graph": writer.graph(graph), "expressions": writer.table}, {})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.formats.onnx.dtypes import attribute_kinds, output_dtypes
 from nmsolve.model.formats.onnx.hints import stated_dtypes
 from nmsolve.model.formats.onnx.order import needs_of, ordered
@@ -70,7 +70,7 @@ def build_graph(
     versions = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     stripped = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
     dtypes = stated_dtypes(model.graph if stated is None else stated)
-    builder = _Builder(where, versions, stripped, names, dtypes)
+    builder = _Builder(where, versions, stripped, names, dtypes, again=stated is not None)
     graph = builder.graph(model.graph, None)
     if strict and builder.unknown:
         kind, node = builder.unknown[0]
@@ -124,6 +124,7 @@ class _Builder:
     stripped: set[str]
     names: Names
     dtypes: Mapping[str, str]
+    again: bool = False
     unknown: list[tuple[str, str]] = field(default_factory=list)
 
     def graph(self, proto: Any, around: _Scope | None) -> OperatorGraph:
@@ -218,10 +219,13 @@ class _Builder:
         kind = RENAMED.get(node.op_type, node.op_type) if known and domain else node.op_type
         return Operator(label, kind, inputs, outputs, domain, attributes, bodies, opaque=not known)
 
-    def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int]) -> None:
+    def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int] | None) -> None:
         """Every attribute is of the type that the operator's definition says, so that rules can rely on it."""
-        for a in node.attribute:
-            if a.name in kinds and a.type != kinds[a.name]:
+        for a in node.attribute if kinds is not None else ():
+            if a.name not in kinds and not self.again:
+                what = f"operator {label!r} has the attribute {a.name!r}, which {node.op_type} does not have"
+                doubtful(what, self.where, ", ".join(kinds) or "none")
+            elif a.name in kinds and a.type != kinds[a.name]:
                 name = a.AttributeType.Name
                 raise InputError(
                     f"attribute {a.name!r} of operator {label!r} ({node.op_type}) is of type {name(a.type)}",

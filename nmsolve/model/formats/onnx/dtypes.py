@@ -112,12 +112,12 @@ def _schema(kind: str, domain: str, version: int) -> Any:
         return None
 
 
-def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int]:
-    """Numbers of the attribute types that the definition of an operator asks for, by name; empty if there is no definition."""
+def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int] | None:
+    """Numbers of the attribute types that the definition of an operator asks for, by name; None if there is no definition."""
 
     schema = _schema(kind, domain, version)
     if schema is None:
-        return {}
+        return None
     return {name: int(a.type.value) for name, a in schema.attributes.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,12 @@ from nmsolve.model.operators.symbols import Names
 PATIENCE = 20.0
 
 
-def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
+def inferred_graph(
+    model: Any, where: str, inputs: Mapping[str, Sequence[Any]]
+) -> tuple[Any, tuple[str, ...]]:
     """Return the ``GraphProto`` with all types that the package infers, or the model's own and a warning if it fails.
+
+    ``inputs`` are the shapes of inputs by name, with the numbers and symbols that stand for their lengths here.
 
     The package does this in native code that may bring down its process on a model that breaks the rules: it gets its own.
 
@@ -30,6 +34,12 @@ def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
     import onnx
 
     light = _light(model, where)
+    for info in light.graph.input:
+        for dim, length in zip(info.type.tensor_type.shape.dim, inputs.get(info.name, ()), strict=False):
+            if not isinstance(length, int):
+                dim.dim_param = str(length)
+            elif length < 2**63:
+                dim.dim_value = length
 
     def work() -> Reply:
         from google.protobuf.message import DecodeError, EncodeError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import read_limited
 
 #: Protocol buffers cannot be larger (bytes).
@@ -45,8 +45,10 @@ def read_model(path: str | Path) -> Any:
         raise InputError(what, where, "a complete ONNX file (protocol buffer)") from None
     if not model.HasField("graph") or not (model.graph.node or model.graph.output) or not model.ir_version:
         raise InputError("not an ONNX model: it holds no graph", where, "an ONNX file (protocol buffer)")
-    if not all(isinstance(text, str) for text in _texts(model)):
+    unknown: set[str] = set()
+    if not all(isinstance(text, str) for text in _texts(model, unknown)):
         raise InputError("the ONNX model is damaged: a name in it is not text", where, "names in UTF-8")
+    _name_unknown(model, sorted(unknown), where)
     return _without_functions(model, where)
 
 
@@ -63,15 +65,39 @@ def _without_functions(model: Any, where: str) -> Any:
         ) from None
 
 
-def _texts(message: Any) -> Iterator[Any]:
-    """Yield every field of text in a model and what it holds; protocol buffers give bytes where it is no UTF-8."""
+def _name_unknown(model: Any, fields: list[str], where: str) -> None:
+    """Warn of what this version of the format does not have, and of what is passed over."""
+    import onnx
+
+    newest = onnx.defs.onnx_opset_version()
+    if fields:
+        doubtful(
+            f"it has unknown fields: {', '.join(fields)}", where, f"a model of IR version {onnx.IR_VERSION}"
+        )
+    elif model.ir_version > onnx.IR_VERSION:
+        doubtful(f"its IR version is {model.ir_version}", where, f"at most {onnx.IR_VERSION}")
+    for opset in model.opset_import:
+        if opset.domain in ("", "ai.onnx") and opset.version > newest:
+            doubtful(f"its operators are of version {opset.version}", where, f"at most {newest}")
+    if model.training_info:
+        doubtful("its training_info is not read", where, "a training graph as onnxruntime-training writes it")
+
+
+def _texts(message: Any, unknown: set[str]) -> Iterator[Any]:
+    """Yield every field of text in a model and what it holds; protocol buffers give bytes where it is no UTF-8.
+
+    Fields that the format does not have are added to ``unknown``, by the message that they are in.
+    """
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    unknown.update(f"{message.DESCRIPTOR.name}.{f.field_number}" for f in UnknownFieldSet(message))
     for field, content in message.ListFields():
         many = content if field.is_repeated else (content,)
         if field.type == field.TYPE_STRING:
             yield from many
         elif field.type == field.TYPE_MESSAGE:
             for part in many:
-                yield from _texts(part)
+                yield from _texts(part, unknown)
 
 
 def first_line(error: BaseException) -> str:

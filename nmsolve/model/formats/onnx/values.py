@@ -97,15 +97,18 @@ def attributes_of(node: Any) -> dict[str, Any]:
     return out
 
 
+#: What exporters write where they know no name of a length: each is a length of its own.
+UNNAMED = frozenset({"", "?", "*", "-1", "none", "null", "nan", "unk", "unknown", "undefined"})
+
+
 def dims_of(shape: Any) -> list[int | str | None]:
     """Return lengths of a shape message: numbers, names, or None."""
     out: list[int | str | None] = []
     for d in shape.dim:
         which = d.WhichOneof("value")
         known = which == "dim_value" and d.dim_value >= 0
-        out.append(
-            int(d.dim_value) if known else d.dim_param if which == "dim_param" and d.dim_param else None
-        )
+        named = which == "dim_param" and d.dim_param.strip().lower() not in UNNAMED
+        out.append(int(d.dim_value) if known else d.dim_param if named else None)
     return out
 
 
@@ -118,11 +121,22 @@ def input_shapes(dims: dict[str, list[int | str | None]], names: Names) -> dict[
     simple = {w for w in words if re.fullmatch(r"[^\W\d]\w*", w)}
     return {
         tensor: tuple(
-            d if isinstance(d, int) else _length(d, simple, names) if d else names.given(f"{tensor}_{k}")
+            d
+            if isinstance(d, int)
+            else _length(d, simple, names)
+            if d
+            else names.given(_own(f"{tensor}_{k}", words))
             for k, d in enumerate(shape)
         )
         for tensor, shape in dims.items()
     }
+
+
+def _own(name: str, words: set[str]) -> str:
+    """Return a name for a length without one that no other length has."""
+    while name in words:
+        name += "_"
+    return name
 
 
 def _length(text: str, simple: set[str], names: Names) -> Any:

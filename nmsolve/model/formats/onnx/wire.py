@@ -60,6 +60,7 @@ class Writer:
             "outputs": graph.outputs,
             "captured": graph.captured,
             "warnings": graph.warnings,
+            "bound": dict(graph.bound),
         }
 
     def _operator(self, o: Operator) -> list[Any]:
@@ -146,6 +147,7 @@ class Reader:
             outputs=tuple(content["outputs"]),
             captured=tuple(content["captured"]),
             warnings=tuple(content["warnings"]),
+            bound=dict(content["bound"]),
         )
 
     def _operator(
