@@ -7,6 +7,7 @@ grouped convolutions in them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from nmsolve.model.errors import InputError, doubtful
@@ -31,7 +32,8 @@ GRAPH, MEMBERS = "NIRGraph", ("nodes", "edges")
 VERSIONS = ("0.", "1.")
 
 
-class Node(NamedTuple):
+@dataclass(frozen=True)
+class Node:
     """A node that is no graph: its kind, and its parameters as arrays, numbers or texts."""
 
     kind: str

@@ -66,14 +66,14 @@ def takes(node: Node, shape: Shape) -> bool:
     ValueError : parameters that fit nothing
     """
     if node.kind in DENSE:
-        return _weights(node).shape[1] == size_of(shape)
+        return int(_weights(node).shape[1]) == size_of(shape)
     if node.kind not in MATRICES:
         own = own_shape(node)
         return size_of(own) == size_of(shape) or spreads(own, shape)
     fits = len(shape) == (2 if node.kind == "Conv1d" else 3)
     if not fits or "weight" not in node.parameters:
         return fits
-    return (*np.shape(node["weight"]), 0, 0)[1] * int(node["groups"]) == shape[0]
+    return bool((*np.shape(node["weight"]), 0, 0)[1] * int(node["groups"]) == shape[0])
 
 
 def own_shape(node: Node) -> Shape:

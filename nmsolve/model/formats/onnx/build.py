@@ -221,7 +221,9 @@ class _Builder:
 
     def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int] | None) -> None:
         """Every attribute is of the type that the operator's definition says, so that rules can rely on it."""
-        for a in node.attribute if kinds is not None else ():
+        if kinds is None:
+            return
+        for a in node.attribute:
             if a.name not in kinds and not self.again:
                 what = f"operator {label!r} has the attribute {a.name!r}, which {node.op_type} does not have"
                 doubtful(what, self.where, ", ".join(kinds) or "none")

@@ -19,7 +19,7 @@ PATIENCE = 20.0
 
 
 def inferred_graph(
-    model: Any, where: str, inputs: Mapping[str, Sequence[Any]]
+    model: Any, where: str, inputs: Mapping[str, Sequence[Any]] | None = None
 ) -> tuple[Any, tuple[str, ...]]:
     """Return the ``GraphProto`` with all types that the package infers, or the model's own and a warning if it fails.
 
@@ -35,7 +35,9 @@ def inferred_graph(
 
     light = _light(model, where)
     for info in light.graph.input:
-        for dim, length in zip(info.type.tensor_type.shape.dim, inputs.get(info.name, ()), strict=False):
+        for dim, length in zip(
+            info.type.tensor_type.shape.dim, (inputs or {}).get(info.name, ()), strict=False
+        ):
             if not isinstance(length, int):
                 dim.dim_param = str(length)
             elif length < 2**63:
