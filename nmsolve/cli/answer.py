@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import AssignOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.cli.report import Report
-    from nmsolve.cli.route import RouteReport
+    from nmsolve.cli.route_report import RouteReport
     from nmsolve.cli.schedule_options import ScheduleOptions
     from nmsolve.cli.schedule_report import ScheduleReport
     from nmsolve.model.bound import Event, Result

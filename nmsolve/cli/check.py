@@ -80,7 +80,7 @@ def checked(o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : files that cannot be read, of different runs, or options that do not apply to them
     """
-    from nmsolve.cli.check_fields import WrongTypeError
+    from nmsolve.cli.loading import WrongTypeError
 
     try:
         return _checked(o)
@@ -162,8 +162,8 @@ def _field_checks(
     loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem, walked: Mapping[str, float], o: VerifyOptions
 ) -> list[CheckPart]:  # fmt: skip
     """Check every other field of a mapping and of its report, and name what was not read."""
+    from nmsolve.cli.answer_files import MAP_FILES as FILES
     from nmsolve.cli.check_fields import field_check, mapping_check, not_read
-    from nmsolve.cli.map_answer import FILES
     from nmsolve.cli.rewritten import map_again
 
     bounds = load_certificates(loaded.folder / "certificates.json")[1] if o.bound else None

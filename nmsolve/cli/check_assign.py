@@ -11,7 +11,6 @@ import msgspec
 
 from nmsolve.cli.answer import BETTER
 from nmsolve.cli.check_bounds import Proofs, budget_of
-from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
     WholeBounds,
     claim_checks,
@@ -23,6 +22,7 @@ from nmsolve.cli.check_whole import (
     value_checks,
     whole_checks,
 )
+from nmsolve.cli.loading import require_types
 from nmsolve.cli.progress import amount, number
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.assignment.network import CostNetwork
@@ -173,7 +173,7 @@ def verify_assign(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the assignment, a wrong file, or another problem
     """
-    from nmsolve.cli.assign import FILES
+    from nmsolve.cli.answer_files import ASSIGN_FILES as FILES
     from nmsolve.cli.assign_problem import read_inputs, state_problem
     from nmsolve.cli.assign_report import AssignReport
     from nmsolve.cli.loading import load_certificates

@@ -20,7 +20,6 @@ from nmsolve.cli.report import CheckPart, EnginePart
 from nmsolve.cli.verdict import NOT_READ
 from nmsolve.hw.verify import MOST, TOLERANCE
 from nmsolve.model.bound import Bound, EngineShare, Result, gap
-from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
@@ -38,26 +37,15 @@ RUN = frozenset((
 LISTED = 3
 
 
-class WrongTypeError(InputError):
-    """A field of a report whose type, or size, is not what nmsolve writes."""
+def inputs_of_options(report: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
+    """Return what the inputs of a report say of these options."""
+    said = report.get("inputs") or {}
+    return {k: said[k] for k in options if k in said}
 
 
-def require_types(report: Mapping[str, Any], shape: type[msgspec.Struct], path: Path) -> None:
-    """Refuse a report with a field whose type, or size, is not what nmsolve writes; fields that are missing or unknown pass.
-
-    Raises
-    ------
-    WrongTypeError : naming the first such field
-    """
-    for field in msgspec.structs.fields(shape):
-        if (name := field.encode_name) not in report:
-            continue
-        try:
-            msgspec.convert(report[name], field.type)
-        except msgspec.ValidationError as error:
-            what, _, inside = str(error).partition(" - at `$")
-            where = f"{path}: $.{name}{inside.rstrip('`')}"
-            raise WrongTypeError(what[:1].lower() + what[1:], where, "a report that nmsolve wrote") from None
+def under(name: str, keys: Collection[str]) -> frozenset[str]:
+    """Return the paths of ``keys`` in the object ``name``."""
+    return frozenset(f"{name}.{key}" for key in keys)
 
 
 def claimed_result(

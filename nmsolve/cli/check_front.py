@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from nmsolve.cli.check_bounds import Proofs, budget_of
-from nmsolve.cli.check_fields import field_check, not_read
+from nmsolve.cli.check_fields import field_check, inputs_of_options, not_read, under
 from nmsolve.cli.front_kinds import (
     FORMAT,
     PROOFS,
@@ -25,7 +25,7 @@ from nmsolve.cli.front_kinds import (
 from nmsolve.cli.loading import load_answer, load_stages, read_object
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
-from nmsolve.cli.rewritten import MAP_OPTIONS, inputs_again, inputs_of_options, under
+from nmsolve.cli.rewritten import MAP_OPTIONS, inputs_again
 from nmsolve.cli.verdict import unread
 from nmsolve.hw.verify import TOLERANCE
 from nmsolve.model.bound import meets

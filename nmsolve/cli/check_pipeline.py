@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.check_bounds import Budget, Proved, bound_part, budget_of, positive
-from nmsolve.cli.check_fields import require_types, same
+from nmsolve.cli.check_fields import same
 from nmsolve.cli.check_whole import whole_checks
+from nmsolve.cli.loading import require_types
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import headline
@@ -61,10 +62,10 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     """
     import numpy as np
 
+    from nmsolve.cli.answer_files import PIPELINE_FILES as FILES
     from nmsolve.cli.check_energy import energy_checks
     from nmsolve.cli.check_floorplan import floorplan_checks
     from nmsolve.cli.loading import load_certificates
-    from nmsolve.cli.pipeline import FILES
     from nmsolve.cli.pipeline_problem import read_inputs, state_problem
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.cli.rewritten import pipeline_again

@@ -11,7 +11,6 @@ import msgspec
 
 from nmsolve.cli.answer import BETTER
 from nmsolve.cli.check_bounds import Proofs, budget_of
-from nmsolve.cli.check_fields import require_types
 from nmsolve.cli.check_whole import (
     WholeBounds,
     claim_checks,
@@ -21,6 +20,7 @@ from nmsolve.cli.check_whole import (
     value_checks,
     whole_checks,
 )
+from nmsolve.cli.loading import require_types
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.hw.schedule.simulator import queues_of
@@ -210,9 +210,9 @@ def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : no report beside the schedule, a wrong file, or another problem
     """
+    from nmsolve.cli.answer_files import SCHEDULE_FILES as FILES
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.rewritten import schedule_again
-    from nmsolve.cli.schedule import FILES
     from nmsolve.cli.schedule_problem import read_inputs, state_problem
     from nmsolve.cli.schedule_report import ScheduleReport
 

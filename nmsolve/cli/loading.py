@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -219,7 +219,6 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
     if (path.name == "mapping.json" or POINT.fullmatch(path.name)) and beside.exists():
         content = read_object(beside)
         if beside.name == "report.json":
-            from nmsolve.cli.check_fields import require_types
             from nmsolve.cli.report import Report
 
             require_types(content, Report, beside)
@@ -309,6 +308,28 @@ def load_stages(path: Path) -> list[Stage]:
 
 class _About(msgspec.Struct):
     problem: str = ""
+
+
+class WrongTypeError(InputError):
+    """A field of a report whose type, or size, is not what nmsolve writes."""
+
+
+def require_types(report: Mapping[str, Any], shape: type[msgspec.Struct], path: Path) -> None:
+    """Refuse a report with a field whose type, or size, is not what nmsolve writes; fields that are missing or unknown pass.
+
+    Raises
+    ------
+    WrongTypeError : naming the first such field
+    """
+    for field in msgspec.structs.fields(shape):
+        if (name := field.encode_name) not in report:
+            continue
+        try:
+            msgspec.convert(report[name], field.type)
+        except msgspec.ValidationError as error:
+            what, _, inside = str(error).partition(" - at `$")
+            where = f"{path}: $.{name}{inside.rstrip('`')}"
+            raise WrongTypeError(what[:1].lower() + what[1:], where, "a report that nmsolve wrote") from None
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.answer import Answer, as_json, event_lines, last_words
+from nmsolve.cli.answer_files import MAP_FILES as FILES
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.routes import MessageRoute
     from nmsolve.model.types import IntArray
 
-#: Possible file names of a mapping; the last line has those of a routing, which a new mapping invalidates.
-FILES = (
-    "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
-    "better.json", "processors.json", "cores.json", "routes.json",
-    "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json", "route.html",
-)  # fmt: skip
 #: What is checked of routes that were added to a mapping, beside :data:`nmsolve.hw.verify.STAGES`.
 ROUTES = "routes"
 

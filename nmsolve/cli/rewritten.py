@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nmsolve.cli.check_fields import RUN, claimed_result
+from nmsolve.cli.check_fields import RUN, claimed_result, inputs_of_options, under
 from nmsolve.model.bound import Bound
 
 if TYPE_CHECKING:
@@ -38,17 +38,6 @@ def inputs_again(
     said = report.get("inputs") or {}
     stated = msgspec.to_builtins(inputs)
     return {k: v for k, v in stated.items() if k in said} | inputs_of_options(report, options)
-
-
-def inputs_of_options(report: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
-    """Return what the inputs of a report say of these options."""
-    said = report.get("inputs") or {}
-    return {k: said[k] for k in options if k in said}
-
-
-def under(name: str, keys: Collection[str]) -> frozenset[str]:
-    """Return the paths of ``keys`` in the object ``name``."""
-    return frozenset(f"{name}.{key}" for key in keys)
 
 
 def map_again(

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.check_fields import RUN, answer_check, field_check, not_read, require_types
+from nmsolve.cli.check_fields import (
+    RUN,
+    answer_check,
+    field_check,
+    inputs_of_options,
+    not_read,
+    under,
+)
+from nmsolve.cli.loading import require_types
 from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
-from nmsolve.cli.rewritten import inputs_of_options, under
 from nmsolve.hw.turns import RULES
 from nmsolve.model.bound import gap
 
@@ -40,7 +47,7 @@ def route_fields(
     problem : the flows of graph and mapping, with the turns that were given
     said : that report; ``alone``: it is a route-report.json, whose fields are checked here, too
     """
-    from nmsolve.cli.route import PAGE, REPORT, RouteReport, max_link_by_rule
+    from nmsolve.cli.route_report import PAGE, REPORT, RouteReport, max_link_by_rule
 
     rule = None if alone else loaded.inputs.route
     checks = [routes_check(path, file, _rules(loaded, file, problem, rule), rule)]

@@ -7,7 +7,6 @@ from dataclasses import replace as replace_option
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
 from nmsolve.cli import clock
@@ -28,12 +27,16 @@ from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.pareto import require_front, run_front
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
-from nmsolve.cli.report import CheckPart, ObjectivePart, check_parts, ended, package_behind
+from nmsolve.cli.report import ObjectivePart, check_parts, ended, package_behind
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
+from nmsolve.cli.route_report import FLOWS, PAGE, REPORT, RouteReport, max_link_by_rule
 from nmsolve.model.bound import Result, gap
+<<<<<<< HEAD
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
+=======
+>>>>>>> verify
 from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.solvers.multi_objective import objective_names
 
@@ -48,34 +51,8 @@ if TYPE_CHECKING:
 
 #: A result, and a better answer than the given one where only bounds were to be raised.
 Searched = tuple[Result["ChosenRoutes"], "ChosenRoutes | None"]
-FLOWS, REPORT, PAGE = "flow-routes.json", "route-report.json", "route.html"
 #: The comparison with turn models, in ``not_checked``.
 TURN_MODELS = "turn models"
-
-
-class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The object in route-report.json.
-
-    ``not_checked``: what was left out for lack of time or patience, ``routes`` or ``turn models``;
-    ``long_messages``: which multicast messages of many flits could block each other, "" if none can; ``inputs`` holds the
-    paths and options that ``verify`` needs.
-    """
-
-    version: str
-    status: str
-    stop_reason: str
-    machine: str
-    flows: int
-    objectives: list[ObjectivePart]
-    rules: dict[str, float]
-    checks: list[CheckPart]
-    not_checked: list[str]
-    long_messages: str
-    wall_seconds: float
-    cpu_seconds: float
-    memory_peak: int
-    seed: int
-    inputs: dict[str, Any]
 
 
 def run_route(o: RouteOptions, start: Start | None = None) -> int:
@@ -266,25 +243,6 @@ def _objective(name: str, result: Result[ChosenRoutes]) -> ObjectivePart:
     value, low = result.scores.get(name), result.bound_of(name)
     package = package_behind(result.stages[name].bounds if name in result.stages else ())
     return ObjectivePart(name, value, low, gap(value, low), result.proved(name), package)
-
-
-def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
-    """The largest link load of one greedy choice of routes within every turn model that connects all flows, to compare with.
-
-    The least that a model allows is another question: ``--turns MODEL`` searches for that.
-    """
-    from nmsolve.hw.routing.loads import route_loads
-    from nmsolve.hw.routing.named import named_routes
-    from nmsolve.hw.turns import RULES
-
-    out = {}
-    for rule in RULES:
-        try:
-            routes = named_routes(problem.machine, problem.flows, rule)
-        except InputError:  # this rule cuts a pair off, or takes no rings: nothing to compare with
-            continue
-        out[rule] = float(route_loads(problem.machine, problem.flows, routes).max(initial=0.0))
-    return out
 
 
 def route_inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:

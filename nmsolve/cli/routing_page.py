@@ -24,7 +24,7 @@ from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Loaded
-    from nmsolve.cli.route import RouteReport
+    from nmsolve.cli.route_report import RouteReport
     from nmsolve.hw.routing.compute import ComputeEnergy
     from nmsolve.hw.routing.energy import EnergyParts
     from nmsolve.model.routing.problem import RoutingProblem

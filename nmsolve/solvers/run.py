@@ -117,7 +117,7 @@ class Options:
 class RunOptions(TypedDict, total=False):
     """Those of :class:`Options` that every function which solves a problem takes by name; an unknown one is a TypeError."""
 
-    time_limit: float | str
+    time_limit: float
     started: float | None
     gap: float
     seed: int
