@@ -19,7 +19,8 @@ from nmsolve.cli import pictures
 from nmsolve.cli.answer import explained
 from nmsolve.cli.commands import RouteOptions
 from nmsolve.cli.patience import Patience
-from nmsolve.cli.route import FLOWS, routing_problem, write_routing
+from nmsolve.cli.route import routing_problem, write_routing
+from nmsolve.cli.route_report import FLOWS
 from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.arguments import plain_arguments

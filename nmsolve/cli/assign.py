@@ -24,6 +24,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
+from nmsolve.cli.answer_files import ASSIGN_FILES
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
 from nmsolve.cli.assign_report import AssignReport, assign_words, build_assign_report
 from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
@@ -52,9 +53,7 @@ PARTS = (
     SCALARS,
 )
 #: Possible file names of an assignment; other files in its folders are never touched.
-FILES = (
-    ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, *(f"{PROGRAMS}/{name}" for name in PARTS),
-)  # fmt: skip
+FILES = (*ASSIGN_FILES, *(f"{PROGRAMS}/{name}" for name in PARTS))
 #: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
 QUICK = ("min-cut",)
 

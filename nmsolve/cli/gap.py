@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
+from nmsolve.cli.answer_files import MAP_FILES
 from nmsolve.cli.check_assign import assign_file
 from nmsolve.cli.check_schedule import schedule_file
 from nmsolve.cli.earlier import PIPELINE, Kind, Start, answer_of, run_again
 from nmsolve.cli.loading import Loaded, given_reading, load_answer, load_certificates
-from nmsolve.cli.map_answer import FILES, Beside, say, write_answer
+from nmsolve.cli.map_answer import Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, watching
@@ -59,7 +60,7 @@ def run_gap(o: GapOptions) -> int:
     if known:
         best = max((b.value for b in known if b.scope == "full"), default=None)
         print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
-    prepare_folder(o.out, FILES, o)
+    prepare_folder(o.out, MAP_FILES, o)
     inputs = _inputs(o, loaded, problem)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json, out=o.out) as observers:

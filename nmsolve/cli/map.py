@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, say_infeasible, write_models
+from nmsolve.cli.answer_files import MAP_FILES
 from nmsolve.cli.console import Terminal
 from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import given_reading, instance
-from nmsolve.cli.map_answer import FILES, Beside, say, write_answer, write_unchecked
+from nmsolve.cli.map_answer import Beside, say, write_answer, write_unchecked
 from nmsolve.cli.map_problem import PLAIN, chosen_words, limits_of, objectives_of, state_map, with_objective
 from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.map_turns import resolved
@@ -50,7 +51,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     if begin is not None:
         start = read_mapping(begin.answer, problem.graph, problem.machine)
         known = [b for _, b in begin.known("certificates.json", problem.hash)]
-    prepare_folder(o.out, FILES, o)
+    prepare_folder(o.out, MAP_FILES, o)
     if o.scratch is not None:
         prepare_folder(o.scratch)
     if o.write_model is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.answer import Answer, as_json, event_lines, last_words
-from nmsolve.cli.answer_files import MAP_FILES as FILES
+from nmsolve.cli.answer_files import MAP_FILES
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
@@ -71,7 +71,7 @@ def write_answer(
     from nmsolve.model.host.memory import own_peak
 
     run, mapped = run or new_run(), beside.mapped
-    answer, routing = Answer(out, FILES, run, alone=True), None if mapped is None else mapped.part
+    answer, routing = Answer(out, MAP_FILES, run, alone=True), None if mapped is None else mapped.part
     report = write_unchecked(out, problem, result, inputs, run, beside)
     left = list(report.not_checked)
     checks: list[CheckPart] = []
@@ -102,7 +102,7 @@ def write_unchecked(
 
     mapped = beside.mapped
     left = [] if result.core is None else [*STAGES, *([] if mapped is None else [ROUTES])]
-    with Answer(out, FILES, run, alone=True).found() as folder:
+    with Answer(out, MAP_FILES, run, alone=True).found() as folder:
         _write_found(folder, problem, result, beside)
         report = build_report(problem, result, [], inputs, left, None if mapped is None else mapped.part)
         write_atomic(folder / "report.json", as_json(report))

@@ -24,6 +24,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
+from nmsolve.cli.answer_files import PIPELINE_FILES
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
@@ -201,10 +202,7 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
 
 
 #: Possible file names of a pipeline; an older placement belongs to the older plan.
-FILES = (
-    PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, "placement/*.json", "placement/*.jsonl",
-    "placement/report.html",
-)  # fmt: skip
+FILES = (*PIPELINE_FILES, "placement/*.json", "placement/*.jsonl", "placement/report.html")
 
 
 def write_pipeline(

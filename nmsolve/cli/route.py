@@ -32,11 +32,7 @@ from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.cli.route_report import FLOWS, PAGE, REPORT, RouteReport, max_link_by_rule
 from nmsolve.model.bound import Result, gap
-<<<<<<< HEAD
-from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
-=======
->>>>>>> verify
 from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.solvers.multi_objective import objective_names
 

@@ -21,6 +21,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
+from nmsolve.cli.answer_files import SCHEDULE_FILES
 from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.patience import CHECKS, LONG_PAGE, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from nmsolve.model.schedule.schedule import Schedule
 
 PAGE, TRACE, TABLE = "report.html", "trace.json", "schedule.csv"
-#: Possible file names of a schedule.
-FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, TABLE, EARLIER)
 #: Most processes of a run that re-checks its bounds itself; `nmsolve verify --bound` always does.
 QUICK = 2000
 #: Units that are listed on the terminal.
@@ -86,7 +85,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         inputs = msgspec.structs.replace(inputs, again=kept)
     names = names or (given.problem.objective,)
     first, known = _first(o, start, given)
-    prepare_folder(o.out, FILES, o)
+    prepare_folder(o.out, SCHEDULE_FILES, o)
     if o.write_model is not None:
         from nmsolve.solvers.schedule.exact import models
 
@@ -197,7 +196,11 @@ def write_run(
     from nmsolve.cli.check_schedule import bound_checks, result_checks
     from nmsolve.cli.schedule_page import render_schedule_html
 
-    problem, answer, solution = given.problem, Answer(o.out, FILES, run, alone=_alone(o)), result.solution
+    problem, answer, solution = (
+        given.problem,
+        Answer(o.out, SCHEDULE_FILES, run, alone=_alone(o)),
+        result.solution,
+    )
     report = write_unchecked(o, given, inputs, run, result, earlier, better)
     with answer.added() as files:
         with patience.optional(CHECKS):
@@ -232,7 +235,7 @@ def write_unchecked(
 
     problem, solution = given.problem, result.solution
     seen = None if solution is None else walked(problem, solution)
-    with Answer(o.out, FILES, run, alone=_alone(o)).found() as folder:
+    with Answer(o.out, SCHEDULE_FILES, run, alone=_alone(o)).found() as folder:
         if solution is not None:
             write_answer(folder / ANSWER, problem, solution)
             _export(o, folder, given, solution, seen)
