@@ -19,8 +19,9 @@ from test_cli import NMSOLVE
 from test_cli_pipeline import cost_graph
 from test_run import Toy
 
+from nmsolve.model.bound import RUNNING
 from nmsolve.model.errors import BackendError
-from nmsolve.solvers.run import RUNNING, Options, solve
+from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.search.portfolio import Step
 
 #: Seconds after which a command that has written nothing is given up.

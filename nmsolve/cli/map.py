@@ -62,7 +62,10 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
 
     def keep(so_far: Result[Any]) -> None:
         beside = Beside(routes=getattr(so_far.solution, "routes", None))
-        write_unchecked(o.out, problem, so_far, map_inputs(o, problem), name, beside)
+        inputs = map_inputs(o, problem) | {
+            "objectives": [problem.objective]
+        }  # of several the first is searched
+        write_unchecked(o.out, problem, so_far, inputs, name, beside)
 
     with Patience(clock.end(limit)) as patience:
         time = clock.of_command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nmsolve.cli.check_fields import RUN, claimed_result, inputs_of_options, under
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import RUNNING, Bound
 
 if TYPE_CHECKING:
     from nmsolve.cli import assign_problem, pipeline_problem, schedule_problem
@@ -63,7 +63,10 @@ def map_again(
     if loaded.inputs.route == "joint" or loaded.inputs.in_turns:
         own.pop("hysmap", None)  # of the machine's own routes
     found = own | dict(walked)
-    scores = {k: v for k, v in found.items() if k in said or k in own}
+    stated = (
+        said if report.get("stop_reason") == RUNNING else said | own
+    )  # while a search goes on there are none yet
+    scores = {k: v for k, v in found.items() if k in stated}
     result = claimed_result(report, loaded.core, (name, found.get(name)), scores, bounds or ())
     part, unread = None, ["routing.objectives.package"]
     if (routing := report.get("routing")) is not None:

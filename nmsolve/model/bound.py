@@ -164,6 +164,10 @@ class EngineShare:
     status: str = ""
 
 
+#: Stop reason of a result that was handed over while the search went on.
+RUNNING = "running"
+
+
 @dataclass(frozen=True, eq=False)
 class Result(Generic[S]):
     """The outcome of a run, as claimed; ``nmsolve verify`` re-checks it from files.

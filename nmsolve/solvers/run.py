@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Generic, TypedDict, TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.bound import Bound, BoundCheck, Result, gap
+from nmsolve.model.bound import RUNNING, Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
 from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds
@@ -37,8 +37,6 @@ AWAY_PART, AWAY = 0.05, 0.5
 KNOWN = 0.3
 #: Least seconds of compiling that are worth a note.
 NOTICED = 1.0
-#: Stop reason of a result that was handed over while the search went on.
-RUNNING = "running"
 
 
 #: What numbers must be, for callers whose types nobody checks.
@@ -69,7 +67,7 @@ class Options:
     enough : stop once it is known whether the objective can be as low as this
     cluster : address of a Ray cluster whose cores are the workers; ``auto`` for the one that runs here, ``local`` for a new one
     keep : called with the result so far: with the first answer at once, with better ones now and then, and before a second Ctrl-C
-        ends everything. Its stop reason is :data:`RUNNING`
+        ends everything. Its stop reason is :data:`nmsolve.model.bound.RUNNING`
 
     Raises
     ------
@@ -139,6 +137,40 @@ class Run:
     memory: Memory
     incumbent: Incumbent
     steps: list[Step] = field(default_factory=list)
+    cpu: float = field(default_factory=time.process_time)
+
+    def result(
+        self, task: Task[S], status: str, reason: str, answer: tuple[S | None, Mapping[str, float]], child_cpu: float = 0.0
+    ) -> Result[S]:  # fmt: skip
+        """Return what is known now; ``answer``: the solution and its scores, ``child_cpu``: CPU seconds of other processes."""
+        incumbent, found = self.incumbent, answer[0]
+        objective = None if found is None else incumbent.objective
+        bound = incumbent.bound if incumbent.has_bound else None
+        return Result(
+            status=status,
+            stop_reason=reason,
+            objective_name=task.objective,
+            solution=found,
+            objective=objective,
+            bound=bound,
+            gap=gap(objective, bound),
+            bounds=incumbent.bounds,
+            scores=answer[1],
+            events=incumbent.events,
+            engines=incumbent.shares(),
+            wall_seconds=self.budget.elapsed(),
+            cpu_seconds=time.process_time() - self.cpu + child_cpu,
+            seed=self.options.seed,
+            memory_budget=self.memory.budget,
+            memory_peak=self.memory.peak,
+        )
+
+    def keep(self, task: Task[S]) -> None:
+        """Hand over the best answer so far, if anybody takes it."""
+        incumbent = self.incumbent
+        if self.options.keep is not None and incumbent.lifted is not None:
+            status = "optimal" if incumbent.optimal else "feasible"
+            self.options.keep(self.result(task, status, RUNNING, task.so_far(incumbent.lifted)))
 
     def not_run(self, refusals: Mapping[str, str]) -> None:
         """Say which engines were left out, and why."""
@@ -220,7 +252,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     ------
     InputError : an option is wrong, or the task refuses the engines asked for
     """
-    cpu, stood, limit = time.process_time(), clock.stood(), options.time_limit
+    stood, limit = clock.stood(), options.time_limit
     options, crew = _with_crew(options)
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
@@ -232,25 +264,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
-
-        def result(
-            status: str, reason: str, found: S | None, scores: Mapping[str, float], child_cpu: float = 0.0
-        ) -> Result[S]:
-            objective = None if found is None else incumbent.objective
-            bound = incumbent.bound if incumbent.has_bound else None
-            return Result(
-                status=status, stop_reason=reason, objective_name=task.objective, solution=found, objective=objective,
-                bound=bound, gap=gap(objective, bound), bounds=incumbent.bounds, events=incumbent.events,
-                engines=incumbent.shares(), wall_seconds=budget.elapsed(), cpu_seconds=time.process_time() - cpu + child_cpu,
-                seed=options.seed, memory_budget=memory.budget, memory_peak=memory.peak, scores=scores,
-            )  # fmt: skip
-
-        def keep() -> None:
-            if options.keep is not None and incumbent.lifted is not None:
-                status = "optimal" if incumbent.optimal else "feasible"
-                options.keep(result(status, RUNNING, *task.so_far(incumbent.lifted)))
-
-        keeper = Keeper(incumbent, keep)
+        keeper = Keeper(incumbent, partial(run.keep, task))
         try:
             run.steps = task.start(run)
             others = [step.engine.name for step in run.steps if step.foreign]
@@ -266,16 +280,18 @@ def solve(task: Task[S], options: Options) -> Result[S]:
                 text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
                 incumbent.record("note", "search", text)
             status, reason = _say_ending(incumbent, budget, portfolio)
-            found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
+            answer = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
         except KeyboardInterrupt:
             keeper.keep()
             raise
-        ended = result(status, reason, found, scores, portfolio.child_cpu)
+        ended = run.result(task, status, reason, answer, portfolio.child_cpu)
+        if placement is None:
+            return ended
         return replace(
             ended,
-            bounds=ended.bounds + (() if placement is None else (placement,)),
-            placement_bound=None if placement is None else placement.value,
-            placement_gap=None if placement is None else gap(ended.objective, placement.value),
+            bounds=(*ended.bounds, placement),
+            placement_bound=placement.value,
+            placement_gap=gap(ended.objective, placement.value),
         )
 
 
