@@ -65,7 +65,7 @@ def test_cores_of_machines_are_numbers_or_places() -> None:
 #: A function, its arguments but for one, and wrong values of that one.
 WRONG: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
     ("map", {"graph": RING, "machine": "mesh:2x2"}, {
-        "graph": [3, None, [1, 2], "nothing.json", object()], "machine": [3, "mesh:0x0", [2, 2], 1.5],
+        "graph": [3, None, [1, 2], "nothing.json", complex(1)], "machine": [3, "mesh:0x0", [2, 2], 1.5],
         "time_limit": ["soon", -1, 0, None, float("nan"), float("inf"), True, [5]], "gap": ["5 pieces", -1, None, True],
         "seed": ["a", -1, 1.5, None], "workers": [0, "two", 1.5, None], "memory": ["much", 1.5],
         "objective": ["speed", 3, ["hops", "speed"]], "balance": ["x", -1], "constraints": ["nothing.json", 3, [3]],
