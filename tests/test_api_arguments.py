@@ -33,12 +33,12 @@ def test_time_limits_are_taken_as_the_command_takes_them(limit: Any, tmp_path: P
 
 def test_models_processors_and_libraries_are_taken_by_name_and_path(tmp_path: Path) -> None:
     model = network(tmp_path / "m.onnx")
-    by_name = nmsolve.assign(model, "laptop-npu", bindings={"batch": 1}, time_limit="3s")
+    by_name = nmsolve.assign(model, "laptop-npu", bindings={"batch": 1}, time_limit="2m")
     loaded, board = nmsolve.load_model(model), nmsolve.processors("laptop-npu")
-    by_object = nmsolve.assign(loaded, board, bindings={"batch": 1}, time_limit=3)
+    by_object = nmsolve.assign(loaded, board, bindings={"batch": 1}, time_limit=120)
     assert by_name.objective == by_object.objective and by_name.solution is not None
     assert (
-        nmsolve.assign(str(model), Path("laptop-npu"), bindings={"batch": 1}, time_limit=3).objective
+        nmsolve.assign(str(model), Path("laptop-npu"), bindings={"batch": 1}, time_limit=120).objective
         == by_name.objective
     )
 
@@ -57,6 +57,10 @@ def test_cores_of_machines_are_numbers_or_places() -> None:
     for links in ([(0, 5)], [0], [(0, 1, 2)], [((0, 0), "x")]):
         with pytest.raises(InputError, match=r"^m: "):
             nmsolve.Machine("m", (1, 1), (3, 4), faulty_links=links)
+    with pytest.raises(InputError, match="torus is 'no'"):
+        nmsolve.Machine("m", (1, 1), (3, 4), torus="no")
+    with pytest.raises(InputError, match="capacity of neurons is '4'"):
+        nmsolve.Machine("m", (1, 1), (3, 4), capacity={"neurons": "4"})
     for shape in (3, (0, 1), ("3", "4"), (2.5, 1), None):
         with pytest.raises(InputError, match=r"^m: cores are"):
             nmsolve.Machine("m", (1, 1), shape)
@@ -66,7 +70,7 @@ def test_cores_of_machines_are_numbers_or_places() -> None:
 WRONG: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
     ("map", {"graph": RING, "machine": "mesh:2x2"}, {
         "graph": [3, None, [1, 2], "nothing.json", complex(1)], "machine": [3, "mesh:0x0", [2, 2], 1.5],
-        "time_limit": ["soon", -1, 0, None, float("nan"), float("inf"), True, [5]], "gap": ["5 pieces", -1, None, True],
+        "time_limit": ["soon", -1, 0, None, float("nan"), float("inf"), True, [5]], "gap": ["5 pieces", -1, 5, None, True],
         "seed": ["a", -1, 1.5, None], "workers": [0, "two", 1.5, None], "memory": ["much", 1.5],
         "objective": ["speed", 3, ["hops", "speed"]], "balance": ["x", -1], "constraints": ["nothing.json", 3, [3]],
         "warm_start": [[0, 1], "nothing.json", {0: 0}], "chips": ["axb", (0, 1), 3.5], "route": ["far", 3],
@@ -80,17 +84,19 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
         "bindings": [{"batch": 0}, {"batch": "x"}], "constraints": ["nothing.json"], "time_limit": ["soon", -1],
     }),
     ("schedule", {"tasks": TASKS, "time_limit": 2}, {
-        "tasks": [3, None, "nothing.json"], "objective": ["speed"], "time_limit": ["soon", -1, None], "gap": ["x"],
+        "tasks": [3, None, "nothing.json"], "objective": ["speed"], "at_most": [{"x": 3}],
+        "weights": [{"nope": 3}, {"energy": 3}], "time_limit": ["soon", -1, None], "gap": ["x"],
     }),
     ("route", {"mapping": [0, 1, 3, 2], "graph": RING, "machine": "mesh:2x2", "time_limit": 2}, {
         "mapping": [[0, 1], None, "nothing"], "time_limit": ["soon"], "seed": ["x"],
     }),
     ("explain", {"graph": RING, "machine": "mesh:2x2"}, {"time_limit": ["soon", None], "machine": [3]}),
-    ("verify", {}, {"answer": ["nothing"]}),
+    ("verify", {}, {"answer": ["nothing", 3]}), ("with_rates", {"graph": RING}, {"recording": [5, [3]]}),
+    ("load_tasks", {}, {"path": [3]}), ("load_model", {}, {"path": [3]}),
     ("gap", {"mapping": [0, 1, 3, 2], "graph": RING, "machine": "mesh:2x2"}, {"time_limit": ["soon"], "mapping": [[0, 1]]}),
     ("simulate", {"machine": "mesh:2x2", "pattern": "uniform", "load": 0.1}, {"time_limit": ["soon"], "pattern": ["odd"]}),
     ("load_graph", {}, {"path": ["nothing.json", "nothing.xyz"]}),
-    ("machine", {}, {"spec": ["mesh:0x0", "chip"], }),
+    ("machine", {}, {"spec": ["mesh:0x0", "chip", 3]}),
     ("processors", {}, {"spec": ["laptop"]}),
 ]  # fmt: skip
 

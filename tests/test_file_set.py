@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nmsolve.cli import assign, pareto, pipeline
+from nmsolve.cli import assign, pipeline
 from nmsolve.cli.answer import OF_RUNS
-from nmsolve.cli.answer_files import MAP_FILES, SCHEDULE_FILES
+from nmsolve.cli.answer_files import FRONT_FILES, MAP_FILES, SCHEDULE_FILES
 from nmsolve.model import file_set as module
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set, require_one_run, settle
@@ -206,6 +206,6 @@ def test_files_of_other_kinds_vanish_if_a_run_has_signed_them(tmp_path: Path) ->
 
 def test_a_folder_of_runs_names_the_files_of_every_kind() -> None:
     """So that nothing of an earlier run of another kind stays; programs and tables carry no signature."""
-    kinds = (MAP_FILES, assign.FILES, pipeline.FILES, SCHEDULE_FILES, pareto.FILES)
+    kinds = (MAP_FILES, assign.FILES, pipeline.FILES, SCHEDULE_FILES, FRONT_FILES)
     unsigned = {"solution.sln", "schedule.csv", *(n for n in assign.FILES if n.startswith("programs/"))}
     assert {name for files in kinds for name in files} - unsigned == set(OF_RUNS)

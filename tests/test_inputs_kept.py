@@ -49,6 +49,9 @@ def test_statements_of_problems_are_not_replaced_by_answers(net: Path, tmp_path:
     run_here("generate", "tasks", "--out", net.parent / "schedule.json")
     refused(net.parent / "schedule.json", "schedule", net.parent / "schedule.json", "-t", 2, "-o", net.parent)
     refused(net, "convert", net, net)
+    point = net.parent / "point-1.json"
+    point.write_bytes(net.read_bytes())
+    refused(point, "map", point, "--pareto", "hops,cut", "-t", 2, "-o", net.parent)
 
 
 def test_an_answer_of_ones_own_is_not_replaced_but_that_of_a_run_may_be_improved(

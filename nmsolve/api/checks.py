@@ -113,8 +113,14 @@ def verify(
     ------
     InputError : files that cannot be read, or of different runs
     """
-    if not isinstance(answer, str | Path):
+    if not isinstance(answer, str | Path) and hasattr(answer, "verify"):
         return answer.verify(bound=bound)
+    if not isinstance(answer, str | Path):
+        raise InputError(
+            f"the answer is a {type(answer).__name__}",
+            "verify",
+            "a result, or the folder or file of a command",
+        )
     given = VerifyOptions(
         Path(answer), None if graph is None else Path(graph), machine, bound=bound,
         routes=None if routes is None else Path(routes),

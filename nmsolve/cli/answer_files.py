@@ -26,3 +26,7 @@ SCHEDULE_FILES = (
 PIPELINE_FILES = (
     "plan.json", "certificates.json", "events.jsonl", "pipeline-report.json", "pipeline.html", "better.json", "trace.json",
 )  # fmt: skip
+#: Of a front.
+FRONT_FILES = (
+    "pareto.json", "pareto-certificates.json", "pareto.svg", "pareto.html", "point-*.json", "reference.json", "earlier.json",
+)  # fmt: skip

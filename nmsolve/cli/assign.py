@@ -24,7 +24,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
-from nmsolve.cli.answer_files import ASSIGN_FILES
+from nmsolve.cli.answer_files import ASSIGN_FILES, FRONT_FILES
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
 from nmsolve.cli.assign_report import AssignReport, assign_words, build_assign_report
 from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
@@ -80,7 +80,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     first, known = _first(o, start, given)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    prepare_folder(o.out, FILES, o)
+    prepare_folder(o.out, (*FILES, *FRONT_FILES), o)
     if o.write_model is not None:
         from nmsolve.solvers.assignment.exact import models
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, say_infeasible, write_models
-from nmsolve.cli.answer_files import MAP_FILES
+from nmsolve.cli.answer_files import FRONT_FILES, MAP_FILES
 from nmsolve.cli.console import Terminal
 from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import given_reading, instance
@@ -51,7 +51,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     if begin is not None:
         start = read_mapping(begin.answer, problem.graph, problem.machine)
         known = [b for _, b in begin.known("certificates.json", problem.hash)]
-    prepare_folder(o.out, MAP_FILES, o)
+    prepare_folder(o.out, (*MAP_FILES, *FRONT_FILES), o)
     if o.scratch is not None:
         prepare_folder(o.scratch)
     if o.write_model is not None:

@@ -77,7 +77,7 @@ def fraction(text: str | None, option: str = "--gap") -> float | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text, re.ASCII)
+    match = re.fullmatch(r"\s*((?:\d+(?:\.\d*)?|\.\d+)(?:e-?\d+)?)\s*(%?)\s*", text, re.ASCII)
     if not match:
         raise InputError(f"{option[2:]} {text!r}", option, _FRACTION)
     value = float(match[1])

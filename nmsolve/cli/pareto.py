@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import clock, pictures
 from nmsolve.cli.answer import OK, Answer
+from nmsolve.cli.answer_files import FRONT_FILES
 from nmsolve.cli.front_kinds import FORMAT, PLAIN, PROOFS
 from nmsolve.cli.page import fill
 from nmsolve.cli.patience import search_time
@@ -43,8 +44,6 @@ _Drawn = tuple[
     tuple[float | None, float | None],
     tuple[str, str],
 ]
-#: Possible file names of a front.
-FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json", "earlier.json")
 #: Most points of a front: each takes two searches, however little time is left.
 MOST_POINTS = 1000
 
@@ -148,7 +147,7 @@ def write_front(
         "dominated": [{"values": _values(front, p)} for p in front.dominated],
         "inputs": inputs,
     }
-    answer = Answer(out, FILES, alone=kind.command != "route")
+    answer = Answer(out, FRONT_FILES, alone=kind.command != "route")
     with answer.found() as folder:
         for row, point in zip(rows, front.points, strict=True):
             kind.write(folder / row[kind.key], point.solution)

@@ -24,7 +24,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
-from nmsolve.cli.answer_files import PIPELINE_FILES
+from nmsolve.cli.answer_files import FRONT_FILES, PIPELINE_FILES
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
@@ -66,7 +66,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     with explained("pipeline"):
         names = None if o.pareto is None else _front_names(o, given.problem)
-    prepare_folder(o.out, FILES, o)
+    prepare_folder(o.out, (*FILES, *FRONT_FILES), o)
     if o.write_model is not None:
         from nmsolve.solvers.pipeline.exact import models
 

@@ -21,6 +21,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
+from nmsolve.cli.answer_files import FRONT_FILES
 from nmsolve.cli.command_line import as_command
 from nmsolve.cli.commands import RouteOptions, RouteProblemOptions, VerifyOptions
 from nmsolve.cli.loading import Loaded, load_answer
@@ -66,7 +67,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded, o.objective)
     search = _search(o, start, problem)
-    prepare_folder(o.out, FILES, o)
+    prepare_folder(o.out, (*FILES, *FRONT_FILES), o)
     if o.write_model is not None:
         from nmsolve.solvers.routing.exact import models
 

@@ -21,7 +21,7 @@ from nmsolve.cli.answer import (
     prepare_folder,
     write_models,
 )
-from nmsolve.cli.answer_files import SCHEDULE_FILES
+from nmsolve.cli.answer_files import FRONT_FILES, SCHEDULE_FILES
 from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.patience import CHECKS, LONG_PAGE, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
@@ -85,7 +85,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         inputs = msgspec.structs.replace(inputs, again=kept)
     names = names or (given.problem.objective,)
     first, known = _first(o, start, given)
-    prepare_folder(o.out, SCHEDULE_FILES, o)
+    prepare_folder(o.out, (*SCHEDULE_FILES, *FRONT_FILES), o)
     if o.write_model is not None:
         from nmsolve.solvers.schedule.exact import models
 

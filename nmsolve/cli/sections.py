@@ -7,6 +7,8 @@ from typing import Any
 import typer
 import typer.core
 
+from nmsolve.model.errors import InputError
+
 #: Names of options by heading. What is in none stands under the first one.
 SECTIONS = {
     "Input": "graph nodes multicast pattern absolute machine chips placement constraints balance occupied prohibit_turns bind "
@@ -27,7 +29,21 @@ _HEADING = {name: heading for heading, names in SECTIONS.items() for name in nam
 
 
 class _Command(typer.core.TyperCommand):
-    """Its options in sections if it is a long one."""
+    """Its options in sections if it is a long one; each of them once, but those that add up."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of the command.
+
+        Raises
+        ------
+        InputError : an option with a value is given twice: the first one would be lost
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        once = [p for p in order if p.param_type_name == "option" and not (p.multiple or p.is_flag)]  # type: ignore[attr-defined]
+        for p in once:
+            if once.count(p) > 1:
+                raise InputError("it is given twice", p.opts[0], "one value")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -68,6 +69,8 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     notes: str = ""
 
 
+#: Units that are multiples: capacities are compared with the sizes of nodes as they are.
+MULTIPLE = re.compile(r"\s*([kKMGT](i?B|b|bytes)?|thousands?|millions?)\b")
 #: Most rows and columns of a pattern that repeats.
 MOST_PERIOD = 1024
 #: No machine file is longer than this (bytes).
@@ -163,6 +166,12 @@ def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
     """Return figures that are whole numbers."""
     out = _figures(table, where)
     for key, figure in out.items():
+        if MULTIPLE.match(figure.unit):
+            raise InputError(
+                f"the unit is {figure.unit!r}",
+                f"{where}.{key}",
+                f"what the nodes state of {key}, without a multiple",
+            )
         if not 0 <= figure.value < 2**53 or figure.value != int(figure.value):  # beyond, it was rounded
             raise InputError(
                 f"the capacity is {figure.value:g}", f"{where}.{key}", "a whole number >= 0, below 2^53"

@@ -7,10 +7,12 @@ import math
 import os
 import re
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from nmsolve.hw.foreign_machines import foreign_machine
 from nmsolve.hw.machine_file import LARGEST_FILE, machine_from_table, read_table
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.machine import Machine
@@ -22,7 +24,8 @@ MOST_CORES = 2**20
 _MESH = re.compile(r"mesh:(\d{1,18})x(\d{1,18})(?:,(\d{1,18})(?:x(\d{1,18}))?)?", re.ASCII)
 
 
-def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
+@plain_arguments
+def load_machine(spec: str | Path, chips: tuple[int, int] | None = None) -> Machine:
     """Return the machine that ``spec`` names.
 
     Parameters
@@ -36,7 +39,7 @@ def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
     ------
     InputError : unknown preset (with the nearest name), no such file, wrong content, no core or too many
     """
-    machine = _load(spec.strip())
+    machine = _load(str(spec).strip())
     if chips is not None:
         if len(chips) != 2 or min(chips) < 1:
             raise InputError(f"chips are {tuple(chips)}", machine.name, "two whole numbers >= 1")

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -35,7 +36,7 @@ NODES, NODES_PER_BYTE = 2**20, 4
 
 
 def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
-    """Return the bytes of the file ``path``, unpacked if its name ends in ``.gz``.
+    """Return the bytes of the file ``path``, unpacked if its name ends in ``.gz``, without a byte order mark of UTF-8.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
     if len(data) > limit:
         raise InputError("the input does not end", str(path), f"at most {limit} bytes")
     packed = Path(path).suffix.lower() == PACKED and data.startswith(_GZIP)
-    return b"".join(unpacked([data], path, limit)) if packed else data
+    return (b"".join(unpacked([data], path, limit)) if packed else data).removeprefix(BOM_UTF8)
 
 
 def text_pieces(path: str | Path) -> Iterator[bytes]:

@@ -99,6 +99,8 @@ class Machine:
                 isinstance(pair, tuple | list) and len(pair) == 2 and all(_whole(v) and v >= 1 for v in pair)
             ):
                 raise InputError(f"{what} are {pair!r}", self.name, "two whole numbers >= 1")
+        if not isinstance(self.torus, bool):
+            raise InputError(f"torus is {self.torus!r}", self.name, "True or False")
         for name in ("faulty_cores", "taken_cores"):
             object.__setattr__(self, name, tuple(self._number(p, name) for p in getattr(self, name)))
         for link in self.faulty_links:
@@ -114,8 +116,10 @@ class Machine:
         if self.kinds_per_core is not None and self.kinds_per_core < 1:
             raise InputError(f"kinds_per_core is {self.kinds_per_core}", self.name, "a whole number >= 1")
         for resource, limit in self.capacity.items():
-            if not 0 <= limit < MOST_CAPACITY:
-                raise InputError(f"capacity of {resource} is {limit}", self.name, "0 to 2^62")
+            if not (_whole(limit) and 0 <= limit < MOST_CAPACITY):
+                raise InputError(
+                    f"capacity of {resource} is {limit!r}", self.name, "a whole number from 0 to 2^62"
+                )
         for per_core in (self.core_capacity, self.held):
             for resource, amount in per_core.items():
                 if amount.shape != (self.size,) or not 0 <= amount.min() <= amount.max() < MOST_CAPACITY:

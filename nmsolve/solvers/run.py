@@ -95,8 +95,8 @@ class Options:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, kind):
                 raise InputError(f"{name} is {shortened(repr(value))}", "", what)
-        if not self.gap >= 0:
-            raise InputError(f"the gap is {self.gap}", "", "a number >= 0")
+        if not 0 <= self.gap <= 1:
+            raise InputError(f"the gap is {self.gap}", "", "a number from 0 to 1: 0.05 is 5 %")
         if self.workers < 1:
             raise InputError(f"{self.workers} workers", "", "at least 1")
         if self.cluster is not None and self.workers != 1:

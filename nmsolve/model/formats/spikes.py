@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.model.errors import SHOWN, InputError, doubtful
+from nmsolve.model.arguments import plain_arguments
+from nmsolve.model.errors import SHOWN, InputError, doubtful, shortened
 from nmsolve.model.files import PACKED
 from nmsolve.model.formats import spikes_text
 from nmsolve.model.formats.recording import Recording
@@ -29,6 +30,7 @@ SECOND = 1000.0
 EARLY = 0.002
 
 
+@plain_arguments
 def with_rates(
     graph: LogicGraph,
     recording: str | Path | Sequence[str | Path],
@@ -53,6 +55,9 @@ def with_rates(
     InputError : not such a file; neurons that are no nodes, or in two recordings; spikes over a longer time than was recorded;
         a node with several messages; an undirected graph; no time
     """
+    files = [recording] if isinstance(recording, str | Path) else recording
+    if not isinstance(files, Sequence) or not all(isinstance(one, str | Path) for one in files):
+        raise InputError(f"the recording is {shortened(repr(recording))}", "with_rates", "a file, or several")
     if graph.on_disk:
         raise InputError("a graph on disk gets no rates", graph.name, "a graph in memory")
     if not graph.directed or len(np.unique(graph.source)) < graph.rows:

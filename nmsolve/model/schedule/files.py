@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import input_file, read_limited
 from nmsolve.model.schedule.problem import Units
@@ -19,6 +20,7 @@ FORMS = {
 }  # fmt: skip
 
 
+@plain_arguments
 def load_schedule(path: str | Path, machine: Units | None = None, checked: bool = True) -> Stated:
     """Read a problem; the extension says the kind of file.
 

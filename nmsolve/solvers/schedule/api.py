@@ -15,7 +15,7 @@ from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.files import load_schedule
-from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.types import IntArray
@@ -81,6 +81,14 @@ def asked(
     factors = tuple(weights.items()) if weights else problem.weights
     if name == "weighted" and not factors:
         raise InputError("no weights are given", "--objective", "--weights energy=1,makespan=10")
+    for names, what in ((at_most, "at_most"), (weights, "weights")):
+        unknown = [k for k in names or () if k not in OBJECTIVES]
+        if unknown:
+            raise InputError(
+                f"no objective is called {unknown[0]!r}", what, "one of " + ", ".join(OBJECTIVES)
+            )
+    if weights and name != "weighted":
+        raise InputError(f"weights with the objective {name}", "weights", "objective='weighted'")
     ceilings = {**dict(problem.ceilings), **{k: float(v) for k, v in (at_most or {}).items()}}
     return replace(
         problem, objective=name, weights=factors if name == "weighted" else (), ceilings=tuple(ceilings.items())

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.graph import OperatorGraph
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 
 
+@plain_arguments
 def load_onnx(
     path: str | Path, strict: bool = False, bindings: Mapping[str, int] | None = None
 ) -> OperatorGraph:
