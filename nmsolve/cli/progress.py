@@ -212,13 +212,17 @@ class LiveLines:
                 self._file = None
 
 
+#: Figures from here on are printed with an exponent.
+LARGEST = 1e21
+
+
 def number(value: float | None) -> str:
     """Return a figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return "-"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
-    return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:.6g}"
+    return f"{value:,.2f}" if 1000 <= abs(value) < LARGEST else f"{value:.6g}"
 
 
 def amount(value: float | None, unit: str, digits: int = 4) -> str:

@@ -84,7 +84,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.fixture(autouse=True)
 def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is read once: it stays as it is."""
-    monkeypatch.setattr("nmsolve.model.formats.onnx.load_onnx", functools.cache(load_onnx))
+    loaded = functools.cache(lambda path, strict, bound: load_onnx(path, strict, dict(bound)))
+    monkeypatch.setattr(
+        "nmsolve.model.formats.onnx.load_onnx",
+        lambda path, strict=False, bindings=None: loaded(path, strict, tuple((bindings or {}).items())),
+    )
 
 
 def leaves(content: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

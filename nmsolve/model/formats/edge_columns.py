@@ -48,6 +48,8 @@ _UNIT = re.compile(r"\s*[\[(](.*)[\])]\s*$")
 _PYNN = re.compile(r"columns\s*=\s*(\[.*\])\s*$")
 #: The attributes of an edge, as NetworkX writes them at the end of a line.
 ATTRIBUTES = re.compile(r"\{.*\}\s*$")
+#: A comment such as SNAP writes.
+_UNDIRECTED = re.compile(r"\bundirected\b", re.IGNORECASE)
 #: Kinds of networks in KONECT's first line; only those of a bipartite one number two sets of nodes from 1.
 _BIPARTITE = re.compile(r"%\s*bip(\s|$)")
 
@@ -105,6 +107,9 @@ def layout_of(head: bytes, path: Path) -> Layout:
         if text.startswith("# GMT "):
             what = "this is an adjacency list of NetworkX"
             raise InputError(what, f"{path}:{number}", "an edge list (networkx.write_edgelist)")
+        if _UNDIRECTED.search(text):
+            what = f"the comment {text[:60]!r} says undirected, edges are read as directed"
+            doubtful(what, f"{path}:{number}", "directed edges, or a column Type with Undirected in it")
         if _BIPARTITE.match(text):
             what = "sources and targets of a bipartite network have numbers of their own"
             raise InputError(what, f"{path}:{number}", "different numbers for all nodes")

@@ -26,6 +26,8 @@ def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
     """
     where = where or graph.name
     if "distances" in graph.meta:
+        if "mesh" in graph.meta:
+            raise InputError("a mesh beside distances", f"{where}: $.graph", "mesh or distances")
         matrix = _matrix(graph.meta["distances"], f"{where}: $.graph.distances")
         return Machine(
             name=f"{graph.name} distances",

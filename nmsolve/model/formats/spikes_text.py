@@ -48,6 +48,8 @@ POPULATION = {"population", "populations", "pop", "popname", "populationname", "
 STEP = {"timestep", "timesteps", "step", "steps"}
 #: Names of times in milliseconds where no unit is said: those of SONATA, NetPyNE and, beside a sender, NEST.
 IN_MS, SENDER = {"timestamp", "timestamps", "spkt"}, {"sender", "senders"}
+#: What a comment about units has.
+UNIT_WORD = re.compile(r"\b(ms|msec|[uµμ]s|milli ?seconds?|micro ?seconds?|seconds?|units?)\b", re.IGNORECASE)
 #: A name in a comment, perhaps with its unit in brackets.
 NAME = re.compile(r'"[^"]*"|[^,;\t "]+(?: *[\[(][^\])]*[\])])?')
 NAMES = "names of columns such as id,time or timestamps population node_ids"
@@ -79,6 +81,7 @@ def read(path: Path) -> Recording:
             where = f"{path}:{numbers[0]}"
             names = _names(rows[0], comments, where)
             layout = _unnamed(rows[0], path, where) if names is None else _layout(names, where)
+            _warn_of_units(comments, names, str(path))
             if names is rows[0]:
                 del numbers[0], rows[0]
         found.add(layout, numbers, rows)
@@ -181,6 +184,17 @@ def _decoded(chunk: bytes, number: int, path: Path) -> str:
     except UnicodeDecodeError as error:
         place = number + chunk.count(b"\n", 0, error.start)
         raise InputError("not UTF-8 text", f"{path}:{place}", "UTF-8") from None
+
+
+def _warn_of_units(comments: list[str], names: list[str] | None, where: str) -> None:
+    """Name comments that may state a unit: only names of columns do."""
+    for comment in comments:
+        if UNIT_WORD.search(comment) and not (names and all(name in comment for name in names)):
+            doubtful(
+                f"the comment {comment[:60]!r} is not read",
+                where,
+                "a unit in the name of its column: time_ms",
+            )
 
 
 def _names(row: list[str], comments: list[str], where: str) -> list[str] | None:
