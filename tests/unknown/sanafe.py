@@ -65,6 +65,9 @@ ROWS = [
         (f"{_TILE}.core.0.soma.0.attributes.energy_leak", 1e-12, "energy_leak"),
     )
 ] + [
+    Row("model.formats.sanafe_yaml", load_graph, "net.yaml", json.dumps(_network() | dict.fromkeys(names, 1)), said)
+    for names, said in (("pq", "'p', 'q'"), ("abcdefghijklop", "'k', 'l' and 2 more"))
+] + [
     Row("model.formats.sanafe_yaml", load_graph, "net.yaml", _with(_network(), path, value), unknown)
     for path, value, unknown in (
         ("stimulus", [], "stimulus"),
