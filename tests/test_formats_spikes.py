@@ -99,8 +99,8 @@ def test_a_recording_of_another_network_is_refused_by_name(tmp_path: Path) -> No
     line = run_here(*words, code=2).stderr
     assert "no node is called 'v1/0', 'v1/1', 'v1/2'; expected a recording of this network, as 'a'" in line
     assert line.count("\n") == 1 and not (tmp_path / "o.json").exists()
-    many = put(tmp_path, "s.csv", "".join(f"{k},1\n" for k in range(9)))
-    with pytest.raises(InputError, match="and 6 more"):
+    many = put(tmp_path, "s.csv", "".join(f"{k},1\n" for k in range(15)))
+    with pytest.raises(InputError, match="and 3 more"):
         rated(many, seconds=1)
 
 

@@ -87,7 +87,7 @@ def test_a_number_per_line_is_still_a_partition(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("m.csv.gz", "node,core\na,3\n7,2\n\"b, \"\"c\"\"\",1\n7x,0\n"),
+        ("m.csv.gz", 'node,core\na,3\n7,2\n"b, ""c""",1\n7x,0\n'),
         ("p.csv.gz", "3\n2\n1\n0\n"),
         ("p.txt.gz", "3\n2\n1\n0\n"),
     ],

@@ -17,7 +17,7 @@ from nmsolve.model.formats.populations import SECOND, Neurons, assembled, left_o
 from nmsolve.model.formats.recording import Recording
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
-from nmsolve.model.unknown_members import name_unknown_members
+from nmsolve.model.unknown_members import Known, name_unknown_members
 
 
 class _Conn(msgspec.Struct, gc=False):
@@ -84,7 +84,7 @@ class _File(msgspec.Struct):
 
 
 #: Members that NetPyNE writes and that are not read.
-NOT_READ = {
+NOT_READ: Known = {
     _File: ("netpyne_version", "netpyne_changeset", "netParams_version"), _Net: ("pops", "recXElectrode"),
     _Cell: None, _Params: None, _Config: None, _Data: None,
 }  # fmt: skip
