@@ -229,8 +229,9 @@ def test_nodes_without_edges_are_read_with_a_word(circuit: Path) -> None:
 
 def test_a_table_of_edge_types_that_is_missing_is_named(circuit: Path) -> None:
     (circuit.parent / "network" / "v1_v1_edge_types.csv").unlink()
-    with pytest.warns(
-        InputWarning, match=r"edges\[0\].edge_types_file: there is no file .*: all edges count"
+    with (
+        pytest.warns(InputWarning, match=r"edges\[0\].edge_types_file: there is no file"),
+        pytest.warns(InputWarning, match="edges/v1_to_v1: there is no table of edge types"),
     ):
         load_graph(circuit)
     assert run_here("info", circuit, "--strict", code=2).stderr.startswith("error: ")
@@ -309,7 +310,7 @@ def test_attributes_of_edges_say_which_are_gap_junctions(
 
 def test_edges_without_a_table_of_their_types_are_named(tmp_path: Path) -> None:
     junctions(tmp_path / "v1_edges.h5")
-    with pytest.warns(InputWarning, match="no table of edge types is beside it"):
+    with pytest.warns(InputWarning, match="no table of edge types: all edges count as chemical synapses"):
         assert load_graph(tmp_path / "v1_edges.h5").m == 3
 
 

@@ -64,7 +64,12 @@ def test_wrong_files_are_refused_with_their_path(tmp_path: Path) -> None:
     assert "$.net.cells[0].conns[0]: connections are lists, and nothing says what is in them" in wrong(
         lambda c: cells(c)[0].update(conns=[[1, 2]])
     )
-    assert "$.net.cells: there are no cells" in wrong(lambda c: c["net"].update(cells=[]))
+    for without in (
+        lambda c: c["net"].update(cells=[]),
+        lambda c: c["net"].pop("cells"),
+        lambda c: c.pop("net"),
+    ):
+        assert "$.net.cells: there are no cells" in wrong(without)
 
 
 def test_files_without_spikes_give_no_rates(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -81,6 +82,19 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, text: str, message
 
 def test_a_number_per_line_is_still_a_partition(tmp_path: Path) -> None:
     assert read_any_mapping(put(tmp_path, "p.csv", "3\n2\n1\n0\n"), named(), BOARD).tolist() == [3, 2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.csv.gz", 'node,core\na,3\n7,2\n"b, ""c""",1\n7x,0\n'),
+        ("p.csv.gz", "3\n2\n1\n0\n"),
+        ("p.txt.gz", "3\n2\n1\n0\n"),
+    ],
+)
+def test_text_may_be_packed(tmp_path: Path, name: str, text: str) -> None:
+    packed = put(tmp_path, name, gzip.compress(text.encode()))
+    assert read_any_mapping(packed, named(), BOARD).tolist() == [3, 2, 1, 0]
 
 
 def test_ids_that_are_the_same_as_text_are_refused(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def refused_table(path: Path) -> str:
 
 def test_a_table_says_sizes_kinds_rates_and_names_nodes_without_edges(tmp_path: Path) -> None:
     edges, table = put(tmp_path, "e.csv", EDGES), put(tmp_path, "n.csv.gz", gzip.compress(TABLE.encode()))
-    with pytest.warns(InputWarning, match="not used: column 'colour'"):
+    with pytest.warns(InputWarning, match="column 'colour' is not read"):
         graph = load_graph(edges, nodes=table)
     assert graph.ids == ("a", "b", "c", "d") and graph.sizes.tolist() == [[2], [1], [1], [5]]
     assert graph.kinds is not None and graph.kinds.names == ("exc", "inh")
@@ -91,7 +91,7 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 def test_rates_of_nodes_that_do_not_multicast_are_named(tmp_path: Path) -> None:
     edges, table = put(tmp_path, "e.csv", EDGES), put(tmp_path, "n.csv", "node,rate\na,3\nb,2\nc,1\n")
-    with pytest.warns(InputWarning, match="not used: column 'rate'"):
+    with pytest.warns(InputWarning, match="column 'rate' is not read"):
         assert load_graph(edges, nodes=table).weights.tolist() == [1, 1, 1]
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)

@@ -181,7 +181,7 @@ def test_an_undirected_graph_comes_back_undirected(tmp_path: Path) -> None:
 
 def test_recorded_spikes_name_neurons_with_a_point(tmp_path: Path) -> None:
     (tmp_path / "spikes.csv").write_text("neuron,timestep\nin.0,1\nin.0,2\nconv.3,2\n10.1,7\n")
-    with pytest.warns(InputWarning, match="16 of 19 nodes are not in it"):
+    with pytest.warns(InputWarning, match="count as silent: 16 of 19"):
         graph = with_rates(load_graph(DATA / "network.yaml"), tmp_path / "spikes.csv", seconds=10)
     assert graph.ids is not None
     assert {v: r for v, r in zip(graph.ids, graph.rate.tolist(), strict=True) if r} == {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 #: Most names in a message.
 SHOWN = 12
@@ -65,9 +65,15 @@ def doubtful(what: str, where: str, expected: str) -> None:
 
 def listed(what: str, names: Sequence[str]) -> str:
     """Return ``column 'a' is`` or ``columns 'a', 'b', 'c' and 2 more are``, to begin a message."""
-    shown = ", ".join(repr(name[:60]) for name in names[:SHOWN])
+    shown = ", ".join(repr(name[:60]) if name else "without a name" for name in names[:SHOWN])
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{what} {shown} is" if len(names) == 1 else f"{what}s {shown}{more} are"
+
+
+def name_unread(what: str, names: Iterable[str], where: str, expected: str) -> None:
+    """Warn of columns, members and the like (``what``: one of them) that are there and not read, if there are any."""
+    if names := list(names):
+        doubtful(f"{listed(what, names)} not read", where, expected)
 
 
 class DoesNotFitError(InputError):

@@ -99,6 +99,11 @@ def unpacked(packed: Iterable[bytes], path: str | Path, limit: int = LARGEST_FIL
         raise InputError("damaged gzip data (it ends early)", str(path), "a complete gzip file")
 
 
+def extension(path: Path) -> str:
+    """Return the extension, in lower case, of what the file holds: that before ``.gz``."""
+    return (path.with_suffix("") if path.suffix.lower() == PACKED else path).suffix.lower()
+
+
 def believed_nodes(size: int) -> int:
     """Return how many nodes a file of ``size`` bytes may promise without a word about each of them."""
     return min(2**31 - 1, max(NODES, NODES_PER_BYTE * size))

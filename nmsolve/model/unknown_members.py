@@ -6,17 +6,18 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from nmsolve.model.errors import doubtful
+from nmsolve.model.errors import doubtful, name_unread
+
+#: Members that are not read, by struct; None: any.
+Known = Mapping[type[Any], Collection[str] | None]
 
 
-def name_unknown_members(
-    data: bytes, kind: type[Any], path: str | Path, known: Mapping[type[Any], Collection[str]]
-) -> None:
+def name_unknown_members(data: bytes, kind: type[Any], path: str | Path, known: Known) -> None:
     """Warn of members of JSON text, which was read as ``kind`` (a msgspec struct), that neither this nor a struct in it has.
 
     Parameters
     ----------
-    known : by struct, members that may be there and are not read
+    known : by struct, members that may be there and are not read; None: any, also in what is within
     """
     import msgspec
 
@@ -26,12 +27,12 @@ def name_unknown_members(
         doubtful("it holds NaN or Infinity, so unknown members are not looked for", str(path), "JSON")
 
 
-def _name_unknown(
-    objects: list[Any], kind: type[Any], where: str, known: Mapping[type[Any], Collection[str]]
-) -> None:
+def _name_unknown(objects: list[Any], kind: type[Any], where: str, known: Known) -> None:
     """Warn of each unknown member of some objects once, then of those of their own."""
     import msgspec
 
+    if (expected := known.get(kind, ())) is None:
+        return
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     unknown: dict[str, None] = {}
     inner: dict[str, list[Any]] = {}
@@ -39,10 +40,9 @@ def _name_unknown(
         for name, value in msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).items():
             if name in fields:
                 inner.setdefault(name, []).append(value)
-            elif name not in known.get(kind, ()):
+            elif name not in expected:
                 unknown[name] = None
-    for name in unknown:
-        doubtful(f"member {name[:80]!r} is passed over", where, ", ".join(list(fields)[:12]))
+    name_unread("member", unknown, where, ", ".join(list(fields)[:12]))
     for name, values in inner.items():
         listed, struct = _struct_in(fields[name])
         if struct is None:

@@ -18,8 +18,13 @@ def _with_neurons(path: Path) -> None:
 
 
 ROWS = [
-    Row(
-        "model.mapping.idle", _with_neurons, f"{name}.toml", f"cores = [1, 3]\n[capacity]\n{name} = 2\n", name
+    Row("model.mapping.idle", _with_neurons, "m.toml", f"cores = [1, 3]\n[capacity]\n{name} = 2\n", said)
+    for name, said in (
+        ("neuron", "capacity neuron limits"),
+        ("Neurons", "Neurons"),
+        ("synapses", "synapses"),
+        ("axon_in", "axon_in"),
+        ("least_neurons", "least_neurons"),
+        ("kinds_per_core", "kinds_per_core"),
     )
-    for name in ("neuron", "Neurons", "synapses", "axon_in", "least_neurons", "kinds_per_core")
 ]

@@ -105,7 +105,7 @@ ROWS = [
     _json(node_link(node=', "color": 3'), "color"),
     _json(node_link(node=', "rate": 3'), "rate"),
     _json(node_link(edge=', "delay": 2'), "delay"),
-    _json(node_link(edge='}, {"source": 0, "target": 1'), "1 edges are listed before"),
+    _json(node_link(edge='}, {"source": 0, "target": 1'), "there before, perhaps the other way round: 1"),
     _json('{"elements": {"nodes": [{"data": {"id": "a"}}], "edges": []}}', "Cytoscape"),
     _json('{"graph": {"nodes": {"a": {}}, "edges": []}}', "JSON Graph Format"),
     _json('{"directed": true, "nodes": [{"id": 0}], "adjacency": [[]]}', "adjacency"),

@@ -50,27 +50,40 @@ def _with(content: dict[str, Any], path: str, value: object = 1) -> str:
 
 _TILE = "architecture.tile.0"
 
-ROWS = [
-    Row("hw.sanafe.read", read_architecture, "arch.yaml", _with(_architecture(), path, value), unknown)
-    for path, value, unknown in (
-        ("architecture.attributes.topology", "torus", "torus"),
-        ("architecture.attributes.topology", "banana", "banana"),
-        ("architecture.attributes.virtual_channels", 2, "virtual_channels"),
-        ("architecture.chiplets", 2, "chiplets"),
-        ("power", {}, "power"),
-        (f"{_TILE}.router", {}, "router"),
-        (f"{_TILE}.attributes.energy_up_hop", 1e-12, "energy_up_hop"),
-        (f"{_TILE}.core.0.learning", [], "learning"),
-        (f"{_TILE}.core.0.attributes.max_axons", 7, "max_axons"),
-        (f"{_TILE}.core.0.soma.0.attributes.energy_leak", 1e-12, "energy_leak"),
-    )
-] + [
-    Row("model.formats.sanafe_yaml", load_graph, "net.yaml", _with(_network(), path, value), unknown)
-    for path, value, unknown in (
-        ("stimulus", [], "stimulus"),
-        ("network.delays", [], "delays"),
-        ("network.groups.0.kind", "lif", "kind"),
-        ("mappings", [{"g.0..1": {"core": "0.0", "priority": 3}}], "priority"),
-        ("network.edges", [{"g -> g": {"type": "random"}}], "random"),
-    )
-]
+ROWS = (
+    [
+        Row("hw.sanafe.read", read_architecture, "arch.yaml", _with(_architecture(), path, value), unknown)
+        for path, value, unknown in (
+            ("architecture.attributes.topology", "torus", "torus"),
+            ("architecture.attributes.topology", "banana", "banana"),
+            ("architecture.attributes.virtual_channels", 2, "virtual_channels"),
+            ("architecture.chiplets", 2, "chiplets"),
+            ("power", {}, "power"),
+            (f"{_TILE}.router", {}, "router"),
+            (f"{_TILE}.attributes.energy_up_hop", 1e-12, "energy_up_hop"),
+            (f"{_TILE}.core.0.learning", [], "learning"),
+            (f"{_TILE}.core.0.attributes.max_axons", 7, "max_axons"),
+            (f"{_TILE}.core.0.soma.0.attributes.energy_leak", 1e-12, "energy_leak"),
+        )
+    ]
+    + [
+        Row(
+            "model.formats.sanafe_yaml",
+            load_graph,
+            "net.yaml",
+            json.dumps(_network() | dict.fromkeys(names, 1)),
+            said,
+        )
+        for names, said in (("pq", "'p', 'q'"), ("abcdefghijklop", "'k', 'l' and 2 more"))
+    ]
+    + [
+        Row("model.formats.sanafe_yaml", load_graph, "net.yaml", _with(_network(), path, value), unknown)
+        for path, value, unknown in (
+            ("stimulus", [], "stimulus"),
+            ("network.delays", [], "delays"),
+            ("network.groups.0.kind", "lif", "kind"),
+            ("mappings", [{"g.0..1": {"core": "0.0", "priority": 3}}], "priority"),
+            ("network.edges", [{"g -> g": {"type": "random"}}], "random"),
+        )
+    ]
+)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import PIECE
 from nmsolve.model.formats.delimited import COMMENT, WHITE, fields_of, fields_or_none, mark_length, separator
 from nmsolve.model.formats.text import decimal
@@ -40,6 +40,10 @@ RATE = frozenset({"rate"})
 #: Gephi's: whether an edge has a direction, in these words.
 TYPE, TYPES = "type", {"directed": True, "undirected": False}
 
+#: Columns that say to which population (chip, ...) an end of an edge belongs: ``source_population``, ``chip_from``.
+_WHOLE = r"population|pop|group|layer|region|area|module|network|net|graph|board|chip|tile|core"
+_OWNER = re.compile(rf"(?P<end>.+?)(?:node|neuron|cell)?(?P<whole>{_WHOLE})|(?P<whole_>{_WHOLE})(?P<end_>.+)")
+
 #: What is expected of a first line.
 NAMED = "a first line that names source and target (weight), such as source,target,weight"
 #: A unit behind a name: ``delay [ms]``.
@@ -65,6 +69,7 @@ class Layout(NamedTuple):
     begin, line : byte and number of the line of the first edge
     attributes : the last field is a dict of Python
     names : of all columns, where the first line has them
+    owners : pairs of columns that say to which population, chip or the like source and target belong
     """
 
     columns: int
@@ -77,6 +82,12 @@ class Layout(NamedTuple):
     line: int
     attributes: bool = False
     names: tuple[str, ...] = ()
+    owners: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """No column but nodes and weight says anything of an edge."""
+        return self.kind < 0 and not self.attributes and not self.owners
 
 
 class _Line(NamedTuple):
@@ -127,19 +138,20 @@ def layout_of(head: bytes, path: Path) -> Layout:
             fields = fields[:-1]
         others = [fields_or_none(text, between) for text in texts[1:]]
         place, names = _titles_above(comments, len(fields), path)
-        begin, number, values = first.begin, first.number, fields
+        begin, number, rows = first.begin, first.number, [fields, *others]
         if not attributes and _is_title(fields, others, bool(names)):
             place, names = f"{path}:{first.number}", fields
-            begin, number, values = first.end, first.number + 1, others[0] if others else []
+            begin, number, rows = first.end, first.number + 1, others
     except csv.Error as error:
         raise InputError(
             str(error), f"{path}:{first.number}", "fields quoted as in CSV, if they are"
         ) from None
     if not names:
         return _unnamed(len(fields), attributes, between, first, path)
-    source, target, weight, kind = _places(names, values, place)
+    source, target, weight, kind = _places(names, rows, place)
     title = tuple(fields) if begin == first.end else ()
-    return Layout(len(names), source, target, weight, kind, between, begin, number, attributes, title)
+    owners = _owners(names)
+    return Layout(len(names), source, target, weight, kind, between, begin, number, attributes, title, owners)
 
 
 def plain_name(name: str) -> str:
@@ -167,6 +179,12 @@ def _first_lines(head: bytes, path: Path) -> tuple[list[_Line], list[tuple[int, 
             lines.append(_Line(begin, end, number, text))
         begin, number = end, number + 1
     return lines, comments
+
+
+def unit_in(name: str) -> str:
+    """Return the unit behind the name of a column: ``ms`` of ``delay [ms]``; else nothing."""
+    unit = _UNIT.search(name)
+    return unit[1].strip() if unit else ""
 
 
 def _is_title(fields: list[str], others: Sequence[Sequence[str]], named: bool) -> bool:
@@ -222,12 +240,23 @@ def _unnamed(columns: int, attributes: bool, between: str, first: _Line, path: P
     return Layout(columns, 0, 1, weight, -1, between, first.begin, first.number, attributes)
 
 
-def _places(names: Sequence[str], values: Sequence[str], where: str) -> tuple[int, int, int, int]:
+def _owners(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of columns that say to what the source and the target belong."""
+    found: dict[str, dict[bool, int]] = {}
+    for k, name in enumerate(names):
+        match = _OWNER.fullmatch(plain_name(name))
+        end = match and (match["end"] or match["end_"])
+        if match and (end in SOURCE or end in TARGET or end in ("1", "2")):
+            found.setdefault(match["whole"] or match["whole_"], {})[end in TARGET or end == "2"] = k
+    return tuple((ends[False], ends[True]) for ends in found.values() if len(ends) == 2)
+
+
+def _places(names: Sequence[str], rows: Sequence[Sequence[str]], where: str) -> tuple[int, int, int, int]:
     """Return the columns of source, target, weight and Gephi's type (-1: none) by their names.
 
     Parameters
     ----------
-    values : of the first edge
+    rows : fields of the first edges
 
     Raises
     ------
@@ -246,19 +275,13 @@ def _places(names: Sequence[str], values: Sequence[str], where: str) -> tuple[in
             raise InputError(f"no column is the {role} in {shown}", where, NAMED)
     weight = (at["weight"] or at["rate"] or [-1])[0]
     kind = next((k for k, word in enumerate(plain) if word == TYPE), -1)
-    if kind >= 0 and (kind >= len(values) or values[kind].lower() not in TYPES):
+    if not any(0 <= kind < len(row) and row[kind].strip(WHITE).lower() in TYPES for row in rows):
         kind = -1
     if weight >= 0 and not at["weight"]:
         doubtful(f"column {names[weight]!r} is taken as the weight", where, "messages per step")
-    elif weight >= 0 and (unit := _UNIT.search(names[weight])):
-        doubtful(f"the unit {unit[1]!r} of column {names[weight]!r} is not used", where, "messages per step")
+    elif weight >= 0 and (unit := unit_in(names[weight])):
+        doubtful(f"the unit {unit!r} of column {names[weight]!r} is not used", where, "messages per step")
     used = {at["source"][0], at["target"][0], weight, kind}
-    _tell_unused([name for k, name in enumerate(names) if k not in used], where)
+    unused = (name for k, name in enumerate(names) if k not in used)
+    name_unread("column", unused, where, "source, target and weight alone")
     return at["source"][0], at["target"][0], weight, kind
-
-
-def _tell_unused(names: Sequence[str], where: str) -> None:
-    """Warn of columns that are not used."""
-    if names:
-        shown = ", ".join(repr(name) if name else "without a name" for name in names)
-        doubtful(f"not used: column {shown}", where, "source, target and weight alone")

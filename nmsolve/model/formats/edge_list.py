@@ -56,7 +56,7 @@ def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
     table = None if reading.nodes is None else read_nodes(reading.nodes, reading.multicast)
     layout = layout_of(next(text_pieces(path), b""), path)
     lines: _Plain | EdgeRows = EdgeRows(path, layout)
-    if layout.kind < 0 and not layout.attributes:
+    if layout.plain:
         lines = _Plain(path, layout)
     try:
         found = _scan(lines, path)

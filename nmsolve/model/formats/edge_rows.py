@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.formats.delimited import WHITE, Rows, fields_of
 from nmsolve.model.formats.edge_columns import ATTRIBUTES, TYPES, Layout
 from nmsolve.model.formats.text import DIGITS, decimal, decimals, whole_number
@@ -51,6 +51,8 @@ class EdgeRows:
     number: dict[str, int] = field(default_factory=dict)
     named: bool | None = None
     directed: bool | None = None
+    _padded: dict[int, str] = field(default_factory=dict)
+    _owner: dict[tuple[int, int], str] = field(default_factory=dict)
     _marks: set[str] = field(default_factory=set)
     _unused: set[str] = field(default_factory=set)
 
@@ -75,7 +77,7 @@ class EdgeRows:
     def _taken(self, batch: list[Any], places: list[int]) -> Lines:
         """Return the edges of rows; ``places`` are their lines."""
         layout = self.layout
-        if layout.kind < 0 and not layout.attributes and set(map(len, batch)) == {layout.columns}:
+        if layout.plain and set(map(len, batch)) == {layout.columns}:
             found = self._in_bulk(batch)
             if found is not None:
                 return found
@@ -138,7 +140,16 @@ class EdgeRows:
         weight = self._attribute(attributes, where) if attributes is not None else 1.0
         if layout.weight >= 0:
             weight = self._weight(row[layout.weight])
-        return self._node(row[layout.source]), self._node(row[layout.target]), weight
+        source, target = self._node(row[layout.source]), self._node(row[layout.target])
+        for k, (of_source, of_target) in enumerate(layout.owners):
+            for node, name in ((source, row[of_source]), (target, row[of_target])):
+                if (before := self._owner.setdefault((node, k), name)) != name:
+                    what = (
+                        f"node {row[layout.source if node == source else layout.target]!r} of {name[:60]!r}"
+                    )
+                    expected = f"a node of {before[:60]!r}, as before; different ids for all nodes"
+                    raise _WrongError(what, expected)
+        return source, target, weight
 
     def _split(self, line: str) -> tuple[list[str], str | None]:
         """Return the fields of a line, and the attributes behind them."""
@@ -168,10 +179,9 @@ class EdgeRows:
             found = None
         if not isinstance(found, dict):
             raise _WrongError("", "attributes as a dict of plain values at the end")
-        for name in found:
-            if name != "weight" and str(name) not in self._unused:
-                self._unused.add(str(name))
-                doubtful(f"not used: attribute {name!r}", where, "weight alone")
+        unused = set(map(str, found)) - {"weight"} - self._unused
+        self._unused |= unused
+        name_unread("attribute", sorted(unused), where, "weight alone")
         return self._checked(found.get("weight", 1.0))
 
     def _weight(self, text: str) -> float:
@@ -214,6 +224,15 @@ class EdgeRows:
         if self.named != (value is None):
             others = "names" if self.named else "whole numbers"
             raise _WrongError(f"node {text[:60]!r}", f"{others}, as the nodes before")
+        if value is not None:
+            padded = text[:1] == "0" and text[1:2].isdigit()
+            other = str(value) if padded and str(value) in self.number else self._padded.get(value, text)
+            if other != text:
+                raise _WrongError(
+                    f"node {text[:60]!r}, which is {other!r}, too", "every node written in one way"
+                )
+            if padded:
+                self._padded[value] = text
         self.number[text] = len(self.number) if value is None else value
         return self.number[text]
 

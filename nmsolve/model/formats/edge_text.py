@@ -111,6 +111,12 @@ def _decimal(data: AnyArray, a: int, b: int, powers: FloatArray) -> float:
     return float(mantissa * powers[scale] if scale >= 0 else mantissa / powers[-scale])
 
 
+@plain_callee
+def _padded(data: AnyArray, a: int, b: int) -> bool:
+    """Whether a number in ``data[a:b]`` begins with a 0 that it does not need."""
+    return b - a > 1 and data[a] == 48 and 48 <= data[a + 1] <= 57
+
+
 @kernel
 def parse(
     data: AnyArray, separator: int, columns: int, places: IntArray, powers: FloatArray,
@@ -174,6 +180,8 @@ def parse(
         if count == 0:
             continue
         if count != columns:
+            return NOT_PLAIN, edges, slow, line
+        if _padded(data, first[0], first[1]) or _padded(data, second[0], second[1]):
             return NOT_PLAIN, edges, slow, line
         u[edges] = _whole(data, first[0], first[1])
         v[edges] = _whole(data, second[0], second[1])

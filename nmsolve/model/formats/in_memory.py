@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.json_node_link import build
 from nmsolve.model.formats.json_schema import Edge, NodeLink
@@ -101,8 +101,8 @@ def _of_networkx(given: Any) -> Named:
             for u, v, data in given.edges(data=True)
         ],
     )
-    if unread := sorted({str(k) for *_, data in given.edges(data=True) for k in data if k != "weight"}):
-        doubtful(f"{listed('attribute', unread)} not read", f"{where}: edges", "weight")
+    unread = sorted({str(k) for *_, data in given.edges(data=True) for k in data if k != "weight"})
+    name_unread("attribute", unread, f"{where}: edges", "weight")
     return Named(build(content, Path(where)), nodes)
 
 

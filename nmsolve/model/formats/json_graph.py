@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.files import believed_nodes, convert_json, decode_json, read_limited, write_atomic
 from nmsolve.model.formats import json_columns, json_node_link
 from nmsolve.model.formats.json_schema import Columns, Edge, Form, Net, NodeLink
@@ -40,7 +40,7 @@ def load(path: Path) -> LogicGraph:
         from nmsolve.model.formats import sonata_circuit
 
         return sonata_circuit.load(path)
-    if isinstance(form.net, Net) and form.net.cells is not None:
+    if _is_netpyne(form, data, path):
         from nmsolve.model.formats import netpyne
 
         return netpyne.load(path)
@@ -68,8 +68,8 @@ def _known(data: bytes, shape: type[T], path: Path) -> T:
         if "unknown field" not in error.what:
             raise
         out = _stripped(data, shape, path)
-    if kept := [key for key in out.graph if key not in ATTRIBUTES]:
-        doubtful(f"{listed('key', kept)} not read", f"{path}: $.graph", ", ".join(ATTRIBUTES))
+    kept = (key for key in out.graph if key not in ATTRIBUTES)
+    name_unread("key", kept, f"{path}: $.graph", ", ".join(ATTRIBUTES))
     return out
 
 
@@ -85,11 +85,9 @@ def _stripped(data: bytes, shape: type[T], path: Path) -> T:
                 edges[key] = name
                 del edge[key]
     out = convert_json(content, shape, path)
-    if unread:
-        doubtful(f"{listed('key', unread)} not read", f"{path}: $", ", ".join(shape.__struct_fields__))
-    if edges:
-        where = f"{path}: $.{next(iter(edges.values()))}"
-        doubtful(f"{listed('key', sorted(edges))} not read", where, ", ".join(Edge.__struct_fields__))
+    name_unread("key", unread, f"{path}: $", ", ".join(shape.__struct_fields__))
+    where = f"{path}: $.{next(iter(edges.values()), '')}"
+    name_unread("key", sorted(edges), where, ", ".join(Edge.__struct_fields__))
     return out
 
 
@@ -129,6 +127,14 @@ def _is_circuit(form: Form, data: bytes, path: Path) -> bool:
         return "nodes" in form.networks
     simulation = isinstance(form.network, str) or isinstance(form.run, dict)
     return simulation and "nodes" not in decode_json(data, dict[str, Any], path)
+
+
+def _is_netpyne(form: Form, data: bytes, path: Path) -> bool:
+    """Return whether NetPyNE saved a file, perhaps without its cells."""
+    if isinstance(form.net, Net) and form.net.cells is not None:
+        return True
+    mark = isinstance(form.simConfig, dict) or isinstance(form.net, Net)
+    return mark and "nodes" not in decode_json(data, dict[str, Any], path)
 
 
 def save(graph: LogicGraph, path: Path) -> None:

@@ -47,7 +47,7 @@ def build(content: NodeLink, path: Path) -> LogicGraph:
     )
     repeated = int((source != target).sum()) - graph.m
     if repeated and not content.multigraph:
-        what = f"{repeated} edges are listed before, perhaps the other way round; their weights are added up"
+        what = f"edges that are there before, perhaps the other way round: {repeated}; their weights are added up"
         doubtful(what, f"{where}: $.edges", 'each edge once, or "multigraph": true')
     return graph if rate is None else _with_rate(graph, rate)
 

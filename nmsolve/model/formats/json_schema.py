@@ -21,7 +21,7 @@ class Net(msgspec.Struct):
 
 class Form(msgspec.Struct):
     """The keys that say which form a file has; ``networks`` is that of a SONATA circuit, ``network`` and ``run`` those of a
-    simulation of one, ``net`` that of NetPyNE."""
+    simulation of one, ``net`` and ``simConfig`` those of NetPyNE."""
 
     nmsolve: int | None = None
     form: str = "node-link"
@@ -29,6 +29,7 @@ class Form(msgspec.Struct):
     network: Any = None
     run: Any = None
     net: Net | list[Any] | str | float | bool | None = None
+    simConfig: Any = None
 
 
 class Edge(msgspec.Struct, gc=False, forbid_unknown_fields=True):

@@ -91,12 +91,7 @@ def node_sizes(
 
 def _warn(unread: list[str], assumed: list[str], where: str) -> None:
     """Say which keys of nodes are passed over, and which are taken for resources though no list names them."""
-    if unread:
-        doubtful(
-            f"{errors.listed('key', unread)} not read",
-            f"{where}: $.nodes",
-            "ids, sizes, kind, multicast, rate",
-        )
+    errors.name_unread("key", unread, f"{where}: $.nodes", "ids, sizes, kind, multicast, rate")
     if assumed:
         what = f"{errors.listed('key', assumed)} counted as resources: all values are whole numbers"
         doubtful(what, f"{where}: $.nodes", "resources in sizes, or named in graph.resources")

@@ -13,31 +13,11 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import decode_json, read_limited
-from nmsolve.model.formats.json_schema import Anything
 from nmsolve.model.formats.populations import SECOND, Neurons, assembled, left_out
 from nmsolve.model.formats.recording import Recording
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
-
-
-class _KnownNet(msgspec.Struct, forbid_unknown_fields=True):
-    """What ``net`` has."""
-
-    params: Anything | None = None
-    cells: list[Anything] | None = None
-    pops: Any = None
-    recXElectrode: Any = None
-
-
-class _Known(msgspec.Struct, forbid_unknown_fields=True):
-    """What NetPyNE writes; anything else is named in a warning."""
-
-    net: _KnownNet
-    netpyne_version: Any = None
-    netpyne_changeset: Any = None
-    netParams_version: Any = None
-    simConfig: Anything | None = None
-    simData: Anything | None = None
+from nmsolve.model.unknown_members import Known, name_unknown_members
 
 
 class _Conn(msgspec.Struct, gc=False):
@@ -80,7 +60,7 @@ class _Params(msgspec.Struct, frozen=True):
 
 
 class _Net(msgspec.Struct):
-    cells: list[_Cell]
+    cells: list[_Cell] = []
     params: _Params = _Params()
 
 
@@ -98,9 +78,16 @@ class _Data(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    net: _Net
+    net: _Net = msgspec.field(default_factory=_Net)
     simConfig: _Config = _Config()
     simData: _Data | None = None
+
+
+#: Members that NetPyNE writes and that are not read.
+NOT_READ: Known = {
+    _File: ("netpyne_version", "netpyne_changeset", "netParams_version"), _Net: ("pops", "recXElectrode"),
+    _Cell: None, _Params: None, _Config: None, _Data: None,
+}  # fmt: skip
 
 
 def load(path: Path) -> LogicGraph:
@@ -150,10 +137,7 @@ def recording(path: Path) -> Recording:
 def _read(path: Path) -> _File:
     data = read_limited(path)
     file = decode_json(data, _File, path)
-    try:
-        decode_json(data, _Known, path)
-    except InputError as unknown:
-        doubtful(f"{unknown.what}: not read", unknown.where, "what NetPyNE writes")
+    name_unknown_members(data, _File, path, NOT_READ)
     if not file.net.cells:
         raise InputError("there are no cells", f"{path}: $.net.cells", "saveDataInclude with netCells")
     return file

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, name_unread
 
 _WINDOW = ("weight", "bias", "stride", "padding", "dilation", "groups", "input_shape")
 _POOL = ("kernel_size", "stride", "padding")
@@ -110,9 +110,8 @@ def _graph(group: Any, name: str, where: str) -> Graph:
 
 
 def _name_unknown(group: Any, known: tuple[str, ...], said: str, where: str) -> None:
-    for key in (*group, *group.attrs):
-        if key not in known:
-            doubtful(f"{said} has {str(key)[:80]!r}, which is not read", where, ", ".join(known))
+    unknown = [str(key) for key in (*group, *group.attrs) if key not in known]
+    name_unread(f"member of {said}", unknown, where, ", ".join(known))
 
 
 def _value(dataset: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import NoReturn, TypeVar
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import text_pieces
 from nmsolve.model.formats.delimited import BLANK, WHITE, Rows, fields_of, mark_length, separator, whole_lines
-from nmsolve.model.formats.edge_columns import plain_name
+from nmsolve.model.formats.edge_columns import plain_name, unit_in
 from nmsolve.model.formats.json_sizes import RESOURCES
 from nmsolve.model.formats.text import decimal, whole_number
 from nmsolve.model.graph import NodeKinds, node_kinds
@@ -84,7 +84,7 @@ class NodeTable:
         """
         multicast = False if self.multicast is None else self.multicast
         if self.rate is not None and not np.any(multicast):
-            doubtful("not used: column 'rate'", str(self.path), "nodes that multicast")
+            name_unread("column", ["rate"], str(self.path), "nodes that multicast")
         return replace(
             network,
             sizes=self.sizes,
@@ -105,7 +105,12 @@ def read_nodes(path: str | Path, multicast: bool = False) -> NodeTable:
     InputError : no column of ids, two of one meaning, no nodes, a node twice, a value that is none of its column; with the line
     """
     table = _Reader(Path(path)).read()
-    return replace(table, multicast=np.ones(table.n, bool)) if multicast else table
+    if not multicast:
+        return table
+    if table.multicast is not None and not table.multicast.all():
+        what = f"column 'multicast' says no for {np.count_nonzero(~table.multicast)} of {table.n}: --multicast counts"
+        doubtful(what, str(path), "true for every node, or no --multicast")
+    return replace(table, multicast=np.ones(table.n, bool))
 
 
 class _Reader:
@@ -155,7 +160,13 @@ class _Reader:
             raise InputError(f"two columns are {twice.removeprefix(SIZES)!r}", self.title, "one")
         if "kind" in at and "population" in at:
             del columns[at.pop("population")]
-        self._tell_unused([name or "without a name" for k, name in enumerate(self.names) if k not in columns])
+        for k in columns:
+            if unit := unit_in(self.names[k]):
+                what = f"the unit {unit!r} of column {self.names[k]!r}"
+                raise InputError(what, self.title, "no units: counts, and messages per step")
+        known = ("node", "size", *RESOURCES, "sizes.NAME", "population", "kind", "multicast", "rate")
+        unused = (name for k, name in enumerate(self.names) if k not in columns)
+        name_unread("column", unused, self.title, ", ".join(known))
         self._take()
         ids, n = self._unique(at["id"]), len(self.values)
         resources = tuple(m.removeprefix(SIZES) for m in at if m.startswith(SIZES))
@@ -182,13 +193,6 @@ class _Reader:
         raise InputError(
             f"no column is the id in {', '.join(map(repr, self.names))[:200]}", self.title, "node"
         )
-
-    def _tell_unused(self, names: Sequence[str]) -> None:
-        if names:
-            known = ", ".join(
-                ("node", "size", *RESOURCES, "sizes.NAME", "population", "kind", "multicast", "rate")
-            )
-            doubtful(f"not used: column {', '.join(map(repr, names))}", self.title, known)
 
     def _take(self) -> None:
         """Read all rows."""

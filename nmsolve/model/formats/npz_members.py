@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.files import LARGEST_FILE
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -65,8 +65,7 @@ def read_members(path: Path, wanted: set[str]) -> tuple[dict[str, AnyArray], lis
 
 def warn_of_members(names: Sequence[str], path: Path, what: str) -> None:
     """Say which members are passed over, if there are any."""
-    if names:
-        doubtful(f"{listed('member', names)} not read", str(path), f"only {what}")
+    name_unread("member", names, str(path), f"only {what}")
 
 
 def _check_unpacked(members: list[zipfile.ZipInfo], path: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import extension
 from nmsolve.model.formats import sanafe_net, sanafe_yaml
 from nmsolve.model.formats.populations import Neurons, assembled
 from nmsolve.model.formats.sanafe_layers import Parsed
@@ -54,7 +55,7 @@ ARRAYS = ("source", "target", "tile", "place")
 
 
 def _reply(path: Path) -> Reply:
-    parsed = (sanafe_net if path.suffix.lower() == NETLIST else sanafe_yaml).parse(path)
+    parsed = (sanafe_net if extension(path) == NETLIST else sanafe_yaml).parse(path)
     if not sum(size for _, size, _ in parsed.groups):
         raise InputError("the network has no neurons", str(path), "at least one")
     value = {"name": parsed.name, "groups": parsed.groups, "section": parsed.section}

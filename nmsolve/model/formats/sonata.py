@@ -75,12 +75,8 @@ def stream(path: Path) -> Network:
     InputError : as :func:`load`
     """
     package("h5py", "sonata", path)
-    found = one_reply(partial(_surveyed, path), path).value
+    ranges: dict[str, list[int]] = one_reply(partial(_surveyed, path), path).value
     table = sonata_types.beside(path)
-    if table is None and found["types"]:
-        what = "no table of edge types is beside it: all edges count as chemical synapses"
-        doubtful(what, str(path), "its circuit_config.json")
-    ranges: dict[str, list[int]] = found["ranges"]
     file = EdgeFile(path, None if table is None else sonata_types.spikeless_types(table))
     return connected(path, [file], {name: np.arange(*ranges[name]) for name in sorted(ranges)})
 
@@ -122,18 +118,15 @@ def _ids(nodes: Mapping[str, IntArray]) -> tuple[str | int, ...] | None:
 
 
 def _surveyed(path: Path) -> Reply:
-    """Return ``ranges``, the smallest number of a node, and the largest + 1, of every population by name, and whether edges have
-    ``types``."""
+    """Return the smallest number of a node, and the largest + 1, of every population by name."""
     ranges: dict[str, list[int]] = {}
-    typed = False
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
-            typed = typed or any((_types(group, piece) >= 0).any() for piece in _pieces(group.edges))
             for end in (group.source, group.target):
                 low, high = _range(group.edges, end, path)
                 known = ranges.get(end.nodes, [low, high])
                 ranges[end.nodes] = [min(known[0], low), max(known[1], high)]
-    return Reply({"ranges": {name: of for name, of in ranges.items() if of[0] < of[1]}, "types": typed}, {})
+    return Reply({name: of for name, of in ranges.items() if of[0] < of[1]}, {})
 
 
 @dataclass(frozen=True)
@@ -291,8 +284,7 @@ def _edges(file: EdgeFile, nodes: Mapping[str, IntArray]) -> Iterator[Reply]:
             for piece in _pieces(group.edges):
                 spikes = ~_spikeless(group, piece, file.spikeless or {}, path)
                 junctions += int((~spikes).sum())
-                if file.spikeless is not None:
-                    unknown |= set(np.unique(_types(group, piece)).tolist()) - {-1, *file.spikeless}
+                unknown |= set(np.unique(_types(group, piece)).tolist()) - {-1, *(file.spikeless or {})}
                 places = {
                     name: (_places(end, piece, nodes[end.nodes], path) + first[end.nodes]).astype(np.int32)[
                         spikes
@@ -302,7 +294,10 @@ def _edges(file: EdgeFile, nodes: Mapping[str, IntArray]) -> Iterator[Reply]:
                 size = _synapses(group, piece, path)
                 yield Reply(None, places | {"size": size[spikes] if len(size) else size})
             left_out(junctions, "they are gap junctions", where)
-            if unknown:
+            if unknown and file.spikeless is None:
+                what = "there is no table of edge types: all edges count as chemical synapses"
+                doubtful(what, where, "edge_types_file of its circuit_config.json")
+            elif unknown:
                 doubtful(
                     f"no table has edge type {min(unknown)}", where, "its type: gap junctions are not known"
                 )

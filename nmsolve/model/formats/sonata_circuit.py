@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, doubtful, listed, name_unread
 from nmsolve.model.files import believed_nodes, decode_json, read_limited
 from nmsolve.model.formats.hdf5 import column, members, opened, package
 from nmsolve.model.formats.sonata import EdgeFile, connected
@@ -166,15 +166,17 @@ def _warn_of_sections(content: dict[str, Any], path: Path) -> None:
     known: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {"$": (content, SECTIONS)}
     if isinstance(networks, dict):
         known["$.networks"] = (networks, ("nodes", "edges", "gap_juncs"))
+        if networks.get("gap_juncs"):
+            what = "its connections are left out: they are gap junctions"
+            doubtful(what, f"{path}: $.networks.gap_juncs", "edges that carry spikes")
         for key, struct in (("nodes", _Nodes), ("edges", _Edges)):
             entries = networks.get(key)
             for k, entry in enumerate(entries if isinstance(entries, list) else []):
                 if isinstance(entry, dict):
                     known[f"$.networks.{key}[{k}]"] = (entry, struct.__struct_fields__)
     for where, (found, names) in known.items():
-        odd = [name for name in found if name not in names and not name.startswith(("_", "/", "#"))]
-        if odd:
-            doubtful(f"{listed('member', odd)} not read", f"{path}: {where}", ", ".join(names))
+        odd = (name for name in found if name not in names and not name.startswith(("_", "/", "#")))
+        name_unread("member", odd, f"{path}: {where}", ", ".join(names))
 
 
 def _edge_file(entry: _Edges, k: int, config: _Config, path: Path) -> EdgeFile:
@@ -194,7 +196,7 @@ def _edge_file(entry: _Edges, k: int, config: _Config, path: Path) -> EdgeFile:
     try:
         types = _found(entry.edge_types_file, config.manifest, path, place)
     except InputError as missing:
-        doubtful(f"{missing.what}: all edges count as chemical synapses", place, missing.expected)
+        doubtful(missing.what, place, missing.expected)
         return EdgeFile(file, None, without)
     return EdgeFile(file, spikeless_types(types), without)
 
@@ -263,8 +265,8 @@ def _check_described(described: dict[str, _Population], there: list[str], path: 
 
 
 def _warn_of_rates(names: set[str], where: str) -> None:
-    if odd := sorted(name for name in names if name.lower() in RATES):
-        doubtful(f"{listed('attribute', odd)} not read", where, "recorded spikes (convert --rates)")
+    odd = sorted(name for name in names if name.lower() in RATES)
+    name_unread("attribute", odd, where, "recorded spikes (convert --rates)")
 
 
 def _in_order(group: Any, where: str, most: int) -> tuple[IntArray, IntArray]:

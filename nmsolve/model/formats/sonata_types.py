@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.files import read_limited
 from nmsolve.model.formats.populations import carries_spikes
 
@@ -93,5 +93,4 @@ def beside(path: Path) -> Path | None:
 def unread(names: Iterable[str], where: str, what: str) -> None:
     """Warn of attributes of edges that are not known, and not read."""
     odd = sorted(name for name in names if not NO_TRAFFIC.fullmatch(name))
-    if odd:
-        doubtful(f"{listed(what, odd)} not read", where, "attributes of docs/files.md")
+    name_unread(what, odd, where, "attributes of docs/files.md")

@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import SHOWN, InputError, doubtful, shortened
-from nmsolve.model.files import PACKED
+from nmsolve.model.files import extension
 from nmsolve.model.formats import spikes_text
 from nmsolve.model.formats.recording import Recording
 from nmsolve.model.formats.text import decimal
@@ -100,16 +100,14 @@ def read_spikes(path: Path) -> Recording:
     ------
     InputError : unknown extension, no such file, damaged, no spikes in it
     """
-    extension = path.suffix.lower()
-    if extension == PACKED:
-        extension = path.with_suffix("").suffix.lower()
-    if extension in spikes_text.TEXT:
+    kind = extension(path)
+    if kind in spikes_text.TEXT:
         return spikes_text.read(path)
     if path.suffix.lower() in HDF5:
         from nmsolve.model.formats.spikes_hdf5 import read
 
         return read(path)
-    if extension == NETPYNE:
+    if kind == NETPYNE:
         from nmsolve.model.formats.netpyne import recording
 
         return recording(path)
@@ -152,7 +150,7 @@ def node_rates(
         rate[at] = recording.spikes / _recorded(recording, seconds) * (step / SECOND)
     silent = n - int(heard.sum())
     if silent:
-        doubtful(f"{silent} of {n} nodes are not in it and taken as silent", where, "every node")
+        doubtful(f"nodes that are not in it count as silent: {silent} of {n}", where, "every node")
     return rate
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.formats.hdf5 import column, members, opened, package, text
 from nmsolve.model.formats.recording import UNITS, Recording
 from nmsolve.model.network import BLOCK
@@ -90,8 +90,8 @@ def _sonata(groups: dict[str, Any], path: Path) -> tuple[list[str], IntArray, tu
 def _counted(report: dict[str, Any], where: str) -> tuple[IntArray, IntArray]:
     """Return the nodes of a spike report, and how often each fired; none at all where the report is empty."""
     key = "gids" if "gids" in report and "node_ids" not in report else "node_ids"
-    if odd := [name for name in report if name not in (key, "timestamps")]:
-        doubtful(f"{listed('member', odd)} not read", where, f"{key} and timestamps")
+    odd = (name for name in report if name not in (key, "timestamps"))
+    name_unread("member", odd, where, f"{key} and timestamps")
     if all(
         getattr(report.get(name), "shape", ()) is None for name in (key, "timestamps")
     ):  # nothing was written
@@ -128,8 +128,8 @@ def _ends_of(times: Any, where: str) -> list[float]:
 def _nwb(units: Any, path: Path) -> tuple[list[str], IntArray, FloatArray | None]:
     """Return names (``unit_name``, else ``id``), spikes, and the seconds of ``obs_intervals`` if there are any."""
     where = f"{path}: units"
-    if odd := [name for name in members(units, where) if name not in NWB]:
-        doubtful(f"{listed('column', odd)} not read", where, "columns of units that the core of NWB 2 has")
+    odd = (name for name in members(units, where) if name not in NWB)
+    name_unread("column", odd, where, "columns of units that the core of NWB 2 has")
     ends, times = _ends(units, "spike_times", where), column(units, "spike_times", "iuf")
     spikes = np.diff(ends, prepend=0)
     named = column(units, "unit_name", "OSiu") if "unit_name" in units else column(units, "id", "OSiu")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, doubtful, listed, name_unread
 from nmsolve.model.files import PACKED, text_pieces
 from nmsolve.model.formats.delimited import (
     BLANK,
@@ -255,8 +255,7 @@ def _layout(names: list[str], where: str) -> _Layout:
     sender = names[neuron].lower() in SENDER
     if odd and sender:
         raise InputError(f"{listed('column', odd)} of no spike recorder", where, "sender and time_ms of NEST")
-    if odd:
-        doubtful(f"{listed('column', odd)} not read", where, NAMES)
+    name_unread("column", odd, where, NAMES)
     unit = roles[times[0]][1]
     if unit is None:
         unit = UNITS["ms"] if sender else 1.0

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.files import read_limited, require_single_keys
 from nmsolve.model.formats.hdf5 import package
 from nmsolve.model.formats.text import decimal, whole_number
@@ -99,8 +99,7 @@ def attributes(value: Any, where: str, deep: int = DEEPEST) -> dict[str, Any]:
 
 def name_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     """Warn of entries of a table that are not among the ``known``."""
-    if unknown := [str(key)[:80] for key in table if key not in known]:
-        doubtful(f"{', '.join(map(repr, unknown[:8]))}: not read", where, ", ".join(known))
+    name_unread("entry", [str(key) for key in table if key not in known], where, ", ".join(known))
 
 
 def listed(value: Any, where: str) -> list[Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import read_limited
+from nmsolve.model.files import extension, read_limited
 from nmsolve.model.formats.text import read_integer_lines
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -38,7 +38,7 @@ def read_any_mapping(
     path : ``.json`` (nmsolve), ``.csv``, ``.tsv`` (:mod:`.csv_file`), ``.sln`` (QAPLIB), ``.yaml`` or ``.net`` (a network of
         SANA-FE with its mapping),
         or text with one whole number per node in input order: its part (METIS ``.part.k``) or its core, counted from 0, row by
-        row over the whole board
+        row over the whole board; each also packed, as ``.csv.gz``
     placement : text with the core of part 0, 1, ..., or AxonCUDA's binary of their columns and rows; without it part p is core p
     other_faults : a ``.json`` made when other cores of the same machine were faulty or taken will do
 
@@ -47,7 +47,7 @@ def read_any_mapping(
     InputError : anything wrong with a file, or a core outside the board
     """
     file = Path(path)
-    kind = file.suffix.lower()
+    kind = extension(file)
     table = kind in TABLES and is_table(file)
     if table or kind in (".json", ".sln", *SANAFE):
         if placement is not None:

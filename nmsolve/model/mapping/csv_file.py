@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, doubtful, listed
+from nmsolve.model.errors import InputError, listed, name_unread
 from nmsolve.model.files import read_limited, write_atomic
 from nmsolve.model.formats.text import whole_number
 from nmsolve.model.graph import LogicGraph
@@ -110,8 +110,7 @@ def _columns(names: list[str], machine: Machine, path: Path) -> dict[str, int]:
     if unclear:
         what = f"rows, columns and cores of the whole board of {machine.name}, and no other columns that name places"
         raise InputError(f"{listed('column', unclear)} unknown", f"{path}:1", what)
-    if unread:
-        doubtful(f"{listed('column', unread)} not read", f"{path}:1", "node, core, row, col, chip")
+    name_unread("column", unread, f"{path}:1", "node, core, row, col, chip")
     return column
 
 

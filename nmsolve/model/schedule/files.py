@@ -8,7 +8,7 @@ import msgspec
 
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import input_file, read_limited
+from nmsolve.model.files import extension, input_file, read_limited
 from nmsolve.model.schedule.problem import Units
 from nmsolve.model.schedule.statement import Stated
 
@@ -45,7 +45,7 @@ def load_schedule(path: str | Path, machine: Units | None = None, checked: bool 
 def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
     from nmsolve.model.schedule import patterson, psplib, shops, tasks, wfcommons
 
-    ending = _ending(path)
+    ending = extension(path)
     if ending == ".json":
         return (
             wfcommons.load_workflow(path, machine)
@@ -76,17 +76,11 @@ def is_schedule_file(path: Path) -> bool:
     ------
     InputError : no such file
     """
-    ending = _ending(path)
+    ending = extension(path)
     if ending == ".json":
         found = _keys(path)
         return bool(found.tasks or found.workflow)
     return _text_kind(path) is not None if ending == ".txt" else ending in FORMS
-
-
-def _ending(path: Path) -> str:
-    """Return the extension, without ``.gz``."""
-    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return name.suffix.lower()
 
 
 def _text_kind(path: Path) -> str | None:

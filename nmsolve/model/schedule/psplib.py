@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import read_limited
 from nmsolve.model.schedule.build import MOST_BYTES, MOST_PROCESSES
 from nmsolve.model.schedule.problem import NEVER
@@ -250,9 +250,7 @@ def _project_information(file: _File, count: int) -> tuple[int, int, int]:
         return 0, NEVER, 0
     columns = _columns(rows[0])
     known = ("pronr.", "#jobs", "rel.date", "duedate", "tardcost", "mpm-time")
-    for w in columns:
-        if w not in known:
-            doubtful(f"the column {w!r} is passed over", rows[0].where, " ".join(known))
+    name_unread("column", [w for w in columns if w not in known], rows[0].where, " ".join(known))
     if len(rows) != 2:
         raise InputError(f"{len(rows) - 1} rows", f"{file.path}: PROJECT INFORMATION", "one, of the project")
     words = _numbers(rows[1])
