@@ -17,6 +17,7 @@ from test_assign_subgraphs import Offers
 
 from nmsolve.heuristics.assignment.conflict_kernels import begin, count_broken, repair
 from nmsolve.heuristics.assignment.min_conflicts import MinConflicts, rules_of, start_of
+from nmsolve.heuristics.assignment.network_search import NetworkSearch
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.assignment.contract import contracted
 from nmsolve.model.assignment.generate import generate_network, generate_network_file, solution_path
@@ -181,6 +182,17 @@ def test_what_no_choice_keeps_is_proved_infeasible_by_the_command(tmp_path):
         )  # fmt: skip
         assert done.returncode == 4 and "infeasible" in done.stdout, done.stderr
         assert done.stderr.count("subgraphs: strategies") <= 1
+
+
+@pytest.mark.parametrize("engine", [MinConflicts, NetworkSearch])
+def test_nothing_large_begins_when_time_is_up(engine, monkeypatch):
+    """Rules and rows of memory take seconds for 100,000 nodes, in one piece."""
+    for name in ("min_conflicts.rules_of", "network_search.tight_positions"):
+        monkeypatch.setattr(f"nmsolve.heuristics.assignment.{name}", lambda network: pytest.fail("it began"))
+    offers = Offers(needy(30.0))
+    offers.end = 0.0
+    engine().run(offers.network, offers)
+    assert not offers.costs and offers.notes == ["time was up before the search began"]
 
 
 def test_notes_are_said_once(tmp_path):

@@ -56,6 +56,9 @@ class MinConflicts:
         if small is None:
             context.note("strategies that nodes need exclude each other: there is no solution")
             return
+        if context.should_stop():
+            context.note("time was up before the search began")
+            return
         rules = rules_of(small.network)
         if (rules.limit < 0).any():
             context.note("the least that all nodes need is more than a memory holds: there is no solution")

@@ -47,6 +47,8 @@ class DualAscent:
         """Ascend, and raise the bound after every stage that made it better."""
         network = reduced(problem).network
         small = contracted(network)
+        if small is not None and context.should_stop():
+            return
         tight = None if small is None else tight_positions(small.network)
         if small is None or tight is None or (tight.slack < 0).any():
             most = cost_range(network)[1]
