@@ -80,7 +80,7 @@ def repair(
 ) -> None:
     """Change modes (P,) one by one, each time the best of some processes drawn at random, as long as budgets are overdrawn."""
     spend(use, mode, spent)
-    now, left, after = excess(budget, spent), REPAIRS, np.empty_like(spent)
+    now, left = excess(budget, spent), REPAIRS
     while now > 0.0 and left > 0:
         left -= 1
         at, to, least = -1, -1, now
@@ -89,9 +89,11 @@ def repair(
             if mode[p] < 0:
                 continue
             for m in range(first[p], first[p + 1]):
+                over = 0.0
                 for b in range(len(budget)):
-                    after[b] = spent[b] + use[m, b] - use[mode[p], b]
-                over = excess(budget, after)
+                    more = spent[b] + use[m, b] - use[mode[p], b] - budget[b]
+                    if more > 0:
+                        over += more / (1.0 + budget[b])
                 if over < least:
                     at, to, least = p, m, over
         if at >= 0:
