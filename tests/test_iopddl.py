@@ -95,6 +95,9 @@ def test_a_huge_cost_means_never_and_an_empty_interval_needs_nothing(tmp_path):
         (("edges", "costs", 2), [1, 2, 3], "$.problem.edges.costs[2]: 3 costs; expected 2 x 2"),
         (("edges", "costs"), [], "$.problem.edges.costs: 0 tables for 5 pairs"),
         (("usage_limit",), -1, "$.problem.usage_limit: found -1"),
+        (("usage_limit",), 2**62, "expected 0..4611686018427387903, or none"),
+        (("usage_limit",), 10**400, f"$.problem.usage_limit: found 1{'0' * 39}...; expected"),
+        (("nodes", "intervals", 0), [0, 10**400], f"found [0, 1{'0' * 39}...]; expected"),
         (("nodes",), None, "$.problem.nodes: found null"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 import subprocess
 import sys
@@ -13,7 +15,10 @@ from assign_networks_support import all_solutions, random_network
 from assign_support import random_problem
 from test_assign_subgraphs import Offers
 
-from nmsolve.heuristics.assignment.min_conflicts import MinConflicts
+from nmsolve.heuristics.assignment.conflict_kernels import begin, count_broken, repair
+from nmsolve.heuristics.assignment.min_conflicts import MinConflicts, rules_of, start_of
+from nmsolve.heuristics.assignment.network_search import NetworkSearch
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.assignment.contract import contracted
 from nmsolve.model.assignment.generate import generate_network, generate_network_file, solution_path
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, network_complaint, network_cost, peak_of
@@ -142,6 +147,61 @@ def test_every_kind_of_assignment_begins_with_it():
     assert MinConflicts().refuses(held) == "takes no ceilings on other objectives"
 
 
+def needy(*capacity: float) -> CostNetwork:
+    """Two nodes that need 10 bytes each of every memory, whatever they do."""
+    rows = [(k, 0, 2, 10, m) for m in range(len(capacity)) for k in range(4)]
+    return CostNetwork(
+        "needy", np.array([0, 2, 4]), np.array([1, 2, 3, 4]), np.array([[0, 1]]), np.array([0, 4]), np.arange(4),
+        np.array(rows), np.array(capacity),
+    )  # fmt: skip
+
+
+def test_a_memory_that_no_choice_keeps_has_no_nodes_to_change():
+    """It was a segmentation fault: a node was drawn from a list of none."""
+    network = contracted(needy(5.0, 30.0)).network
+    rules = rules_of(network)
+    now = start_of(rules)
+    begin(rules, now)
+    count_broken(rules, now)
+    assert rules.limit.tolist() == [-15] and not len(rules.users)
+    assert repair(rules, now, 100, new_rng(1)) == 1
+    offers = Offers(network)
+    MinConflicts().run(network, offers)
+    assert not offers.costs and "more than a memory holds" in offers.notes[0]
+
+
+def test_what_no_choice_keeps_is_proved_infeasible_by_the_command(tmp_path):
+    """Too little memory for any choice, and a pair that is wholly forbidden: each is said once, and the exit code is 4."""
+    never = replace(needy(100.0), table=np.full(4, FORBIDDEN))
+    for name, network in (("small", needy(5.0)), ("never", never)):
+        path = tmp_path / f"{name}.json"
+        save_iopddl(network, path)
+        done = subprocess.run(
+            [sys.executable, "-m", "nmsolve", "assign", str(path), "-t", "60", "-o", str(tmp_path / name)],
+            capture_output=True, text=True, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 4 and "infeasible" in done.stdout, done.stderr
+        assert done.stderr.count("subgraphs: strategies") <= 1
+
+
+@pytest.mark.parametrize("engine", [MinConflicts, NetworkSearch])
+def test_nothing_large_begins_when_time_is_up(engine, monkeypatch):
+    """Rules and rows of memory take seconds for 100,000 nodes, in one piece."""
+    for name in ("min_conflicts.rules_of", "network_search.tight_positions"):
+        monkeypatch.setattr(f"nmsolve.heuristics.assignment.{name}", lambda network: pytest.fail("it began"))
+    offers = Offers(needy(30.0))
+    offers.end = 0.0
+    engine().run(offers.network, offers)
+    assert not offers.costs and offers.notes == ["time was up before the search began"]
+
+
+def test_notes_are_said_once(tmp_path):
+    result = solve_network(needy(5.0), time_limit=20.0, engines=["subgraphs"])
+    assert [e.text for e in result.events if e.kind == "note" and e.engine == "subgraphs"] == [
+        "strategies that nodes need exclude each other, or need too much memory: there is no solution"
+    ]
+
+
 def test_the_search_goes_on_from_the_first_answer():
     network, known = generate_network(150, 6, forbidden=0.5, tightness=0.97, seed=4)
     first = solve_network(network, time_limit=20, engines=["min-conflicts"])
@@ -159,6 +219,7 @@ def test_generated_files_are_read_back_and_the_command_answers(tmp_path):
         capture_output=True, text=True, cwd=tmp_path, check=True,
     )  # fmt: skip
     assert "an answer that keeps all rules" in made.stdout
+    assert list(json.loads(gzip.decompress(path.read_bytes()))) == ["problem"]  # it was packed twice
     network = load_iopddl(path)
     known = load_solution(solution_path(path), network)
     assert network_complaint(network, known) is None and solution_path(path).name == "tight.solution.json"
@@ -169,6 +230,15 @@ def test_generated_files_are_read_back_and_the_command_answers(tmp_path):
         capture_output=True, text=True, cwd=tmp_path, check=True,
     )  # fmt: skip
     assert "min-conflicts (repaired)" in done.stderr and "feasible: cost" in done.stdout
+    scored = subprocess.run(
+        [*run, "score", str(solution_path(path)), "--graph", str(path)], capture_output=True, text=True, cwd=tmp_path, check=True
+    )  # fmt: skip
+    assert f"{network_cost(network, known):,}" in scored.stdout
+    gap = subprocess.run(
+        [*run, "gap", str(solution_path(path)), "--graph", str(path), "-t", "3", "-o", str(tmp_path / "gap")],
+        capture_output=True, text=True, cwd=tmp_path, check=True,
+    )  # fmt: skip
+    assert "start (given)" in gap.stderr
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,16 @@ REPORT, ANSWER, CERTIFICATES = "report.json", "assignment.json", "certificates.j
 def assign_file(path: Path, model: Path | None = None) -> Path | None:
     """Return the assignment that ``path``, a file or the folder of a run, is about; None if it is about something else.
 
-    ``model`` : of what it is; a file with an .onnx model is an assignment whatever its name
+    ``model`` : of what it is; a file with an .onnx model or a cost network is an assignment whatever its name
     """
     from nmsolve.cli.assign_problem import is_assignment
+    from nmsolve.model.formats.iopddl import is_iopddl
 
     if path.is_dir():
         return path / ANSWER if is_assignment(path) else None
-    of_model = model is not None and model.suffix.lower() == ".onnx"
+    of_model = model is not None and (
+        model.suffix.lower() == ".onnx" or (model.is_file() and is_iopddl(model))
+    )
     return path if path.name == ANSWER or of_model or stated_beside(path) is not None else None
 
 

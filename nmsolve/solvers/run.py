@@ -39,7 +39,7 @@ KNOWN = 0.3
 NOTICED = 1.0
 
 
-#: What numbers must be, for callers whose types nobody checks.
+#: What numbers must be, for callers that no type checker has seen.
 _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("gap", numbers.Real, "a number >= 0"),
     ("seed", numbers.Integral, "a whole number >= 0"),

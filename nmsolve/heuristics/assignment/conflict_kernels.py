@@ -234,7 +234,7 @@ def _raise(now: Repair, rule: int) -> None:
 
 @kernel
 def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
-    """Make so many steps, fewer if no rule is broken any more; broken rules.
+    """Make up to ``steps`` steps, until no rule is broken; the number of rules that are broken then.
 
     A step takes a broken rule at random and changes one of its nodes so that the weights of all broken rules fall the most. Where
     none makes them fall, that rule gets a larger weight (the breakout method, Morris 1993), and raised weights shrink with time.
@@ -260,7 +260,7 @@ def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
             start = rules.block_ptr[r // rules.block[0]]
             users = rules.block_ptr[r // rules.block[0] + 1] - start
             tried = 0
-            for _ in range(8 * TRIED):
+            for _ in range(8 * TRIED if users else 0):
                 i = rules.users[start + below(rng, users)]
                 if not _needs(rules, now, i, r):
                     continue

@@ -32,7 +32,7 @@ GLANCE = 0.1
 
 
 class MinConflicts:
-    """Repairs strategies that break rules; costs do not matter."""
+    """Repairs strategies that break rules, whatever that costs; then takes cheaper strategies one by one."""
 
     name = "min-conflicts"
     finds = "mappings"
@@ -56,7 +56,13 @@ class MinConflicts:
         if small is None:
             context.note("strategies that nodes need exclude each other: there is no solution")
             return
+        if context.should_stop():
+            context.note("time was up before the search began")
+            return
         rules = rules_of(small.network)
+        if (rules.limit < 0).any():
+            context.note("the least that all nodes need is more than a memory holds: there is no solution")
+            return
         now = start_of(rules)
         rng = new_rng(context.seed)
         begin(rules, now)

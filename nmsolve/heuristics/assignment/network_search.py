@@ -59,13 +59,17 @@ class NetworkSearch:
         """Anneal until time is up or nothing better is found any more."""
         whole = reduced(problem)
         small = contracted(whole.network)
+        if context.should_stop():
+            context.note("time was up before the search began")
+            return
         tight = None if small is None else tight_positions(small.network)
         if small is None or tight is None or (tight.slack < 0).any():
             context.note(
                 "strategies that nodes need exclude each other, or need too much memory: there is no solution"
             )
             return
-        _Search(whole, small, tight, context).run()
+        if not context.should_stop():
+            _Search(whole, small, tight, context).run()
 
 
 class _Search:

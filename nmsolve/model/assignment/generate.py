@@ -19,7 +19,7 @@ PARAMETERS = (
     Parameter("nodes", 200, "number of nodes", 2, 10**6),
     Parameter("strategies", 8, "strategies of a node on average", 2, 1000),
     Parameter("pairs", 1.5, "pairs of nodes, as a multiple of the nodes", 0, 10),
-    Parameter("reach", 30, "a node is paired with one of so many before it", 1, 10**6),
+    Parameter("reach", 30, "a node is paired with one of this many before it", 1, 10**6),
     Parameter("forbidden", 0.4, "fraction of the entries of a table that are forbidden", 0, 0.95),
     Parameter("tightness", 0.95, "part of the memory that the known answer needs", 0.01, 1.0),
     Parameter("thrift", 0.5, "0: the known answer takes any strategy, 1: that of least memory", 0, 1),

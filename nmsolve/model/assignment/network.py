@@ -114,6 +114,18 @@ def network_cost(network: CostNetwork, strategy: IntArray) -> int:
     return int(chosen.sum()) + network.constant
 
 
+def cost_range(network: CostNetwork) -> tuple[int, int]:
+    """Return what no solution costs less than, and what none exceeds: all least, and all largest allowed costs added up."""
+    least = most = network.constant
+    starts = network.table_ptr[:-1][np.diff(network.table_ptr) > 0]
+    for values, begins in ((network.cost, network.ptr[:-1]), (network.table, starts)):
+        if len(begins):
+            finite = np.where(values < FORBIDDEN, values, 0)
+            least += sum(np.minimum.reduceat(finite, begins).tolist())
+            most += sum(np.maximum.reduceat(finite, begins).tolist())
+    return least, most
+
+
 def network_complaint(network: CostNetwork, strategy: IntArray) -> str | None:
     """Return the first rule that a solution breaks, or None; accepts any shape and values."""
     sizes = np.diff(network.ptr)

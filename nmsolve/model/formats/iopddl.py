@@ -7,7 +7,6 @@ strategies of their first node; a cost of 10^18 or more means "never". A solutio
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from itertools import chain, pairwise
@@ -16,8 +15,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
+from nmsolve.model.errors import InputError, doubtful, shortened
 from nmsolve.model.files import decode_json, input_file, read_limited, unpacked, write_atomic
 from nmsolve.model.types import IntArray
 
@@ -99,7 +98,7 @@ def load_iopddl(path: str | Path) -> CostNetwork:
         raise InputError(f"{lengths[e]} costs", f"{where}.edges.costs[{e}]", f"{a} x {b} of them")
     limit = problem.usage_limit
     if limit is not None and not 0 <= limit < MOST:
-        raise InputError(f"found {limit}", f"{where}.usage_limit", f"0..{MOST - 1}, or none")
+        raise InputError(f"found {shortened(str(limit))}", f"{where}.usage_limit", f"0..{MOST - 1}, or none")
     if limit is not None and int(float(limit)) != limit:
         raise InputError(
             f"found {limit}", f"{where}.usage_limit", f"at most {EXACT}, which a double holds exactly"
@@ -125,13 +124,7 @@ def _require_exact(network: CostNetwork, where: str) -> None:
     ------
     InputError : the least costs of all nodes and pairs add up to more than :data:`EXACT`
     """
-    starts = network.table_ptr[:-1][np.diff(network.table_ptr) > 0]
-    least, most = 0, 0
-    for values, begins in ((network.cost, network.ptr[:-1]), (network.table, starts)):
-        if len(begins):
-            finite = np.where(values < FORBIDDEN, values, 0)
-            least += sum(np.minimum.reduceat(finite, begins).tolist())
-            most += sum(np.maximum.reduceat(finite, begins).tolist())
+    least, most = cost_range(network)
     if least > EXACT:
         raise InputError(f"every solution costs {least:,} or more", where, f"at most {EXACT:,}: another unit")
     if most > EXACT:
@@ -168,8 +161,7 @@ def save_iopddl(network: CostNetwork, path: str | Path) -> None:
         "edges": {"nodes": network.ends.tolist(), "costs": _rows(network.table, network.table_ptr)},
         "usage_limit": int(limit) if np.isfinite(limit) else None,
     }  # fmt: skip
-    text = msgspec.json.encode({"problem": problem})
-    write_atomic(path, gzip.compress(text, 1) if str(path).endswith(".gz") else text)
+    write_atomic(path, msgspec.json.encode({"problem": problem}))
 
 
 def _rows(flat: IntArray, ptr: IntArray) -> list[list[int]]:
@@ -190,7 +182,7 @@ def load_solution(path: str | Path, network: CostNetwork) -> IntArray:
         raise InputError(f"{len(numbers)} strategies", f"{path}: $", f"{network.count}, one per node")
     for node, (strategy, count) in enumerate(zip(numbers, np.diff(network.ptr).tolist(), strict=True)):
         if not 0 <= strategy < count:
-            raise InputError(f"strategy {strategy}", f"{path}: $[{node}]", f"0..{count - 1}")
+            raise InputError(f"strategy {shortened(str(strategy))}", f"{path}: $[{node}]", f"0..{count - 1}")
     return np.array(numbers, np.int64)
 
 
@@ -264,7 +256,9 @@ def _numbers(lists: list[list[int]], where: str) -> IntArray:
         for k, row in enumerate(lists):
             for place, x in enumerate(row):
                 if x < 0:
-                    raise InputError(f"a cost of {x}", f"{where}[{k}][{place}]", "a whole number >= 0")
+                    raise InputError(
+                        f"a cost of {shortened(str(x))}", f"{where}[{k}][{place}]", "a whole number >= 0"
+                    )
     return np.minimum(flat, FORBIDDEN)
 
 
@@ -273,12 +267,17 @@ def _demand(nodes: _Nodes, ptr: IntArray, where: str) -> IntArray:
     for node, (start, end) in enumerate(nodes.intervals):
         if not 0 <= start <= end < MOST:
             raise InputError(
-                f"found [{start}, {end}]", f"{where}.nodes.intervals[{node}]", f"0 <= start <= end < {MOST}"
-            )
+                f"found [{shortened(str(start))}, {shortened(str(end))}]", f"{where}.nodes.intervals[{node}]",
+                f"0 <= start <= end < {MOST}",
+            )  # fmt: skip
     total = 0
     for node, row in enumerate(nodes.usages):
         if min(row) < 0:
-            raise InputError(f"a usage of {min(row)}", f"{where}.nodes.usages[{node}]", "whole numbers >= 0")
+            raise InputError(
+                f"a usage of {shortened(str(min(row)))}",
+                f"{where}.nodes.usages[{node}]",
+                "whole numbers >= 0",
+            )
         total += max(row)
         if total >= MOST:
             raise InputError(

@@ -36,7 +36,6 @@ class LimitKind:
     Attributes
     ----------
     name : unique
-    counts : what it counts, in words
     stated : the limits of this kind that a problem has, each of which ``explain`` may lift
     only : the problem with no limits of this kind but those of some names; nothing that was allowed is forbidden by that
     broken : what a mapping (n,) breaks
@@ -45,7 +44,6 @@ class LimitKind:
     """
 
     name: str
-    counts: str
     stated: Callable[[MappingProblem], list[Limit]]
     only: Callable[[MappingProblem, Collection[str]], MappingProblem]
     broken: Callable[[MappingProblem, IntArray], list[Violation]]
@@ -140,48 +138,48 @@ _ROWS = "solvers.mapping.explain.rows:"
 LIMITS: tuple[LimitKind, ...] = (
     *(
         LimitKind(
-            kind, "nodes on the cores that a side constraint allows", partial(_constraints, kind),
+            kind, partial(_constraints, kind),
             partial(_only_constraints, kind), partial(broken.constraint_violations, kind), places_misfit, _ROWS + rows,
         )
         for kind, rows in zip(KINDS[:5], ("allowed", "allowed", "allowed", "together", "apart"), strict=True)
     ),
     LimitKind(
-        SLICES, "neurons of a population on a core", partial(_constraints, SLICES), partial(_only_constraints, SLICES),
+        SLICES, partial(_constraints, SLICES), partial(_only_constraints, SLICES),
         broken.slice_violations, places_misfit, _ROWS + "slices",
     ),
     *(
         LimitKind(
-            kind, f"nodes on {kind} cores", partial(_shut_cores, kind), partial(_only_shut_cores, kind),
+            kind, partial(_shut_cores, kind), partial(_only_shut_cores, kind),
             partial(broken.shut_core_violations, kind), places_misfit, _ROWS + "shut_cores",
         )
         for kind in ("faulty", "taken")
     ),
     LimitKind(
-        "node limit", "nodes on a core", _node_limit, lambda p, names: p if names else replace(p, node_limit=None),
+        "node limit", _node_limit, lambda p, names: p if names else replace(p, node_limit=None),
         broken.node_limit_violations, places_misfit, _ROWS + "node_limit",
     ),
     LimitKind(
-        "kinds", "kinds of nodes on a core", _kinds, lambda p, names: p if names else _of_machine(p, kinds_per_core=None),
+        "kinds", _kinds, lambda p, names: p if names else _of_machine(p, kinds_per_core=None),
         broken.kind_violations, kinds_misfit, _ROWS + "kinds",
     ),
     LimitKind(
-        CAPACITY, "what nodes take of a resource of their core", partial(_capacities, _sizes), partial(_only_capacities, _sizes),
+        CAPACITY, partial(_capacities, _sizes), partial(_only_capacities, _sizes),
         broken.capacity_violations, places_misfit, _ROWS + "capacity",
     ),
     LimitKind(
-        "axons", "entries of a core's axon tables", partial(_capacities, lambda p: p.axon_limits),
+        "axons", partial(_capacities, lambda p: p.axon_limits),
         partial(_only_capacities, lambda p: p.axon_limits), broken.axon_violations, axon_misfit, _ROWS + "axons",
     ),
     LimitKind(
-        TABLE_ENTRIES, "entries of a router's table", partial(_capacities, _tables), partial(_only_capacities, _tables),
+        TABLE_ENTRIES, partial(_capacities, _tables), partial(_only_capacities, _tables),
         broken.table_violations, table_misfit, _ROWS + "tables",
     ),
     LimitKind(
-        CUT_OFF, "nodes on cores that dead links cut off", partial(_shut_cores, CUT_OFF), _only_cut_off,
+        CUT_OFF, partial(_shut_cores, CUT_OFF), _only_cut_off,
         partial(broken.shut_core_violations, CUT_OFF), places_misfit, _ROWS + "shut_cores",
     ),
     LimitKind(
-        "migration", "nodes on another core than before", lambda p: [], lambda p, names: replace(p, migration=None),
+        "migration", lambda p: [], lambda p, names: replace(p, migration=None),
         broken.migration_violations, migration_misfit,
     ),
 )  # fmt: skip

@@ -51,7 +51,7 @@ class Budgets:
         return replace(self, use=self.use[chosen]) if self.count else self
 
     def fit(self, modes: int) -> bool:
-        """Return whether the arrays belong to so many modes, and hold numbers >= 0 whose sums stay within 64 bits."""
+        """Return whether the arrays are those of ``modes`` modes, and hold numbers >= 0 whose sums stay within 64 bits."""
         if not self.count:
             return not self.amount.size and not self.use.size
         fine = self.amount.shape == (self.count,) and self.use.shape == (modes, self.count)

@@ -11,7 +11,7 @@ import math
 
 from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.model.assignment.contract import contracted
-from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, reduced
 from nmsolve.model.assignment.tight import tight_positions
@@ -29,7 +29,10 @@ COLD = 1e-7
 
 
 class DualAscent:
-    """Anytime; ends when cooling again no longer raises the bound. Where a solution is known, it goes on to close the gap."""
+    """Anytime; ends when cooling again no longer raises the bound. Where a solution is known, it goes on to close the gap.
+
+    Where strategies that nodes need exclude each other or need too much memory, it proves that there is no solution.
+    """
 
     name = "dual"
     finds = "bounds"
@@ -44,12 +47,13 @@ class DualAscent:
         """Ascend, and raise the bound after every stage that made it better."""
         network = reduced(problem).network
         small = contracted(network)
-        if small is None:
-            context.note("a node has no strategy that others allow: there is no solution")
+        if small is not None and context.should_stop():
             return
-        tight = tight_positions(small.network)
-        if (tight.slack < 0).any():
-            context.note("the least that all nodes need is more than a memory holds: there is no solution")
+        tight = None if small is None else tight_positions(small.network)
+        if small is None or tight is None or (tight.slack < 0).any():
+            most = cost_range(network)[1]
+            if most < FORBIDDEN - 1:
+                self._close(network, most + 1, context)
             return
 
         def better(price: FloatArray, message: FloatArray) -> None:
@@ -75,10 +79,13 @@ class DualAscent:
             ascent.dual.step[:] = 1.0
 
     def _close(self, network: CostNetwork, known: int, context: Context) -> None:
-        """Raise the bound towards a known cost."""
+        """Raise the bound towards a known cost; towards one that no solution has where there is none."""
+        value: float
         try:
             value, certificate = close(network, known, context.should_stop)
         except CertificateError as broken:
             context.note(f"the gap cannot be closed: {broken}")
             return
+        if value > cost_range(network)[1]:
+            value, certificate = math.inf, {**certificate, "status": "infeasible"}
         context.raise_bound(Bound(float_below(value), "dual", "full", certificate))

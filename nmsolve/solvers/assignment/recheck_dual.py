@@ -12,7 +12,7 @@ least sum. The recomputed bound is the sum of the least cost of every class and 
 With ``below``, a known cost, a certificate may go on: strategies of classes and entries of tables that cost so much beyond their
 least that no solution cheaper than ``below`` takes them are forbidden, and ``then`` is a certificate about what is left; or two
 of them, one for some strategies of the class in ``split`` and one for all others. Solutions cheaper than ``below`` cost no less
-than what these prove, so the bound is that, or ``below``.
+than what these prove, so the bound is that, or ``below``. A bound above all costs together says that there is no solution.
 
 An assignment is checked as the network that :mod:`.recheck_network` states, by code that no engine uses.
 """
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model import clock
-from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
@@ -59,8 +59,11 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
         network = network_of(problem)
     else:
         raise CertificateError(f"messages bound sums of costs, not {problem.objective}")
-    proved = proved_by(network, bound.certificate, end)
-    holds = math.isfinite(bound.value) and bound.value <= proved
+    proved: float = proved_by(network, bound.certificate, end)
+    most = cost_range(network)[1]
+    if most < min(proved, FORBIDDEN):
+        proved = math.inf  # more than everything costs: no solution keeps the rules
+    holds = bound.value <= proved
     text = f"messages and prices prove {proved:,}"
     return BoundCheck(
         holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"

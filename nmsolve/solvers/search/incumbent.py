@@ -69,6 +69,7 @@ class Incumbent:
         self._bounds: dict[tuple[str, str], tuple[str, Bound]] = {}
         self._tallies: dict[str, _Tally] = {}
         self._events: list[Event] = []
+        self._noted: set[tuple[str, str]] = set()
         self._infeasible_by: str | None = None
         self._changes = 0
         self._doubted: Collection[str] = ()
@@ -225,8 +226,12 @@ class Incumbent:
         self._doubted, self._recheck = frozenset(engines), recheck
 
     def record(self, kind: str, engine: str, text: str) -> None:
-        """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``."""
+        """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``. An engine's note is said once."""
         with self._lock:
+            if kind == "note":
+                if (engine, text) in self._noted:
+                    return
+                self._noted.add((engine, text))
             self._event(kind, engine, text=text)
 
     def finish(self, engine: str, status: str, cpu: float) -> None:

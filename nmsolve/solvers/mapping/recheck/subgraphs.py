@@ -45,7 +45,7 @@ _LARGEST = 2.0**53
 def recheck_subgraphs(
     problem: MappingProblem, certificate: Mapping[str, Any], seconds: float = math.inf
 ) -> float:
-    """Return the value that the certificate proves, in units of the objective; nan if about so many ``seconds`` do not do.
+    """Return the value that the certificate proves, in units of the objective; nan if ``seconds`` are too few.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from nmsolve.model.types import IntArray
 def place_parts(
     problem: MappingProblem, part: IntArray, context: Context, seconds: float | None = None
 ) -> None:
-    """Place parts for so many ``seconds``, until time is up if not given, offering mappings of the nodes.
+    """Place parts for ``seconds``, or until time is up without them, offering mappings of the nodes.
 
     Parameters
     ----------
