@@ -63,7 +63,9 @@ def with_rates(
     if not graph.directed or len(np.unique(graph.source)) < graph.rows:
         raise InputError("who fires is not clear", graph.name, "a directed graph with one message per node")
     files = [Path(recording)] if isinstance(recording, str | Path) else [Path(file) for file in recording]
-    rate = node_rates(graph.ids, graph.n, list(map(read_spikes, files)), step, seconds)[graph.source]
+    rate = node_rates(graph.ids, graph.n, [read_spikes(Path(one)) for one in files], step, seconds)[
+        graph.source
+    ]
     return dataclasses.replace(graph, rate=rate, weights=np.repeat(rate, np.diff(graph.indptr)))
 
 
