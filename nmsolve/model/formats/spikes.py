@@ -62,7 +62,6 @@ def with_rates(
         raise InputError("a graph on disk gets no rates", graph.name, "a graph in memory")
     if not graph.directed or len(np.unique(graph.source)) < graph.rows:
         raise InputError("who fires is not clear", graph.name, "a directed graph with one message per node")
-    files = [Path(recording)] if isinstance(recording, str | Path) else [Path(file) for file in recording]
     rate = node_rates(graph.ids, graph.n, [read_spikes(Path(one)) for one in files], step, seconds)[
         graph.source
     ]
