@@ -350,6 +350,7 @@ def test_the_programs_run_and_give_the_numbers_of_the_model(
     (out / "programs" / "mine.txt").write_text("of somebody else")
     told = ("-m", answered / "pair.toml", "--bind", "batch=32", "--run", "-t", LONG, "-o", out)
     code, text, _ = call("assign", answered / "m.onnx", *told)
+    assert code == 0, text
     others = {"marked.onnx", "onnxruntime.txt", "onnx-mlir.json"}
     assert others <= {p.name for p in (out / "programs").iterdir()}
     assert (out / "programs" / "mine.txt").read_text() == "of somebody else"

@@ -287,7 +287,8 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
         return None
     folder = o.out / PROGRAMS
     try:
-        manifest = write_programs(o.model, given.stated, solution, folder, graph=given.graph)
+        graph = None if o.bind else given.graph  # programs keep the symbols, so that they run at any length
+        manifest = write_programs(o.model, given.stated, solution, folder, graph=graph)
     except InputError as error:
         if o.run:
             raise

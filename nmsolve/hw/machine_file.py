@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -132,7 +133,7 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         p, q = number(a, f"faulty_links[{i}]"), number(b, f"faulty_links[{i}]")
         links += [(p, q), (q, p)]
     machine = Machine(
-        name=t.name or where,
+        name=t.name or Path(where).name,
         chips=t.chips,
         cores=t.cores,
         torus=t.torus,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -142,7 +143,9 @@ def processors_from_table(table: dict[str, object], where: str) -> ProcessorMach
     )  # fmt: skip
     links = tuple(_link(link, f"$.link[{k}]", figures) for k, link in enumerate(t.link))
     _require_names(processors, memories, links, where)
-    return ProcessorMachine(t.name or where, processors, memories, links, figures.all, t.notes.strip())
+    return ProcessorMachine(
+        t.name or Path(where).name, processors, memories, links, figures.all, t.notes.strip()
+    )
 
 
 class _Figures:
