@@ -13,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,11 @@ def leaves(content: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str
         yield path
 
 
+def tried(content: Any) -> Iterator[tuple[str | int, ...]]:
+    """All paths, or in a run of minutes one in four, always the same ones."""
+    return (path for path in leaves(content) if ALL or zlib.crc32(repr(path).encode()) % 4 == 0)
+
+
 def at(content: Any, path: tuple[str | int, ...]) -> Any:
     """The value at a path."""
     for key in path:
@@ -191,7 +197,7 @@ def test_no_field_is_altered_unseen(kind: str, made: Callable[[str], Path], tmp_
     assert said is not None
     unseen = []
     for file, content in files.items():
-        for path in leaves(content):
+        for path in tried(content):
             if PROOFS & set(path) or named(said, file, path) or path == ("noise", "noise"):
                 continue
             for value in altered(at(content, path))[: None if ALL else 1]:
@@ -220,7 +226,7 @@ def test_no_value_of_a_field_ends_in_a_traceback(
     write(folder, files)
     turn = 0
     for file, content in files.items():
-        for path in leaves(content):
+        for path in tried(content):
             for k in range(len(ODD) if ALL else 1):
                 (folder / file).write_text(json.dumps(put(content, path, ODD[(turn + k) % len(ODD)])))
                 judged(folder, kind)
