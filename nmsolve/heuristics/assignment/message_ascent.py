@@ -82,9 +82,12 @@ class MessageAscent:
     def state(self) -> bool:
         """Polish the messages at temperature 0 and say what they prove; whether that is better than before."""
         warm = self.dual.message.copy()
-        for done in range(POLISH):
-            if done and self.stop():
-                break
+        looked = time.monotonic()
+        for _ in range(POLISH):
+            if time.monotonic() > looked + GLANCE:  # of large networks a sweep takes that long
+                looked = time.monotonic()
+                if self.stop():
+                    break
             ascend(self.net, self.rows, self.dual, self.node, 0.0, 1)
         out = np.zeros_like(warm)
         given(self.net, self.dual, out)
