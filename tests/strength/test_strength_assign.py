@@ -13,6 +13,7 @@ from counted import Counted
 from strength_cases import at_least, at_most
 
 from nmsolve.heuristics.assignment.list_schedule import ListSchedule
+from nmsolve.heuristics.assignment.min_conflicts import MinConflicts
 from nmsolve.heuristics.assignment.network_search import NetworkSearch
 from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTensor, Threshold
 from nmsolve.model.assignment.problem import AssignProblem
@@ -107,6 +108,11 @@ def test_dual() -> None:
 def test_subgraphs() -> None:
     """Fails after one short annealing."""
     at_most(float(np.mean([run(NetworkSearch(), LIMITED, seed=s, stops=150).value for s in (1, 2)])), 1424)
+
+
+def test_min_conflicts() -> None:
+    """Fails if no rule is repaired, or nothing gets cheaper after that."""
+    at_most(float(np.mean([run(MinConflicts(), LIMITED, seed=s, stops=150).value for s in (1, 2)])), 1830)
 
 
 def test_list_schedule() -> None:
