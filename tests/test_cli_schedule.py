@@ -208,7 +208,8 @@ def test_a_unit_dies_and_the_rest_is_planned_anew(answered: Path, tmp_path: Path
     # the run that it came from is not needed any more
     moved = shutil.move(out, tmp_path / "moved")
     for folder, wanted in ((moved, 0), (shutil.copytree(moved, tmp_path / "gone" / "on"), 0)):
-        assert call("verify", folder, "--bound")[0] == wanted
+        code, text, _ = call("verify", folder, "--bound")
+        assert code == wanted, text
     report["status"] = "feasible"
     (Path(moved) / "report.json").write_text(json.dumps(report))
     code, text, error = call("resume", moved, "-t", "1h", "-o", out)

@@ -446,7 +446,7 @@ def test_bad_arguments_are_one_line() -> None:
     problem = RoutingProblem(machine, Flows.of_pairs([0, 1, 3, 2], [3, 2, 0, 1], np.ones(4)))
     with pytest.raises(InputError, match="unknown engine 'magic'"):
         route(problem, engines=["magic"])
-    with pytest.raises(InputError, match="gap 2"):
+    with pytest.raises(InputError, match="the gap is 2"):
         route(problem, gap=2)
     ring = Routes.of_paths([[0, 6], [6, 13], [13, 11], [11, 0]])
     with pytest.raises(InputError, match="depend on each other in a cycle"):

@@ -120,7 +120,7 @@ def schedule_again(
         part = msgspec.convert(said, NoisePart)
         noise = noise_part(given.problem, answer, part.noise, part.runs, result.seed)
         again = msgspec.structs.replace(again, noise=noise)
-    return _again(again, bounds)
+    return _again(again, bounds, ("inputs.again.run",))  # where the folder was, which may have been moved
 
 
 def pipeline_again(
