@@ -129,7 +129,7 @@ def test_bounds_hold_for_all_mappings_and_their_certificates_prove_them(seed: in
     assert result.objective == pytest.approx(best)
     for bound in result.bounds:
         assert bound.scope != "full" or bound.value <= best * (1 + 1e-9) + 1e-9
-        check = check_bound(problem, bound)
+        check = check_bound(problem, bound, result.solution)
         assert check.ok, check.text
 
 
