@@ -169,7 +169,7 @@ def test_all_sets_of_a_certificate_share_one_limit_of_work(proved, monkeypatch) 
     problem, bound = proved
     spent: list[Effort] = []
 
-    def noted() -> Effort:
+    def noted(*limits: object) -> Effort:
         spent.append(Effort())
         return spent[-1]
 

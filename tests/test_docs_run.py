@@ -161,7 +161,10 @@ def brief(command: Command) -> list[str]:
     values = {"time_limit": limit, "gap": None if given.get("pareto") else GAP, "seconds": "1"}
     for parameter in found.params:
         value = values.get(parameter.name)
-        if value is not None:  # the last one counts
+        if value is not None:
+            for name in parameter.opts:
+                while name in words:
+                    del words[words.index(name) : words.index(name) + 2]
             words += [parameter.opts[0], value]
     return words
 

@@ -311,11 +311,12 @@ def test_a_mapping_that_leaves_cores_idle_says_what_a_step_waits_for(tmp_path: P
     assert spread.returncode == 0 and "A step waits" not in spread.stdout
 
 
-def test_a_core_that_no_route_reaches_carries_nothing_and_ends() -> None:
-    """An illegal mapping onto a dead core behind dead links: the evaluator says what it can, and comes to an end."""
+def test_a_core_that_no_route_reaches_carries_nothing_and_scores_are_refused() -> None:
+    """An illegal mapping onto a dead core behind dead links."""
     graph = LogicGraph.from_edges(2, [0], [1], [1.0])
     dead = ((1, 3), (3, 1), (2, 3), (3, 2))
     machine = replace(board(2, 2, 1), torus=False, faulty_cores=(3,), faulty_links=dead)
     assert step_loads(graph, machine, np.array([0, 3])).links.sum() == 0
     for core in ([0, 3], [3, 0]):
-        assert score(graph, machine, np.array(core))["total-link"] == 0
+        with pytest.raises(InputError, match="which dead links cut off"):
+            score(graph, machine, np.array(core))
