@@ -178,7 +178,7 @@ def test_all_sets_of_a_certificate_share_one_limit_of_work(proved, monkeypatch) 
     used = MOST_CELLS - spent[-1].left
     assert 0 < used < MOST_CELLS / 100
     # less than all sets need, more than any one of them does
-    monkeypatch.setattr("nmsolve.solvers.mapping.recheck.subgraphs.Effort", lambda: Effort(used - 1))
+    monkeypatch.setattr("nmsolve.solvers.mapping.recheck.subgraphs.Effort", lambda *limits: Effort(used - 1))
     found = check_bound(problem, bound)
     assert not found.ok and "all sets together" in found.text
 
