@@ -22,6 +22,8 @@ SECTIONS = {
     "mip_solver",
     "Output": "write_model write_onnx trace csv out plain json help",
 }
+#: Options that say what is asked: a second value would be another question.
+STATING = {*SECTIONS["Input"].split(), *SECTIONS["What is wanted"].split(), "engines", "to"}
 #: Commands with sections.
 LONG = ("map", "route", "pipeline", "assign", "schedule")
 
@@ -39,7 +41,7 @@ class _Command(typer.core.TyperCommand):
         InputError : an option with a value is given twice: the first one would be lost
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        once = [p for p in order if p.param_type_name == "option" and not (p.multiple or p.is_flag)]  # type: ignore[attr-defined]
+        once = [p for p in order if p.name in STATING and not (p.multiple or p.is_flag)]  # type: ignore[attr-defined]
         for p in once:
             if once.count(p) > 1:
                 raise InputError("it is given twice", p.opts[0], "one value")
