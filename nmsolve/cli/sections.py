@@ -41,7 +41,11 @@ class _Command(typer.core.TyperCommand):
         InputError : an option with a value is given twice: the first one would be lost
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        once = [p for p in order if p.name in STATING and not (p.multiple or p.is_flag)]  # type: ignore[attr-defined]
+        once = [
+            p
+            for p in order
+            if p.param_type_name == "option" and p.name in STATING and not (p.multiple or p.is_flag)
+        ]  # type: ignore[attr-defined]
         for p in once:
             if once.count(p) > 1:
                 raise InputError("it is given twice", p.opts[0], "one value")
