@@ -44,8 +44,10 @@ class _Command(typer.core.TyperCommand):
         once = [
             p
             for p in order
-            if p.param_type_name == "option" and p.name in STATING and not (p.multiple or p.is_flag)
-        ]  # type: ignore[attr-defined]
+            if p.param_type_name == "option"
+            and p.name in STATING
+            and not (p.multiple or getattr(p, "is_flag", False))
+        ]
         for p in once:
             if once.count(p) > 1:
                 raise InputError("it is given twice", p.opts[0], "one value")
