@@ -53,7 +53,7 @@ def test_a_model_on_a_machine_as_an_object_is_planned_placed_and_drawn(tmp_path:
     assert len(set(tiles.mapping.values())) == len(tiles.mapping) == rows.cores.sum() and tiles.verify()
     copy = found.write_onnx(tmp_path / "copy.onnx")
     assert copy.stat().st_size > 0
-    with pytest.raises(nmsolve.InputError, match="overwrite the model"):
+    with pytest.raises(nmsolve.InputError, match="replace this input"):
         found.write_onnx(model)
 
 

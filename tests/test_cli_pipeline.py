@@ -207,7 +207,7 @@ def test_a_run_without_a_plan_leaves_none(call: Called, tmp_path: Path) -> None:
         (["m.onnx", "-m", "mesh:2x2", "--cores", "5", "--bind", "batch=8"], "at most 4"),
         (["m.onnx", "--cores", "4", "--chips", "2", "--bind", "batch=8"], "--machine"),
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--place"], "--machine"),
-        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "m.onnx"], "overwrite"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "m.onnx"], "replace this input"),
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--engines", "magic"], "magic"),
         (["diamond.json", "--write-onnx", "copy.onnx"], "not an ONNX model"),
         (["diamond.json", "--bind", "batch=8"], ".onnx"),

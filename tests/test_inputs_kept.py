@@ -64,6 +64,9 @@ def test_an_answer_of_ones_own_is_not_replaced_but_that_of_a_run_may_be_improved
     refused(own, "map", net, "-t", 2, "-o", net.parent, "--warm-start", own)
     refused(own, "gap", own, "--graph", net, "-t", 2, "-o", net.parent)
     own.unlink()
+    table = net.parent / "mapping.csv"
+    table.write_text("node,core\na,0\nb,1\n")
+    refused(table, "export", table, "--graph", net, "--to", "csv", "-o", net.parent)
     run_here("map", net, "-t", 2, "-o", net.parent)
     run_here("map", net, "-t", 2, "-o", net.parent, "--warm-start", own)
     run_here("resume", net.parent, "-t", 2)

@@ -139,9 +139,7 @@ class PipelineAnswer(Answer[PipelinePlan]):
         out, graph, layers = Path(path), self.given.graph, self.given.layers
         if graph is None or layers is None or self.solution is None:
             raise InputError("no plan of an ONNX model", str(out), "an answer with a plan, of a .onnx input")
-        if out.resolve() == self.options.model.resolve():
-            raise InputError("the copy would overwrite the model", str(out), "another file")
-        prepare_file(out)
+        prepare_file(out, self.options)
         unfolded = None if layers.nesting is None else layers.nesting.unfolded
         write_onnx_plan(
             self.options.model, out, graph, layers.operators, self.solution, unfolded, layers.backward

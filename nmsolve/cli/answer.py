@@ -83,7 +83,7 @@ def require_inputs_kept(outputs: Iterable[Path], asked: object) -> None:
             if any(place.parent == folder and fnmatchcase(place.name, name) for folder, name in wanted):
                 words = option.rstrip("_").replace("_", "-")
                 what = f"an output would replace this input ({words})"
-                raise InputError(what, str(place), "another --out, or another name of the input")
+                raise InputError(what, str(place), "another place for it, or another name of the input")
 
 
 def _inputs_of(asked: object) -> Iterator[tuple[str, Path]]:

@@ -192,9 +192,8 @@ def _in_order(
     held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES)
     inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
     own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
-    stated = (
-        None if given.stated is None else replace(given.stated, problem=own)
-    )  # terms are those of its objective
+    # the checker takes the terms from the problem's objective, so that it needs the last stage's
+    stated = None if given.stated is None else replace(given.stated, problem=own)
     return replace(given, own=own, stated=stated), inputs, result, earlier
 
 

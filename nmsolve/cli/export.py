@@ -120,7 +120,7 @@ def _picture(form: str) -> Callable[[Loaded, Path], Told]:
 #: What exports may be called.
 FILES = (
     "arch.yaml", "network.yaml", "placements.json", "routing_tables.json", "keys.json", "core_assignment.json", "graph.dot",
-    "graph.graphml", "trace.json",
+    "graph.graphml", "mapping.csv", "trace.json",
 )  # fmt: skip
 #: The search of a run; every other tool takes a mapping.
 PERFETTO = "perfetto"

@@ -62,25 +62,16 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
 
     def keep(so_far: Result[Any]) -> None:
         beside = Beside(routes=getattr(so_far.solution, "routes", None))
-        inputs = map_inputs(o, problem) | {
-            "objectives": [problem.objective]
-        }  # of several the first is searched
+        # of several objectives the first is searched
+        inputs = map_inputs(o, problem) | {"objectives": [problem.objective]}
         write_unchecked(o.out, problem, so_far, inputs, name, beside)
 
     with Patience(clock.end(limit)) as patience:
         time = clock.of_command()
         run = Run(
-            o,
-            problem,
-            start,
-            search_time(limit),
-            how,
-            patience,
-            time,
-            Terminal(o.json, o.out),
-            known,
+            o, problem, start, search_time(limit), how, patience, time, Terminal(o.json, o.out), known,
             None if front else keep,
-        )
+        )  # fmt: skip
         if front is not None:
             objectives = MappingObjectives(problem, run.stage)
             return run_front(o, MapFront(problem), objectives, front, limit, patience, map_inputs(o, problem))

@@ -196,9 +196,7 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
     if o.write_onnx is not None:
         if given.graph is None:
             raise InputError("the input is not an ONNX model", "--write-onnx", "a .onnx input")
-        if o.write_onnx.resolve() == o.model.resolve():
-            raise InputError("the copy would overwrite the model", "--write-onnx", "another file")
-        prepare_file(o.write_onnx)
+        prepare_file(o.write_onnx, o)
 
 
 #: Possible file names of a pipeline; an older placement belongs to the older plan.

@@ -165,18 +165,9 @@ def write_routing(
     answer, path = Answer(o.out, FILES, run), o.out / FLOWS
     report = write_unchecked(o, loaded, problem, run, result, better)
     again = VerifyOptions(
-        o.mapping,
-        o.graph,
-        o.machine,
-        o.chips,
-        o.placement,
-        o.nodes,
-        o.multicast,
-        o.pattern,
-        o.absolute,
-        routes=path,
-        bound=True,
-    )
+        o.mapping, o.graph, o.machine, o.chips, o.placement, o.nodes, o.multicast, o.pattern, o.absolute,
+        routes=path, bound=True,
+    )  # fmt: skip
     command = as_command("verify", again)
     with answer.added() as files:
         with patience.optional(CHECKS):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
-from nmsolve.model.assignment.tight import Tight, fullest, least_and_most
+from nmsolve.model.assignment.tight import Tight, fullest, least_and_most, mark
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import IntArray
 
@@ -94,12 +94,8 @@ def runs(ptr: IntArray, by_choice: IntArray, spans: IntArray, base: IntArray, ou
     held, least = np.zeros((widest, rows + 1), np.int64), np.zeros(rows + 1, np.int64)
     count = 0
     for i in range(len(ptr) - 1):
-        sizes, low, high = ptr[i + 1] - ptr[i], rows, 0
-        for a in range(sizes):
-            for d in range(by_choice[ptr[i] + a], by_choice[ptr[i] + a + 1]):
-                held[a, spans[0, d]] += spans[2, d]
-                held[a, spans[1, d]] -= spans[2, d]
-                low, high = min(low, spans[0, d]), max(high, spans[1, d])
+        sizes = ptr[i + 1] - ptr[i]
+        low, high = mark(ptr[i], sizes, by_choice, spans, held)
         for r in range(low, high):
             least[r] = held[0, r]
             for a in range(sizes):

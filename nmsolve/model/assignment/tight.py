@@ -156,6 +156,26 @@ def _undominated(
 
 
 @kernel
+def mark(first: int, sizes: int, by_choice: IntArray, spans: IntArray, held: IntArray) -> tuple[int, int]:
+    """Mark in ``held`` where the demands of a node's choices begin and end; returns the rows that they lie in.
+
+    Parameters
+    ----------
+    first, sizes : the node's first choice, and how many it has
+    by_choice : (choices + 1,) where the demands of a choice begin
+    spans : (3, D) first row, row after the last, bytes
+    held : (sizes or more, rows + 1) set, all 0 before; its sums from the left are the bytes in each row
+    """
+    low, high = held.shape[1] - 1, 0
+    for a in range(sizes):
+        for d in range(by_choice[first + a], by_choice[first + a + 1]):
+            held[a, spans[0, d]] += spans[2, d]
+            held[a, spans[1, d]] -= spans[2, d]
+            low, high = min(low, spans[0, d]), max(high, spans[1, d])
+    return low, high
+
+
+@kernel
 def excess(
     ptr: IntArray, by_choice: IntArray, spans: IntArray, base: IntArray, most: IntArray, out: IntArray
 ) -> int:
@@ -174,12 +194,7 @@ def excess(
     held = np.zeros((widest, len(base) + 1), np.int64)
     for i in range(len(ptr) - 1):
         sizes = ptr[i + 1] - ptr[i]
-        low, high = len(base), 0
-        for a in range(sizes):
-            for d in range(by_choice[ptr[i] + a], by_choice[ptr[i] + a + 1]):
-                held[a, spans[0, d]] += spans[2, d]
-                held[a, spans[1, d]] -= spans[2, d]
-                low, high = min(low, spans[0, d]), max(high, spans[1, d])
+        low, high = mark(ptr[i], sizes, by_choice, spans, held)
         for r in range(low, high):
             least, largest = held[0, r], held[0, r]
             for a in range(sizes):
