@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assignments_support import pair_machine, small_model
 from command_support import run_here
 from search_fakes import Script, value
 from test_cli import NMSOLVE
@@ -67,6 +68,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     edges = {"nodes": pairs.tolist(), "costs": rng.integers(0, 99, (len(pairs), 64)).tolist()}
     problem = {"name": "random", "nodes": nodes, "edges": edges, "usage_limit": 500}
     (path / "strategies.json").write_text(json.dumps({"problem": problem}))
+    small_model(path / "m.onnx", layers=60, width=64)
+    pair_machine(path / "pair.toml")
     return path
 
 
@@ -90,8 +93,10 @@ COMMANDS = [
     ("map net.json -m mesh:6x6 -t 60 --objective hops,max-link -o o", "o/mapping.json"),
     ("route mapped -t 60 -o r", "r/flow-routes.json"),
     ("schedule tasks.json -t 60 -o s", "s/schedule.json"),
+    ("schedule tasks.json -t 60 --objective makespan,energy -o t", "t/schedule.json"),
     ("pipeline layers.json --split any -t 60 -o p", "p/plan.json"),
     ("assign strategies.json -t 60 -o a", "a/assignment.json"),
+    ("assign m.onnx -m pair.toml --bind batch=32 -t 60 --objective makespan,energy -o b", "b/assignment.json"),
 ]
 
 

@@ -90,9 +90,8 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
             return _assign_front(o, front, given, inputs, first, patience)
         run = new_run()
         with watching(o.json, [OBJECTIVES[name] for name in names] if given.own else (), o.out) as observers:
-            told = {"observers": observers, "known": known, **how}
-            if len(names) == 1:
-                told["keep"] = partial(write_unchecked, o, given, inputs, run)
+            keep = partial(write_unchecked, o, given, inputs, run)  # of several objectives the first is kept
+            told = {"observers": observers, "known": known, "keep": keep, **how}
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(
                     given, inputs, names, first, _searching(limit), told

@@ -98,9 +98,8 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         earlier: Sequence[Stage] = ()
         better = None
         with watching(o.json, out=o.out) as observers:
-            told = {"observers": observers, "known": known, **how}
-            if len(names) == 1:
-                told["keep"] = partial(write_unchecked, o, given, inputs, run)
+            keep = partial(write_unchecked, o, given, inputs, run)  # of several objectives the first is kept
+            told = {"observers": observers, "known": known, "keep": keep, **how}
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(given, inputs, names, first, seconds, told)
             else:

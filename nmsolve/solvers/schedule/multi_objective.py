@@ -41,7 +41,10 @@ class ScheduleObjectives:
         if start is not None and ceiling_complaint(problem, start) is not None:
             start = None
         known = self.known if name == self.problem.objective else ()
-        options = replace(self.options, time_limit=seconds, started=None, known=known, words=not ceilings)
+        options = replace(
+            self.options, time_limit=seconds, started=None, known=known, words=not ceilings,
+            keep=None if ceilings else self.options.keep,
+        )  # fmt: skip
         result = solve(ScheduleTask(problem, start), options)
         return Stage(name, problem.ceilings, problem.content_hash, result.bounds), result
 
