@@ -96,7 +96,10 @@ COMMANDS = [
     ("schedule tasks.json -t 60 --objective makespan,energy -o t", "t/schedule.json"),
     ("pipeline layers.json --split any -t 60 -o p", "p/plan.json"),
     ("assign strategies.json -t 60 -o a", "a/assignment.json"),
-    ("assign m.onnx -m pair.toml --bind batch=32 -t 60 --objective makespan,energy -o b", "b/assignment.json"),
+    (
+        "assign m.onnx -m pair.toml --bind batch=32 -t 60 --objective makespan,energy -o b",
+        "b/assignment.json",
+    ),
 ]
 
 
