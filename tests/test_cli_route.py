@@ -31,11 +31,11 @@ Called = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def refused(call: Called) -> Callable[..., None]:
-    """Exit code 2 and one line on stderr that holds all ``words``."""
+    """Exit code 2 and one line on stderr, after warnings if any, that holds all ``words``."""
 
     def check(*arguments: object, words: tuple[str, ...]) -> None:
         code, _, text = call(*arguments)
-        lines = text.strip().splitlines()
+        lines = [line for line in text.strip().splitlines() if not line.startswith("warning: ")]
         assert code == 2 and len(lines) == 1 and lines[0].startswith("error: "), (code, lines)
         assert all(word in lines[0] for word in words), lines[0]
 

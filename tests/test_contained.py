@@ -221,12 +221,12 @@ def test_an_endless_inference_keeps_the_time_limit(tmp_path: Path) -> None:
     """The onnx package never ends on this equation."""
     path = einsum(tmp_path / "m.onnx", ".i.")
     start = clock.now()
-    read_by(start + 3)
+    read_by(start + 6)
     try:
         graph = load_onnx(path)
     finally:
         read_by()
-    assert clock.now() - start < 3
+    assert clock.now() - start < 6
     assert any("cannot infer shapes" in warning for warning in graph.warnings)
 
 

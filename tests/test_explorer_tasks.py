@@ -343,7 +343,7 @@ def test_pointer_keys_and_search_on_a_schedule(schedule: Path, browser: Any) -> 
     page.page.keyboard.type("decode@1")
     assert page.page.locator("#schedule-matches button").all_inner_texts() == ["speech/decode@1"]
     before = page.page.evaluate("schedule.view.to - schedule.view.from")
-    page.page.keyboard.press("Enter")
+    page.page.locator("#schedule-matches button").click()
     content = json.loads((schedule / "schedule.json").read_text())["processes"]
     start, end = next((p["start"], p["end"]) for p in content if p["process"] == "speech/decode@1")
     assert f"{start} to {end} ({end - start} ticks)" in found.inner_text()

@@ -11,6 +11,7 @@ import time
 import pytest
 
 SPIN = """
+import threading
 from nmsolve.cli import guard
 guard.GRACE = 0.2
 import numba
@@ -24,7 +25,7 @@ def spin(a):
     a[0] = x
 
 with guard.ends_by_second_signal():
-    print("ready", flush=True)
+    threading.Timer(0.5, print, ["ready"], {"flush": True}).start()  # inside the loop, which lets other threads run
     spin(np.ones(1, np.int64))
 """
 

@@ -172,6 +172,6 @@ def test_the_command_writes_them_and_says_what_they_cannot_say(tmp_path: Path) -
     routers = Routers(tmp_path / "out", 8, 6)
     assert row["slices"] == len(routers.placed) and "three boards" in row["notes"][0]
     assert (
-        "one of sanafe, pacman, lava, dot, graphml, perfetto"
+        "one of sanafe, pacman, lava, csv, dot, graphml, perfetto"
         in run_here("export", tmp_path / "run", "--to", "brian", code=2).stderr
     )

@@ -249,6 +249,8 @@ def test_no_place_for_temporary_files_is_one_line(tmp_path: Path) -> None:
     """Python looks for one in this folder last."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can make everything read-only")
+    if sys.executable.startswith(("/tmp/", "/var/tmp/")):
+        pytest.skip("Python itself is where nothing is to be found")
     (tmp_path / "net.json").write_text("{}")
     dark = "mount --make-rprivate / && mount -t tmpfs -o ro none /tmp && mount -t tmpfs -o ro none /var/tmp && cd / && "
     command = f'mount -o remount,bind,ro / && exec "{sys.executable}" -m nmsolve map /proc/version -t 1 --out /proc/none'

@@ -9,6 +9,7 @@ import msgspec
 
 from nmsolve.cli.check_fields import RUN, claimed_result, inputs_of_options, under
 from nmsolve.model.bound import RUNNING, Bound
+from nmsolve.model.mapping.objectives import OBJECTIVES
 
 if TYPE_CHECKING:
     from nmsolve.cli import assign_problem, pipeline_problem, schedule_problem
@@ -74,13 +75,22 @@ def map_again(
         part = part if "routing" in unread else routing_again(loaded, part)
     inputs = inputs_again(report, loaded.inputs, MAP_OPTIONS)
     if "objectives" in (report.get("inputs") or {}):
-        inputs["objectives"] = [*(held.objective for held in loaded.inputs.before), name]
+        done = [*(held.objective for held in loaded.inputs.before), name]
+        inputs["objectives"] = done + _not_reached(report, done)
     if problem.migration is None:
         inputs |= {k: None for k in ("reference",) if k in inputs}
     if loaded.inputs.route is not None and loaded.inputs.route not in ROUTES:
         inputs["route"] = None
     again = build_report(problem, result, [], inputs, routing=part)
     return _again(again, bounds, (*under("inputs", MAP_OPTIONS), *overridden, *unread))
+
+
+def _not_reached(report: Mapping[str, Any], done: Sequence[str]) -> list[str]:
+    """Return the objectives that were to come after those ``done`` when a run was interrupted."""
+    asked = report["inputs"]["objectives"]
+    if report.get("stop_reason") != "interrupt" or not isinstance(asked, list):
+        return []
+    return [name for name in asked[len(done) :] if name in OBJECTIVES and name not in done]
 
 
 def _old_routes(loaded: Loaded) -> list[str]:

@@ -127,6 +127,10 @@ def _rules(loaded: Loaded, file: FlowRoutes, problem: RoutingProblem, rule: str 
     if rule in RULES:
         return _named(loaded, rule).problem
     own = RoutingProblem(loaded.machine, file.problem.flows)
+    if (
+        loaded.inputs.in_turns
+    ):  # as long as the first routes were; that the routes keep it is checked with them
+        return replace(own, detour=file.problem.detour)
     if rule is not None:
         return own
     return replace(

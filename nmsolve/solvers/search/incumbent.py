@@ -228,7 +228,7 @@ class Incumbent:
     def record(self, kind: str, engine: str, text: str) -> None:
         """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``. An engine's note is said once."""
         with self._lock:
-            if kind == "note":
+            if kind == "note" and engine != "search":
                 if (engine, text) in self._noted:
                     return
                 self._noted.add((engine, text))

@@ -22,7 +22,7 @@ def place_parts(
 
     Parameters
     ----------
-    part : (n,) int64, parts ``0 .. k - 1``, k at most the number of usable cores; each fits on any usable core
+    part : (n,) int64, parts ``0 .. k - 1``, k at most the number of usable cores; where cores are alike, each fits on any of them
     """
     parts = int(part.max()) + 1
     if parts < 2:
@@ -33,8 +33,14 @@ def place_parts(
 def placement_problem(problem: MappingProblem, part: IntArray, parts: int) -> MappingProblem:
     """Return the problem of placing the parts ``part`` (n,); messages and link loads are charged by hops instead."""
     surrogate = uses_nets(problem) or uses_links(problem)
-    machine = replace(problem.machine, capacity={})
-    traffic = traffic_of_parts(problem.graph, part, parts, once=uses_nets(problem))
+    graph, machine = problem.graph, problem.machine
+    traffic = traffic_of_parts(graph, part, parts, once=uses_nets(problem))
+    if problem.alike:  # parts of one size fit on any of them
+        machine = replace(machine, capacity={})
+    else:
+        sizes = np.zeros((parts, len(graph.resources)), np.int64)
+        np.add.at(sizes, part, graph.sizes)
+        traffic = replace(traffic, resources=graph.resources, sizes=sizes)
     return MappingProblem(traffic, machine, "hops" if surrogate else problem.objective, node_limit=1)
 
 
