@@ -164,7 +164,7 @@ def test_a_store_is_compared_in_every_way() -> None:
         "learned", "time saved", "learned, after T/5", "learned, after T/20",
         "learned in T/5", "learned in T/20", "warm start only", "random", "stranger",
     }  # fmt: skip
-    assert found["learned"].gain >= -0.02 and found["learned in T/5"].gain >= -0.02
+    assert found["learned"].gain >= -0.02 and found["learned in T/5"].gain >= -0.1  # 20 ms each
     assert found["learned"].saved is not None and 0 <= found["time saved"].gain <= 1
     for more in ({"board": "core lost"}, {"board": "larger board"}, {"per_core": 4, "objective": "cut"}):
         old, new = retrieval.problems(retrieval.Setting(36, 0.1, "2 % of edges", **more), "mesh-geo", 100)

@@ -68,7 +68,7 @@ def test_eigenvalue_bounds_are_found_and_re_checked_on_disk(net: Path) -> None:
     """Within the budget, once kernels are compiled; a changed claim is not believed."""
     out, least = net.parent / "joint", "300MiB"
     words = ("map", net, "--machine", "mesh:4x4", "--balance", "0.05", "--memory", least, "--out", out)
-    for limit in ("1", "6"):
+    for limit in ("1", "20"):  # kernels are compiled in the first; the second ends when both engines have
         run(*words, "--engines", "first-fit,joint", "--time-limit", limit)
     report = json.loads((out / "report.json").read_text())
     assert report["bound"] > 0 and report["memory"]["peak"] <= 1.1 * report["memory"]["budget"]

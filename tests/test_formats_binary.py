@@ -257,7 +257,7 @@ def test_damaged_gzip_is_refused(tmp_path: Path) -> None:
 def test_converting_a_large_edge_list_needs_little_memory(tmp_path: Path) -> None:
     """2 M edges, 24 MB of text, sorted in 32 MiB: less than 120 MiB more than a file of one edge takes."""
     rng = np.random.default_rng(3)
-    number = np.char.zfill(rng.integers(0, 10**5, 2 * 10**6).astype("S5"), 5)
+    number = rng.integers(0, 10**5, 2 * 10**6).astype("S5")
     text = b"\n".join(np.char.add(np.char.add(number[::2], b" "), number[1::2]))
     put(tmp_path, "small.txt", b"0 1\n")
     put(tmp_path, "large.txt", b"\n".join([text] * 2))
