@@ -8,7 +8,7 @@ from typing import Annotated as A
 
 from typer import Option
 
-from nmsolve.cli.commands import Cluster, Json, Seed
+from nmsolve.cli.commands import Json, Seed
 
 
 @dataclass(frozen=True)
@@ -67,21 +67,6 @@ class TrainDualsOptions(TrainOptions):
     nodes: A[str, Option(help="Nodes of training graphs, with commas.")] = "64,256"
     pool: A[int, Option(min=1, help="Training graphs.")] = 192
     out: A[Path, Option("--out", "-o", help="Model file.")] = Path("duals.safetensors")
-
-
-@dataclass(frozen=True)
-class TrainAutoOptions:
-    """Fit the learned plans of automatic mode (map --allocate learned): engines alone on generated problems, logged."""
-
-    instances: A[int, Option(min=1, help="Generated problems.")] = 300
-    seconds: A[
-        float, Option(min=0, help="CPU seconds of logging; the plans are fitted to what was logged by then.")
-    ] = 1800.0
-    longest: A[float, Option(min=0.1, help="Seconds that no run of an engine is longer than.")] = 4.0
-    resume: A[bool, Option("--resume", help="Go on with the log beside --out.")] = False
-    cluster: Cluster = None
-    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("auto.safetensors")
-    json: Json = False
 
 
 @dataclass(frozen=True)

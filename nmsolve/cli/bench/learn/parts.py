@@ -52,11 +52,6 @@ PARTS = {
         "in the bound at T/10, in parts of B. `constant` knows only loads, `random` is shuffled, `perfect` begins with the end",
         tuple(f"duals-{bound}" for bound in DUALS),
     ),
-    "allocation": Part(
-        "Time of automatic mode (`map --allocate learned`)",
-        "the fixed plan; gains in objective and bound are parts of them, in primal integral and gap differences",
-        ("auto",),
-    ),
     "retrieval": Part(
         "A store of solved runs (`map --memory-of`)",
         "a run from scratch in time T; the store holds the network before it changed, solved in time 4 T, and its nodes are "
