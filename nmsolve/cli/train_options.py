@@ -71,7 +71,7 @@ class TrainDualsOptions(TrainOptions):
 
 @dataclass(frozen=True)
 class TrainPolicyOptions(TrainOptions):
-    """Train the placement policy (engines policy and policy-descent): a graph network whose answers are assigned to cores."""
+    """Train the placement policy (engine policy): a graph network whose answers are assigned to cores."""
 
     family: A[str, Option(help="Generators of training graphs, with commas.")] = (
         "mesh-geo,mesh-comm,mesh-layered"

@@ -21,7 +21,7 @@ from nmsolve.heuristics.mapping.published.prior_art.engines import (
     simple_annealing,
 )
 from nmsolve.learn.mapping.engine import M1Policy
-from nmsolve.learn.placement.engine import Policy, PolicyDescent
+from nmsolve.learn.placement.engine import Policy
 from nmsolve.model.generators import generate
 
 SMALL = placement(near(36, 4), board(6, 6))
@@ -73,11 +73,6 @@ def test_m1_policy() -> None:
 def test_policy() -> None:
     """Fails if prices do not keep nodes apart."""
     at_most(found(Policy(), SMALL, 3, stops=600), 640)
-
-
-def test_policy_descent() -> None:
-    """Fails if draws are not improved."""
-    at_most(found(PolicyDescent(), LARGE, 3, stops=150), 1785)
 
 
 def test_large_moves() -> None:

@@ -22,7 +22,6 @@ REGISTRY: dict[str, Entry] = {
     "communities": Entry(_PUB + "communities:Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
     "m1-policy": Entry("learn.mapping.engine:M1Policy", "the published learned placement (M1.1 to M1.8)", repeat=True),
     "policy": Entry("learn.placement.engine:Policy", "placements by a trained graph network and assignment", repeat=True),
-    "policy-descent": Entry("learn.placement.engine:PolicyDescent", "the same, each draw followed by a descent", repeat=True),
     "simple-annealing": Entry(_PUB + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
     "genetic": Entry(_PUB + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
     "ant-colony": Entry(_PUB + "prior_art.engines:ant_colony", "MAX-MIN ants, to compare", repeat=True),
@@ -56,7 +55,6 @@ REGISTRY: dict[str, Entry] = {
     "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core", threads=True),
     "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True),
     "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True),
-    "policy-lns": Entry(_S + "cpsat_lns.predicted:PolicyLns", "the same, and what a policy would move", child=True, repeat=True),
     "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip
 REGISTRY |= plug_ins(REGISTRY)
