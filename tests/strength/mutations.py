@@ -199,8 +199,6 @@ MUTATIONS = [
     Mutation("anneal", "every stage cold", _PLACE + "anneal_heat", _H + "placement/engine.py",
              "cooling = anneal(self._search, work, hot, self._cold",
              "cooling = anneal(self._search, work, self._cold, self._cold"),
-    Mutation("anneal-arms", "moves go anywhere", _PLACE + "anneal_arms", _H + "placement/directed.py",
-             "        if arm == UNIFORM:", "        if arm != BORDER:"),
     Mutation("nets", "no annealing, descent only", _TRUE + "nets", _H + "nets/engine.py",
              "search.anneal(hot * COOLING**share, min", "search.anneal(0.0, min"),
     Mutation("nets", "moves only", _TRUE + "nets", _H + "nets/anneal.py",

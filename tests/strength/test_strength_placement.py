@@ -9,7 +9,7 @@ from strength_cases import at_most, board, found, grid, mapped, near, placement
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import placement_data
-from nmsolve.heuristics.mapping.placement.engine import Anneal, AnnealByArms
+from nmsolve.heuristics.mapping.placement.engine import Anneal
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import temperature_scale
@@ -53,11 +53,6 @@ def test_anneal_broad() -> None:
 def test_anneal_empty_cores() -> None:
     """Fails if nodes only change places."""
     at_most(found(Anneal(), placement(near(80, 4), board(10, 10)), 3, seconds=0.1, stops=800), 1390)
-
-
-def test_anneal_arms() -> None:
-    """Fails if moves go anywhere, whatever their kind."""
-    at_most(found(AnnealByArms(), placement(near(80, 4), board(10, 10)), 3, seconds=0.1, stops=300), 1450)
 
 
 def test_tabu() -> None:

@@ -12,7 +12,6 @@ REGISTRY: dict[str, Entry] = {
     "multilevel": Entry(_H + "multilevel.mapper:Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
     "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, threads=True),
     "anneal": Entry(_H + "placement.engine:Anneal", "annealing and iterated local search, one node per core", repeat=True),
-    "anneal-arms": Entry(_H + "placement.engine:AnnealByArms", "the same by directed moves that a bandit chooses", repeat=True),
     "tabu": Entry(_H + "placement.tabu:Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True),
     "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True),

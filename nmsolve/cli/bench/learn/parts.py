@@ -37,10 +37,6 @@ PARTS = {
         "the same engine with a network that has learned nothing; the gain is in the objective of the best of 256 placements",
         ("m1",),
     ),
-    "moves": Part(
-        "Directed moves and a bandit in annealing",
-        "moves to any core; `anneal` ties the window of its moves to the distance of accepted ones",
-    ),
     "policy": Part(
         "The placement policy",
         "the spectral start of `anneal`: as it is, or annealed from at its own heat for the same CPU time, starts included",
