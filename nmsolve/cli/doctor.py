@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import DoctorOptions
 
 BASE = (
-    "numpy", "scipy", "numba", "networkx", "greenlet", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib",
+    "numpy", "scipy", "numba", "networkx", "greenlet", "ortools", "highspy", "pyomo", "msgspec", "typer", "matplotlib",
     "jinja2", "safetensors",
 )  # fmt: skip
 EXTRA = {
