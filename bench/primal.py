@@ -39,17 +39,18 @@ MORE: dict[str, tuple[str, ...]] = {
 WORKER = """
 import json, sys
 from nmsolve.hw.machines import load_machine
+from nmsolve.model import clock
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.implied import implied_machine
-from nmsolve.solvers.mapping.allocation.slices import alone
-from nmsolve.solvers.mapping.api import make_problem
+from nmsolve.solvers.mapping.api import make_problem, solve
 path, machine, balance, objective, seconds, seed = sys.argv[1:]
 graph = load_graph(path)
 board = load_machine(machine) if machine else implied_machine(graph, path)
 given = {"balance": float(balance)} if balance else {}
 problem = make_problem(graph, board, objective=objective, **given)
-run = alone(problem, None, float(seconds), seed=int(seed))
-print(json.dumps({"objectives": run.objectives, "bounds": run.bounds}))
+clock.count_cpu()
+result = solve(problem, time_limit=float(seconds), seed=int(seed))
+print(json.dumps([(e.seconds, e.objective) for e in result.events if e.kind == "incumbent" and e.objective is not None]))
 """
 
 
@@ -99,7 +100,7 @@ def curve(case: Case, checkout: Path, seed: int, folder: Path) -> list[tuple[flo
         before = sum(1 for _ in kernels.rglob("*.nbc"))
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=setting, cwd=folder)
         if sum(1 for _ in kernels.rglob("*.nbc")) == before:
-            return [(at, value) for at, value in json.loads(done.stdout)["objectives"]]
+            return [(at, value) for at, value in json.loads(done.stdout)]
 
 
 def graph(name: str, folder: Path) -> Path:

@@ -17,7 +17,6 @@ from search_fakes import QuietContext
 from nmsolve.heuristics.schedule import search as general
 from nmsolve.heuristics.schedule.genetic import ActivityLists
 from nmsolve.heuristics.schedule.rules import heft, peft, published
-from nmsolve.heuristics.schedule.sampling import Sampling
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.tabu import TabuBlocks
 from nmsolve.hw.schedule.noise import noisy_runs
@@ -95,7 +94,6 @@ def main() -> int:
             assert difference(problem, answer, simulate(problem, answer, queues)) is None
         noisy_runs(problem, answer, queues, 0.3, 2)
         run(ScheduleCounting(), problem, 10**9)
-        run(Sampling(), problem, 6)
         general.STEPS, general.SAMPLE = 4, 40
         run(ScheduleSearch(), problem, 8)
         assert isinstance(answer, Schedule)

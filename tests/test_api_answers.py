@@ -349,7 +349,6 @@ def test_a_thread_of_its_own(tmp_path: Path) -> None:
         ({"objective": ["hops", "hops"]}, "repeat one"),
         ({"route": "zigzag"}, "unknown routes 'zigzag'"),
         ({"route": "joint", "objective": "hops,max-link"}, "several objectives with free routes"),
-        ({"allocate": "learned", "engines": ["anneal"]}, "beside --engines"),
         ({"memory_of": "store.sqlite", "objective": "hops,cut"}, "a store of runs with several objectives"),
         ({"engines": ["annneal"]}, "did you mean 'anneal'"),
         ({"time_limit": 0}, "time limit"),

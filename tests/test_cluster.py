@@ -21,12 +21,9 @@ from processes import below
 from search_fakes import Script, value
 from test_search import make
 
-from nmsolve.learn.allocation.log import read_slices
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
-from nmsolve.solvers.mapping.allocation.instances import training
-from nmsolve.solvers.mapping.allocation.slices import log_slices
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.portfolio import Portfolio, Step
@@ -477,23 +474,6 @@ def test_a_benchmark_goes_on_over_the_cluster_into_one_store(
     assert [r["status"] for r in runs] == ["feasible"] * 2 and all(r["objective"] >= 578 for r in runs), first
     again = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "2 of 2 runs are in" in again.stderr and '"type": "run"' not in again.stdout, again
-
-
-@ray
-def test_the_log_of_a_training_has_the_same_runs(address: tuple[int, str], tmp_path: Path) -> None:
-    """Those that are made here find nothing missing: instances, engines and limits are the same, in the same order."""
-    out = tmp_path / "auto.safetensors"
-    command = [NMSOLVE, "train", "auto", "--instances", "1", "--longest", "0.1", "--cluster", address[1]]
-    subprocess.run([*command, "--out", out], check=True, capture_output=True, timeout=120)
-    log = tmp_path / "auto.slices.jsonl"
-    there = log.read_text()
-    log_slices(log, [(0, training(0))], 10.0, lambda text: None, 0.1)
-    assert there and log.read_text() == there
-    log_slices(tmp_path / "here", [(0, training(0))], 60.0, lambda text: None, 0.1)
-    runs = [
-        [(s.instance, s.engine, s.limit, s.proves) for s in read_slices(p)] for p in (log, tmp_path / "here")
-    ]
-    assert runs[0] == runs[1]
 
 
 @ray

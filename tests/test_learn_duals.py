@@ -18,6 +18,7 @@ from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes
 from nmsolve.learn.duals.train import Settings, Trainer
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds import engines
 from nmsolve.solvers.mapping.bounds.ascent import SpectralAscent
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED
@@ -175,7 +176,8 @@ def test_a_model_that_cannot_be_used_is_one_line_and_the_usual_start(
     result = solve(problem, time_limit=5, engines=["joint"])
     notes = [e.text for e in result.events if e.kind == "note" and e.engine == "joint"]
     assert len(notes) == 1 and word in notes[0] and "\n" not in notes[0]
-    usual = solve(problem, time_limit=5, engines=["usual-joint"])
+    monkeypatch.setattr(engines, "guided", lambda guide, method, note: guide)
+    usual = solve(problem, time_limit=5, engines=["joint"])
     assert result.bounds and result.bounds[0].value == usual.bounds[0].value
 
 

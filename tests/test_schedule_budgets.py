@@ -13,7 +13,6 @@ from schedule_support import random_problem, random_schedule
 
 from nmsolve.heuristics.schedule.budgets import modes_within
 from nmsolve.heuristics.schedule.rules import Heft, Peft
-from nmsolve.heuristics.schedule.sampling import Sampling
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.hw.schedule.faults import reschedule
 from nmsolve.hw.schedule.walk import walked
@@ -120,7 +119,7 @@ def test_first_modes_keep_the_budgets_wherever_any_do() -> None:
         assert mode is None or (problem.budgets.spent(mode) <= problem.budgets.amount).all()
 
 
-@pytest.mark.parametrize("engine", [Heft, Peft, Sampling, ScheduleSearch], ids=lambda e: e.name)
+@pytest.mark.parametrize("engine", [Heft, Peft, ScheduleSearch], ids=lambda e: e.name)
 def test_searches_offer_only_schedules_within_the_budgets(engine: type) -> None:
     """None is offered that a rule forbids, and one is offered wherever there is one."""
     for problem, best in tried()[:: 1 if engine in (Heft, Peft) else 12]:

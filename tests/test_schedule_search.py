@@ -13,7 +13,6 @@ from schedule_reference import optimum
 from nmsolve.heuristics.schedule import search as module
 from nmsolve.heuristics.schedule.decode import EARLIEST, MAKESPAN, state_from
 from nmsolve.heuristics.schedule.rules import NO_TASTE, grounded, heft, published
-from nmsolve.heuristics.schedule.sampling import Sampling
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.windows import open_window, window_of
 from nmsolve.hw.schedule.evaluate import all_objectives
@@ -80,19 +79,6 @@ def test_equal_seeds_give_equal_answers() -> None:
     problem = random_problem(4, 30, 5, 0, objective="energy")
     one, two, other = (searched(problem, seed, stops=400) for seed in (1, 1, 2))
     assert (one.best == two.best).all() and not (one.best == other.best).all()
-
-
-def test_sampling_is_legal_and_better_than_its_first_schedule() -> None:
-    problem = random_problem(4, 30, 5, 0)
-    referee, values = ScheduleReferee(problem), []
-
-    def value(packed: np.ndarray) -> float:
-        assert referee.complaint(packed) is None
-        values.append(referee.score(packed))
-        return values[-1]
-
-    Sampling().run(problem, Counted(value, stops=200))
-    assert values == sorted(values, reverse=True) and values[-1] < values[0]
 
 
 @pytest.mark.parametrize("objective", [*NAMES, "weighted"])

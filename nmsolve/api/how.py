@@ -27,13 +27,11 @@ class MapHow(How, total=False):
     """How mappings are searched for besides.
 
     ``memory_of``: a store of solved runs (made if there is none) to begin from, which keeps the answer; ``mip_solver``: the
-    solver that Pyomo calls for the engine ``mip``; ``allocate``: who plans a run without ``engines``, ``fixed`` shares of time or
-    ``learned`` ones (docs/search.md).
+    solver that Pyomo calls for the engine ``mip``.
     """
 
     memory_of: str | Path | None
     mip_solver: str
-    allocate: str
 
 
 def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
@@ -66,7 +64,7 @@ def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
 def split(given: MapHow) -> tuple[How, dict[str, Any]]:
     """Return the options of every search, and those of mappings only."""
     rest: Any = dict(given)
-    own = {name: rest.pop(name) for name in ("memory_of", "mip_solver", "allocate") if name in rest}
+    own = {name: rest.pop(name) for name in ("memory_of", "mip_solver") if name in rest}
     if own.get("memory_of") is not None:
         own["memory_of"] = Path(own["memory_of"])
     how: How = rest

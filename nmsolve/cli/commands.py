@@ -95,8 +95,6 @@ class MapOptions:
                                      "to relatives of this graph, and the answer is kept there.")] = None
     migration_budget: A[int | None, Option(help="Most nodes that may leave their core in --warm-start.")] = None
     mip_solver: A[str, Option(help="MIP solver that Pyomo calls.")] = "highs"
-    allocate: A[str, Option(help="Who shares out the time without --engines: fixed or learned; to compare: constant, "
-                            "uniform.")] = "fixed"
     write_model: WriteModel = None
     memory: Memory = None
     scratch: A[Path | None, Option(help="Folder for data that does not fit in memory. "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import DoctorOptions
 
 BASE = (
-    "numpy", "scipy", "numba", "networkx", "greenlet", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib",
+    "numpy", "scipy", "numba", "networkx", "greenlet", "ortools", "highspy", "pyomo", "msgspec", "typer", "matplotlib",
     "jinja2", "safetensors",
 )  # fmt: skip
 EXTRA = {
@@ -73,11 +73,10 @@ def _models() -> list[dict[str, object]]:
         path = model_path(method)
         try:
             model = policy_of(method)
-            rows.append(_row(f"model {method}", model.hash[:12], text=f"{_user(engine)}, {path}"))
+            rows.append(_row(f"model {method}", model.hash[:12], text=f"engine {engine}, {path}"))
         except InputError as error:
-            text = (
-                str(error) if path.exists() else f"none: `{command_of(method)}` makes one for {_user(engine)}"
-            )
+            none = f"none: `{command_of(method)}` makes one for engine {engine}"
+            text = str(error) if path.exists() else none
             rows.append(_row(f"model {method}", "-", not path.exists(), text))
     return rows
 
@@ -95,11 +94,6 @@ def _plugins() -> list[dict[str, object]]:
         )
         for one in offers()
     ]
-
-
-def _user(engine: str) -> str:
-    """Return what uses a model, in words."""
-    return "`map --allocate learned`" if engine == "automatic mode" else f"engine {engine}"
 
 
 def _cache() -> dict[str, object]:

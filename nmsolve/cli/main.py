@@ -139,7 +139,6 @@ app.command("train m1")(from_options(train_options.TrainM1Options, "train:run_tr
 app.command("train m5")(from_options(train_options.TrainM5Options, "train:run_train_m5"))
 app.command("train policy")(from_options(train_options.TrainPolicyOptions, "train:run_train_policy"))
 app.command("train duals")(from_options(train_options.TrainDualsOptions, "train:run_train_duals"))
-app.command("train auto")(from_options(train_options.TrainAutoOptions, "train_auto:run_train_auto"))
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
 hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
 hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))

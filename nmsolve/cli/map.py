@@ -140,7 +140,6 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "gap": opt.fraction(o.gap),
         "workers": o.workers,
         "engines": o.engines,
-        "allocate": o.allocate,
         "prohibit_turns": resolved(o.prohibit_turns),
         "route": o.route,
         "limits": limits_of(o),

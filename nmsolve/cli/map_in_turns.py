@@ -35,7 +35,6 @@ def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
     reasons = {
         "--engines names those of the mapping": o.engines is not None,
         "--mip-solver is for a mapping alone": o.mip_solver != "highs",
-        "--allocate is for a mapping alone": o.allocate != "fixed",
         "--scratch and --resume are for a mapping alone": o.scratch is not None or o.resume,
         "turns are prohibited": problem.turns is not None,
     }

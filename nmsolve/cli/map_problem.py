@@ -40,7 +40,6 @@ def objectives_of(o: MapOptions) -> tuple[tuple[str, ...], tuple[str, str] | Non
     InputError : an unknown objective, or options that do not go together
     """
     require_route(o)
-    _require_allocation(o)
     names = objective_names(o.objective or PLAIN)
     front = None if o.pareto is None else require_front(o, objective_names(o.pareto, "--pareto"))
     many = front is not None or len(names) > 1
@@ -198,17 +197,6 @@ def _warn_of_sizes(problem: MappingProblem) -> None:
             machine.name,
             f"{name} = {share} (1.03 times an even share) under [capacity] of a machine.toml",
         )
-
-
-def _require_allocation(o: MapOptions) -> None:
-    """Refuse an unknown ``--allocate``, and one where nothing is planned."""
-    from nmsolve.solvers.mapping.allocation.apply import require_allocation
-
-    if require_allocation(o.allocate) == "fixed":
-        return
-    if o.engines is not None or o.route == "joint":
-        what = "--engines" if o.engines is not None else "--route joint"
-        raise InputError(f"--allocate {o.allocate} beside {what}", "--allocate", "fixed")
 
 
 def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:

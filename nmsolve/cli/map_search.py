@@ -69,7 +69,7 @@ class Run:
         return solve(
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=how.get("engines"),
             warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
-            mip_solver=o.mip_solver, allocate=o.allocate, observers=self.listen, cluster=o.cluster,
+            mip_solver=o.mip_solver, observers=self.listen, cluster=o.cluster,
             keep=self.keep if start is None else None,
         )  # fmt: skip
 
@@ -129,7 +129,6 @@ def _once(run: Run) -> Found:
             problem,
             warm_start=run.start,
             mip_solver=o.mip_solver,
-            allocate=o.allocate,
             known=run.known,
             memory_of=o.memory_of,
             **options,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Options of ``map`` that say how to search, and where its files were: nothing about the answer.
 MAP_OPTIONS = (
-    "balance", "warm_start", "memory_of", "reference_file", "time_limit", "gap", "workers", "engines", "allocate",
+    "balance", "warm_start", "memory_of", "reference_file", "time_limit", "gap", "workers", "engines",
     "two_phase", "first_value", "mapping", "placement",
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ SECTIONS = {
     "What is wanted": "objective limit weights at_most pareto points route turns form table_limit detour channels stages "
     "exact_stages use_all overlap split replicas training batches recompute weight_copies "
     "migration_budget place run noise runs reschedule from_run",
-    "Time and search": "time_limit gap seed workers cluster engines allocate warm_start resume memory_of memory scratch "
+    "Time and search": "time_limit gap seed workers cluster engines warm_start resume memory_of memory scratch "
     "mip_solver",
     "Output": "write_model write_onnx trace csv out plain json help",
 }

@@ -8,7 +8,7 @@ from typing import Annotated as A
 
 from typer import Option
 
-from nmsolve.cli.commands import Cluster, Json, Seed
+from nmsolve.cli.commands import Json, Seed
 
 
 @dataclass(frozen=True)
@@ -70,23 +70,8 @@ class TrainDualsOptions(TrainOptions):
 
 
 @dataclass(frozen=True)
-class TrainAutoOptions:
-    """Fit the learned plans of automatic mode (map --allocate learned): engines alone on generated problems, logged."""
-
-    instances: A[int, Option(min=1, help="Generated problems.")] = 300
-    seconds: A[
-        float, Option(min=0, help="CPU seconds of logging; the plans are fitted to what was logged by then.")
-    ] = 1800.0
-    longest: A[float, Option(min=0.1, help="Seconds that no run of an engine is longer than.")] = 4.0
-    resume: A[bool, Option("--resume", help="Go on with the log beside --out.")] = False
-    cluster: Cluster = None
-    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("auto.safetensors")
-    json: Json = False
-
-
-@dataclass(frozen=True)
 class TrainPolicyOptions(TrainOptions):
-    """Train the placement policy (engines policy and policy-descent): a graph network whose answers are assigned to cores."""
+    """Train the placement policy (engine policy): a graph network whose answers are assigned to cores."""
 
     family: A[str, Option(help="Generators of training graphs, with commas.")] = (
         "mesh-geo,mesh-comm,mesh-layered"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Every kind is chosen at least this often.
+#: Every kind is chosen at least this often, so that there are at most 20.
 FLOOR = 0.05
 #: What a try counts for after one more try of its kind.
 DISCOUNT = 0.9
@@ -24,22 +24,19 @@ class Tally:
 
 
 class Bandit:
-    """Probability matching: kinds are chosen in proportion to their recent gain per work, none below ``floor``.
+    """Probability matching: kinds are chosen in proportion to their recent gain per work, none below :data:`FLOOR`.
 
-    The recent gain and work of a kind are sums in which every try weighs ``discount`` times the next one. Each kind is
+    The recent gain and work of a kind are sums in which every try weighs :data:`DISCOUNT` times the next one. Each kind is
     tried once before any is tried twice. Work is counted, not timed, so equal seeds make equal choices.
 
     Parameters
     ----------
-    names : kinds of move, at most ``1 / floor``
+    names : kinds of move
     seed : of the choices
     """
 
-    def __init__(
-        self, names: Sequence[str], seed: int, floor: float = FLOOR, discount: float = DISCOUNT
-    ) -> None:
+    def __init__(self, names: Sequence[str], seed: int) -> None:
         self._names = tuple(names)
-        self._floor, self._discount = floor, discount
         self.tallies = [Tally() for _ in names]
         self._rng = np.random.default_rng([seed, 5])
         self._gain, self._work = np.zeros(len(names)), np.zeros(len(names))
@@ -55,7 +52,7 @@ class Bandit:
         total = float(rate.sum())
         count = len(self.names)
         share = rate / total if total > 0 else np.full(count, 1 / count)
-        return [self._floor + (1 - count * self._floor) * float(s) for s in share]
+        return [FLOOR + (1 - count * FLOOR) * float(s) for s in share]
 
     def choose(self) -> int:
         """Return the number of the kind to try next."""
@@ -71,8 +68,8 @@ class Bandit:
         tally.better += gain > 0
         tally.gain += gain
         tally.work += work
-        self._gain[kind] = self._discount * self._gain[kind] + gain
-        self._work[kind] = self._discount * self._work[kind] + work
+        self._gain[kind] = DISCOUNT * self._gain[kind] + gain
+        self._work[kind] = DISCOUNT * self._work[kind] + work
 
     def summary(self) -> str:
         """Return one line for the events: choices, choices that gained and gain of every kind that was tried."""

@@ -34,10 +34,6 @@ class Placer(ABC):
         InputError : the model is missing or damaged; at once, not when the first is asked for
         """
 
-    def bettered(self, problem: MappingProblem, core: IntArray, number: int, context: Context) -> IntArray:
-        """Return the legal placement that is offered in place of ``core``, the one of this ``number``."""
-        return core
-
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Place; without a usable model file say so, once, and offer a first fit instead."""
         try:
@@ -50,16 +46,14 @@ class Placer(ABC):
             return
         best = float("inf")
         try:
-            for number, (label, wish) in enumerate(wishes):
+            for label, wish in wishes:
                 legal = repair(problem, wish)
                 if legal is None:
                     continue
-                core = self.bettered(problem, legal, number, context)
-                value = objective_value(problem, core)
+                value = objective_value(problem, legal)
                 if value < best:
                     best = value
-                    label += "" if np.array_equal(legal, wish) else ", repaired"
-                    context.offer(core, label + ("" if core is legal else ", descended"))
+                    context.offer(legal, label + ("" if np.array_equal(legal, wish) else ", repaired"))
                 if context.should_stop():
                     return
         except Stopped:

@@ -115,8 +115,6 @@ TASKS = [
              "w, ranks_of(problem, g), _kept(", "w, -np.arange(problem.count), _kept("),
     Mutation("peft", "processes by number", _GENERAL + "peft", _L + "rules.py",
              "np.add.reduceat(table, problem.modes.first[:-1]) / sizes,", "-np.arange(problem.count) * sizes,"),
-    Mutation("sampling", "units have no prices", _GENERAL + "sampling", _L + "sampling.py",
-             "PRICES = (1.0, 0.3, 2.0, 0.0, 3.0)", "PRICES = (0.0,)"),
     Mutation("schedule-counting", "no paths", _GENERAL + "counting", _V + "program.py",
              "return 0 < e.count <= MOST_FLOWS and int(", "return False and int("),
     Mutation("schedule-search", "only the start", _GENERAL + "search", _L + "search.py",

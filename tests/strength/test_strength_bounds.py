@@ -32,10 +32,6 @@ from nmsolve.solvers.mapping.bounds.engines import (
     StepPower,
     Subgraphs,
     TreeParts,
-    UsualCover,
-    UsualJoint,
-    UsualParts,
-    UsualProjection,
 )
 from nmsolve.solvers.mapping.branch_bound import BranchBound
 
@@ -70,9 +66,9 @@ def test_gilmore_lawler_prices() -> None:
     at_least(proved(GilmoreLawler(), DENSE), 1378)
 
 
-def test_usual_projection() -> None:
-    """Fails if the diagonal is not tuned."""
-    at_least(proved(UsualProjection(), DENSE, stops=60, upper=1913), 1640)
+def test_projection_alone() -> None:
+    """Without a prediction. Fails if the diagonal is not tuned."""
+    at_least(proved(Projection(predicts=False), DENSE, stops=60, upper=1913), 1640)
 
 
 def test_split() -> None:
@@ -105,14 +101,14 @@ def test_spread_messages() -> None:
     at_least(proved(Spread(), CASTS, seconds=80, tick=1), 214)
 
 
-def test_usual_joint() -> None:
-    """Fails if the multipliers are not tuned."""
-    at_least(proved(UsualJoint(), MANY, stops=30, upper=248), 65)
+def test_joint_alone() -> None:
+    """Without a prediction. Fails if the multipliers are not tuned."""
+    at_least(proved(PartitionPlacement(predicts=False), MANY, stops=30, upper=248), 65)
 
 
-def test_usual_parts() -> None:
-    """Fails if the multipliers are not tuned."""
-    at_least(proved(UsualParts(), MANY, stops=40, upper=248), 92)
+def test_parts_alone() -> None:
+    """Without a prediction. Fails if the multipliers are not tuned."""
+    at_least(proved(Parts(predicts=False), MANY, stops=40, upper=248), 92)
 
 
 def test_tree_parts() -> None:
@@ -170,9 +166,9 @@ def test_exchange_channels() -> None:
     at_least(proved(Exchange(), placement(casts(25, 4), board(5, 5), "reward"), stops=100), 541.8)
 
 
-def test_usual_cover() -> None:
-    """Fails if the ascent ends after five rounds."""
-    at_least(proved(UsualCover(), FEW, stops=120, upper=217), 98)
+def test_cover_alone() -> None:
+    """Without a prediction. Fails if the ascent ends after five rounds."""
+    at_least(proved(CoreTraffic(predicts=False), FEW, stops=120, upper=217), 98)
 
 
 def test_cover_pricing() -> None:

@@ -9,7 +9,7 @@ from strength_cases import at_most, board, found, grid, mapped, near, placement
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import placement_data
-from nmsolve.heuristics.mapping.placement.engine import Anneal, AnnealByArms
+from nmsolve.heuristics.mapping.placement.engine import Anneal
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import temperature_scale
@@ -21,7 +21,7 @@ from nmsolve.heuristics.mapping.published.prior_art.engines import (
     simple_annealing,
 )
 from nmsolve.learn.mapping.engine import M1Policy
-from nmsolve.learn.placement.engine import Policy, PolicyDescent
+from nmsolve.learn.placement.engine import Policy
 from nmsolve.model.generators import generate
 
 SMALL = placement(near(36, 4), board(6, 6))
@@ -55,11 +55,6 @@ def test_anneal_empty_cores() -> None:
     at_most(found(Anneal(), placement(near(80, 4), board(10, 10)), 3, seconds=0.1, stops=800), 1390)
 
 
-def test_anneal_arms() -> None:
-    """Fails if moves go anywhere, whatever their kind."""
-    at_most(found(AnnealByArms(), placement(near(80, 4), board(10, 10)), 3, seconds=0.1, stops=300), 1450)
-
-
 def test_tabu() -> None:
     """Fails with a tenure of 0."""
     at_most(found(Tabu(), SMALL, 3, stops=60), 613.7)
@@ -73,11 +68,6 @@ def test_m1_policy() -> None:
 def test_policy() -> None:
     """Fails if prices do not keep nodes apart."""
     at_most(found(Policy(), SMALL, 3, stops=600), 640)
-
-
-def test_policy_descent() -> None:
-    """Fails if draws are not improved."""
-    at_most(found(PolicyDescent(), LARGE, 3, stops=150), 1785)
 
 
 def test_large_moves() -> None:

@@ -14,7 +14,6 @@ from strength_cases import at_least, at_most
 
 from nmsolve.heuristics.schedule import search as module
 from nmsolve.heuristics.schedule.rules import Heft, Peft, PublishedRule
-from nmsolve.heuristics.schedule.sampling import Sampling
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.model.schedule.generate import generate_problem
 from nmsolve.model.schedule.problem import ScheduleProblem
@@ -53,11 +52,6 @@ def test_heft() -> None:
 def test_peft() -> None:
     """Fails if processes are taken by number."""
     at_most(run(Peft(), NETWORKS).value, 285)
-
-
-def test_sampling() -> None:
-    """Fails if units have no prices."""
-    at_most(run(Sampling(), NETWORKS, stops=60).value, 257)
 
 
 def test_counting() -> None:

@@ -18,7 +18,6 @@ from nmsolve.heuristics.mapping.steps import Steps
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.cpsat_lns.engine import CpSatLns
-from nmsolve.solvers.mapping.cpsat_lns.predicted import PolicyLns
 
 CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 16)
 SMALL = np.random.default_rng(2).permutation(36)
@@ -93,9 +92,3 @@ def test_cpsat_lns() -> None:
     """Fails if a repair frees two nodes only."""
     problem = MappingProblem(casts(60, 3), board(2, 3), "connectivity", (), 11)
     at_most(found(CpSatLns(), problem, 2, looks=20, start=np.arange(60) % 6), 175)
-
-
-def test_policy_lns() -> None:
-    """Fails if a repair frees two nodes only."""
-    problem = MappingProblem(near(48, 4), board(4, 4), "hops", (), 4)
-    at_most(found(PolicyLns(), problem, 2, looks=12, start=np.arange(48) % 16), 600)

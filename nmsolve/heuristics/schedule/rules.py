@@ -1,4 +1,4 @@
-"""Schedules by rules: the published one (``m4``), ``heft``, ``peft`` and random choices around earliest ends (``sampling``)."""
+"""Schedules by rules: the published one (``m4``), ``heft`` and ``peft``."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from nmsolve.learn.placement.board import board_of
 from nmsolve.learn.placement.decode import decoded
 from nmsolve.learn.placement.features import traffic_of
 from nmsolve.learn.placement.network import Seen, refine
-from nmsolve.learn.placement.starts import LAYOUTS, SHARP, start_scores
+from nmsolve.learn.placement.starts import LAYOUTS, start_scores
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -60,16 +60,6 @@ class Draft:
         """Return the scores that the rounds of a draw begin with."""
         noise = None if rng is None else rng.normal(0.0, PLACES, (2, self._problem.n))
         return start_scores(self._traffic.axes, self.board, LAYOUTS[number % len(LAYOUTS)], noise)
-
-    def moved(self, core: IntArray) -> FloatArray:
-        """Return (n,) by how many columns and rows the policy would move nodes if it began at a mapping (n,)."""
-        rows, cols = self.board.capacity.shape
-        row, col = np.divmod(core, cols)
-        x = -SHARP * ((np.arange(cols) - col[:, None]) / cols) ** 2
-        y = -SHARP * ((np.arange(rows) - row[:, None]) / rows) ** 2
-        found = refine(self._arrays, self.seen, x, y)
-        across, down = found.share_x @ np.arange(cols) - col, found.share_y @ np.arange(rows) - row
-        return np.asarray(np.abs(across) + np.abs(down))
 
     def drawn(self, number: int, seed: int) -> IntArray:
         """Return (n,) cores of the draw ``number``: every layout comes once without noise, the first one first."""

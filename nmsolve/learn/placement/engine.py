@@ -1,11 +1,9 @@
-"""The engines ``policy`` and ``policy-descent``: placements by a trained network, one shot and then draws."""
+"""The engine ``policy``: placements by a trained network, one shot and then draws."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nmsolve.heuristics.mapping.placement.data import placement_data
-from nmsolve.heuristics.mapping.placement.local_search import LocalSearch, new_local_search
 from nmsolve.learn.checkpoint import Checkpoint, sized
 from nmsolve.learn.placement.draft import Draft
 from nmsolve.learn.placement.network import Size
@@ -42,32 +40,6 @@ class Policy(Placer):
     def wishes(self, problem: MappingProblem, context: Context) -> Iterator[tuple[str, IntArray]]:
         """Return what the model of the package or of the user wishes."""
         return _drawn(problem, policy_model()[0], context)
-
-
-class PolicyDescent(Policy):
-    """The same, and every placement after the one shot is followed by a short descent."""
-
-    name = "policy-descent"
-    refuses = takes("pairs -several -matrix -lone", _too_large)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._search: LocalSearch | None = None
-
-    def wishes(self, problem: MappingProblem, context: Context) -> Iterator[tuple[str, IntArray]]:
-        """Return the same; a new run has a new local search."""
-        self._search = None
-        return super().wishes(problem, context)
-
-    def bettered(self, problem: MappingProblem, core: IntArray, number: int, context: Context) -> IntArray:
-        """Return the local optimum below a draw."""
-        if number == 0:
-            return core
-        if self._search is None:
-            self._search = new_local_search(placement_data(problem), 0)
-        self._search.place(core)
-        self._search.descend(context.should_stop)
-        return self._search.core()
 
 
 def _drawn(problem: MappingProblem, model: Checkpoint, context: Context) -> Iterator[tuple[str, IntArray]]:

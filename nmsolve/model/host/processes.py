@@ -10,7 +10,6 @@ import signal
 import subprocess
 from contextlib import suppress
 
-from nmsolve.model.errors import InputError
 from nmsolve.model.host.memory import LIMITS, c_library
 
 #: Whether a process may be split in two.
@@ -29,17 +28,6 @@ HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
 CPU_TIME_UP: int | None = getattr(signal, "SIGXCPU", None)
 #: Sent by a person or by the system for lack of memory; nothing can be done about it.
 KILL: int = getattr(signal, "SIGKILL", 9)
-
-
-def require_fork(what: str) -> None:
-    """Refuse ``what`` where a process cannot be split in two.
-
-    Raises
-    ------
-    InputError : so it is
-    """
-    if not FORKS:
-        raise InputError(f"{what} is not possible on this system, which has no fork", "", "Linux or macOS")
 
 
 def wait_for(process: subprocess.Popen[bytes], wait: bool = False) -> tuple[int, float] | None:

@@ -56,7 +56,6 @@ def solve(
     *,
     warm_start: AnyArray | None = None,
     mip_solver: str = "highs",
-    allocate: str = "fixed",
     known: Sequence[Bound] = (),
     memory_of: Path | None = None,
     **options: Unpack[RunOptions],
@@ -74,7 +73,7 @@ def solve(
     DoesNotFitError : the graph cannot fit, shown by counting
     """
     require_fit(problem)
-    task = _admitted(problem, warm_start, options, mip_solver, allocate)
+    task = _admitted(problem, warm_start, options, mip_solver)
     if memory_of is None:
         return run(task, Options(**options, known=known, words=True))
     task.memory_of = SolvedRuns(memory_of)
@@ -103,13 +102,9 @@ def bound_mapping(
 
 
 def _admitted(
-    problem: MappingProblem,
-    start: AnyArray | None,
-    options: RunOptions,
-    mip_solver: str = "highs",
-    allocate: str = "fixed",
+    problem: MappingProblem, start: AnyArray | None, options: RunOptions, mip_solver: str = "highs"
 ) -> MappingTask:
     """Return the task. InputError where a search cannot obey the machine's routes, or does not fit in memory."""
     require_own_routes(problem)
     Memory(options.get("memory")).require(search_bytes(problem, options.get("workers", 1)), advice(problem))
-    return MappingTask(problem, start, mip_solver, allocate=allocate)
+    return MappingTask(problem, start, mip_solver)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from nmsolve.model.mapping.axons_fit import idle_limits
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
-from nmsolve.solvers.mapping.allocation.apply import allocated, require_allocation
 from nmsolve.solvers.mapping.auto import (
     EXACT_CORES,
     EXACT_NODES,
@@ -60,11 +58,6 @@ class MappingTask(Task[IntArray]):
     warm_start : (n,) core of every node to start from, or None
     mip_solver : the solver Pyomo uses for engine ``mip``
     memory_of : a store of solved runs to begin with relatives of, or None
-    allocate : who plans automatic mode, one of :data:`nmsolve.solvers.mapping.allocation.apply.ALLOCATIONS`
-
-    Raises
-    ------
-    InputError : another ``allocate``
     """
 
     referee: MappingReferee
@@ -75,10 +68,8 @@ class MappingTask(Task[IntArray]):
         warm_start: AnyArray | None = None,
         mip_solver: str = "highs",
         memory_of: Memory | None = None,
-        allocate: str = "fixed",
     ) -> None:
         self.memory_of, self.recall = memory_of, Recall()
-        self.allocate = require_allocation(allocate)
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.referee = MappingReferee(merge_together(problem))
         if warm_start is None and problem.migration is not None:
@@ -112,8 +103,6 @@ class MappingTask(Task[IntArray]):
 
         if options.engines is None:
             steps = automatic(reduced, options.time_limit, options.workers, refused)
-            note = partial(incumbent.record, "note", "search")
-            steps = allocated(self.allocate, steps, reduced, options.time_limit, options.workers, note)
         elif "auto" in options.engines:
             steps = with_automatic(reduced, options.engines, options.time_limit, options.workers, refused)
         else:

@@ -36,13 +36,6 @@ REGISTRY: dict[str, Entry] = {
         "tabu search on critical processes, each on one of several units",
         repeat=True,
     ),
-    "sampling": Entry(
-        "heuristics.schedule.sampling:Sampling",
-        "random choices around earliest finish times",
-        share=0.05,
-        repeat=True,
-        unasked=False,
-    ),
     "schedule-search": Entry(
         "heuristics.schedule.search:ScheduleSearch",
         "annealing of orders and modes, for every objective",

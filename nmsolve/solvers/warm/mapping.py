@@ -13,10 +13,6 @@ import numpy as np
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
 from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
-from nmsolve.heuristics.mapping.placement.data import placement_data
-from nmsolve.heuristics.mapping.placement.directed import ARMS
-from nmsolve.heuristics.mapping.placement.local_search import DirectSearch
-from nmsolve.heuristics.mapping.placement.moves import Moves
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
@@ -46,8 +42,6 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
     if name == "multilevel":
         _pack()  # what only mappings need that no repair can save
         _thin()  # what only dense networks need
-    if name == "anneal-arms":
-        _anneal_without_tables()  # which boards need that are too large for a small run
     if name == "m1-policy":
         measure_once()  # the rewards that only training asks for
     taken = []
@@ -75,15 +69,6 @@ def _thin() -> None:
     u, v = np.triu_indices(n, 1)
     problem = make_problem(LogicGraph.from_edges(n, u, v), load_machine("mesh:2x2"), balance=0.2)
     assert len(thinned(finest_net(problem), new_rng(1)).indices) < n * (n - 1)
-
-
-def _anneal_without_tables() -> None:
-    """Anneal by all kinds of moves a moment as on large boards, where prices come from the neighbours."""
-    problem = make_problem(_graph(12, False), load_machine("mesh:4x4"))
-    search = DirectSearch(placement_data(problem), 1)
-    search.moves = Moves(search.data, ARMS, True, 1)
-    search.place(search.data.free[: problem.n])
-    search.anneal(64, 1.0, 2)
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:

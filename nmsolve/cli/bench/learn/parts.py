@@ -37,10 +37,6 @@ PARTS = {
         "the same engine with a network that has learned nothing; the gain is in the objective of the best of 256 placements",
         ("m1",),
     ),
-    "moves": Part(
-        "Directed moves and a bandit in annealing",
-        "moves to any core; `anneal` ties the window of its moves to the distance of accepted ones",
-    ),
     "policy": Part(
         "The placement policy",
         "the spectral start of `anneal`: as it is, or annealed from at its own heat for the same CPU time, starts included",
@@ -51,11 +47,6 @@ PARTS = {
         "the same ascents from their usual start, which take T to their end (4 CPU s at most) and reach the bound B; the gain is "
         "in the bound at T/10, in parts of B. `constant` knows only loads, `random` is shuffled, `perfect` begins with the end",
         tuple(f"duals-{bound}" for bound in DUALS),
-    ),
-    "allocation": Part(
-        "Time of automatic mode (`map --allocate learned`)",
-        "the fixed plan; gains in objective and bound are parts of them, in primal integral and gap differences",
-        ("auto",),
     ),
     "retrieval": Part(
         "A store of solved runs (`map --memory-of`)",

@@ -6,9 +6,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
-from nmsolve.heuristics.mapping.placement.directed import ARMS
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search
-from nmsolve.heuristics.mapping.placement.moves import Moves
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import (
     Cooling,
@@ -49,8 +47,6 @@ class Anneal:
     name = "anneal"
     finds = "mappings"
     refuses = takes(PLACEMENT)
-    #: Kinds of moves among which a bandit chooses; none: all moves are within the window.
-    arms: tuple[str, ...] = ()
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until time is up."""
@@ -64,26 +60,15 @@ class Anneal:
                 return
             context.offer(start, "first fit")
         if temperature_scale(data) > 0 and not context.should_stop():
-            _Plan(data, start, context, seconds, self.arms).run(warm)
-
-
-class AnnealByArms(Anneal):
-    """The same with directed moves; the shares and gains of the kinds are noted in the events at the end."""
-
-    name = "anneal-arms"
-    arms = ARMS
+            _Plan(data, start, context, seconds).run(warm)
 
 
 class _Plan:
     """One run of the engine: the local search, the best placement, and the time that each stage may take."""
 
-    def __init__(
-        self, data: PlacementData, start: IntArray, context: Context, seconds: float, arms: tuple[str, ...]
-    ) -> None:
+    def __init__(self, data: PlacementData, start: IntArray, context: Context, seconds: float) -> None:
         self._context, self._seconds = context, seconds
         self._search = new_local_search(data, context.seed)
-        if arms:
-            self._search.moves = Moves(data, arms, True, context.seed)
         self._search.place(start)
         self._scale = temperature_scale(data)
         farther, wider = extra_heat(data)
@@ -107,8 +92,6 @@ class _Plan:
             self._adopt()
             loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
             Neighbourhoods(self._search, self._best, self._context, loose, self._cold, work).run()
-        if self._search.moves is not None:
-            self._context.note(self._search.moves.summary())
 
     def _freeze(self, cooling: Cooling) -> None:
         """Let later runs end where this one had hardly anything left to gain."""

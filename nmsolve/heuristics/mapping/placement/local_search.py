@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,6 @@ from nmsolve.heuristics.mapping.placement.anneal_direct import Direct, Links, an
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
 from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
-from nmsolve.heuristics.mapping.placement.directed import ARMS, DIRECTED_STATS, arms_direct, arms_table
-from nmsolve.heuristics.mapping.placement.moves import Moves, aim_work, flat
 from nmsolve.heuristics.mapping.placement.proposals import QUANTILES, scramble
 from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tabled, Tables, build_tables
 from nmsolve.heuristics.rng import new_rng
@@ -48,12 +45,10 @@ class LocalSearch(ABC):
     ----------
     data : the problem
     work : what was spent so far, in nominal ns
-    moves : kinds of moves to draw from; None: all within the window
     """
 
     def __init__(self, data: PlacementData, seed: int) -> None:
         self.data, self.work = data, 0.0
-        self.moves: Moves | None = None
         self._rng = new_rng(seed, 1)
         self._grid = Grid(data.dx, data.dy, data.wrap_x, data.wrap_y, data.domain, data.domains)
 
@@ -79,33 +74,6 @@ class LocalSearch(ABC):
     @abstractmethod
     def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
-
-    def _by_arms(
-        self, kernel: Callable[..., None], moves: Moves, steps: int, temperature: Any, reach: int
-    ) -> FloatArray:
-        """Propose moves and swaps of the kinds in ``moves``, which learns from them; the counts as of :meth:`anneal`."""
-        stats = np.zeros((len(ARMS), DIRECTED_STATS))
-        kernel(
-            self._state(), moves.aims, moves.ends(), steps, temperature, reach, self._rng, QUANTILES, stats
-        )
-        per_proposal, per_accepted, per_entry = self._rates()
-        work = (
-            aim_work(stats)
-            + per_proposal * stats[:, 0]
-            + per_accepted * stats[:, 1]
-            + per_entry * stats[:, 2]
-        )
-        self.work += float(work.sum())
-        moves.learn(stats, work)
-        return flat(stats)
-
-    @abstractmethod
-    def _state(self) -> Any:
-        """Return the placement as the kernels take it."""
-
-    @abstractmethod
-    def _rates(self) -> tuple[float, float, float]:
-        """Return nominal ns of a proposal, of a move made, and of a neighbour entry."""
 
     def descend(self, should_stop: Callable[[], bool]) -> None:
         """Move and swap to a local optimum (up to the rounding of what prices come from)."""
@@ -198,16 +166,11 @@ class TableSearch(LocalSearch):
         self._slices += 1
         if self._slices % REBUILD == 0:
             self._build()
-        if self.moves is not None:
-            return self._by_arms(arms_table, self.moves, steps, np.float32(temperature), reach)
         stats = np.zeros(STATS)
         anneal_table(self._state(), steps, np.float32(temperature), reach, self._rng, QUANTILES, stats)
         self.work += self._per_proposal * steps + self._per_accepted * float(stats[1])
         self.work += self._per_entry * float(stats[2])
         return stats
-
-    def _rates(self) -> tuple[float, float, float]:
-        return self._per_proposal, self._per_accepted, self._per_entry
 
     def _descent_work(self, near: int) -> tuple[float, float]:
         return 1e7 / (15 * near), near * PROPOSAL / 2
@@ -257,14 +220,9 @@ class DirectSearch(LocalSearch):
         stats = np.zeros(STATS)
         if self.data.rows == 1 and not self.data.separable:
             reach = self.data.cols  # core numbers say nothing about distance
-        elif self.moves is not None:
-            return self._by_arms(arms_direct, self.moves, steps, float(temperature), reach)
         anneal_direct(self._state(), steps, float(temperature), reach, self._rng, QUANTILES, stats)
         self.work += self._per_proposal * steps + self._per_entry * float(stats[2])
         return stats
-
-    def _rates(self) -> tuple[float, float, float]:
-        return self._per_proposal, 0.0, self._per_entry
 
     def _build(self) -> None:
         """Prices come from the neighbours alone."""

@@ -49,20 +49,20 @@ class BoundEngine:
     ----------
     refuses : why it cannot take a problem, in words, or None
     find : ever better bounds on a problem, the best mapping so far being the aim
-    predicts : the bound whose multipliers are predicted; empty: the usual start
+    predicts : its ascent begins with predicted multipliers
     """
 
     name: str
     refuses: Takes[MappingProblem]
     find: Callable[[MappingProblem, Guide], Iterable[Bound]]
     finds: str = "bounds"
-    predicts: str = ""
+    predicts: bool = False
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Raise every bound that is found, as far as its certificate proves it."""
         guide = Guide.of(context)
         if self.predicts:
-            guide = guided(guide, self.predicts, context.note)
+            guide = guided(guide, self.name, context.note)
         for bound in self.find(problem, guide):
             claim = claimable(problem, bound)
             if claim is not None:
@@ -85,14 +85,14 @@ NeighbourCounting = partial(
     BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide, no_core), _neighbours
 )
 GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
-Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts="projection")
+Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts=True)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Spread = partial(BoundEngine, "spread", refuses_spread, spread_bounds)
 Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
 PartitionPlacement = partial(
-    BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds, predicts="joint"
+    BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds, predicts=True
 )
-Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds, predicts="parts")
+Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds, predicts=True)
 TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, tree_parts_bounds)
 Slots = partial(BoundEngine, "slots", refuses_slots, slots_bounds)
 LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, link_load_bounds)
@@ -100,10 +100,4 @@ Exchange = partial(BoundEngine, "exchange", refuses_exchange, exchange_bounds)
 StepCeiling = partial(BoundEngine, "step-ceiling", refuses_step_ceiling, step_ceiling_bounds)
 StepLoad = partial(BoundEngine, "step-load", refuses_step_load, step_load_bounds)
 StepPower = partial(BoundEngine, "step-power", refuses_step_power, step_power_bounds)
-CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, core_traffic_bounds, predicts="cover")
-
-# The same from where they began before multipliers were predicted, to compare.
-UsualProjection = partial(BoundEngine, "usual-projection", refuses_projection, projection_bounds)
-UsualJoint = partial(BoundEngine, "usual-joint", refuses_partition_placement, partition_placement_bounds)
-UsualParts = partial(BoundEngine, "usual-parts", refuses_parts, parts_bounds)
-UsualCover = partial(BoundEngine, "usual-cover", refuses_core_traffic, core_traffic_bounds)
+CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, core_traffic_bounds, predicts=True)

@@ -6,7 +6,6 @@ exact model can state: several resources, nodes apart, route trees, any sum over
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -32,10 +31,6 @@ FIRST, LEAST, MOST = 6, 3, 24
 REPAIR, EASY = 2.0, 0.3
 #: Ways to choose the nodes: linked by traffic, near each other on the machine, anywhere.
 KINDS = ("linked", "near", "anywhere")
-#: A further way that a learned policy suggests (:mod:`.predicted`).
-PREDICTED = "predicted"
-#: (mapping (n,), how many, random numbers) -> different nodes to set free.
-Suggests = Callable[[IntArray, int, np.random.Generator], IntArray]
 #: Repairs between two lines in the events.
 REPORT = 50
 
@@ -58,7 +53,7 @@ class CpSatLns:
             context.offer(core, "first fit")
         if context.should_stop():
             return
-        repairs = _Repairs(build(problem, break_symmetry=False), context, self.suggests(problem, context))
+        repairs = _Repairs(build(problem, break_symmetry=False), context)
         count = 0
         while not context.should_stop():
             repairs.once()
@@ -67,27 +62,16 @@ class CpSatLns:
                 context.note(repairs.bandit.summary())
         context.note(repairs.bandit.summary())
 
-    def suggests(self, problem: MappingProblem, context: Context) -> Suggests | None:
-        """Return a further way to choose nodes, if there is one."""
-        return None
-
 
 class _Repairs:
-    """The model, built once, and how the next nodes are chosen.
+    """The model, built once, and how the next nodes are chosen."""
 
-    Parameters
-    ----------
-    suggests : a further way to choose nodes, called "predicted"
-    """
-
-    def __init__(self, built: Built, context: Context, suggests: Suggests | None = None) -> None:
+    def __init__(self, built: Built, context: Context) -> None:
         self._built, self._context = built, context
         self._rng = np.random.default_rng([context.seed, 6])
         self._indptr, self._other = arcs(built.data.problem.graph)[:2]
         self._size = FIRST
-        self._suggests = suggests
-        self._kinds = KINDS if suggests is None else (*KINDS, PREDICTED)
-        self.bandit = Bandit(self._kinds, context.seed)
+        self.bandit = Bandit(KINDS, context.seed)
 
     def once(self) -> None:
         """Free some nodes of the incumbent, solve, offer what comes out."""
@@ -96,14 +80,14 @@ class _Repairs:
         if core is None:
             return
         kind = self.bandit.choose()
-        loose = self.choose(self._kinds[kind], core)
+        loose = self.choose(KINDS[kind], core)
         lead = context.time_left()
         end = self.repair(core, loose)
         gain = 0.0
         if end.core is not None:
             gain = (data.value(core) - data.value(end.core)) / data.scale
             if gain > 0:
-                context.offer(end.core, f"repair, {self._kinds[kind]}")
+                context.offer(end.core, f"repair, {KINDS[kind]}")
         self.bandit.learn(kind, max(0.0, gain), 1.0)
         if end.status != "OPTIMAL":
             self._size = max(LEAST, self._size - 1)
@@ -126,8 +110,6 @@ class _Repairs:
     def choose(self, kind: str, core: IntArray) -> IntArray:
         """Return different nodes to set free, as many as the last repairs suggest."""
         n, size = len(core), min(self._size, len(core))
-        if kind == PREDICTED and self._suggests is not None:
-            return self._suggests(core, size, self._rng)
         first = int(self._rng.integers(n))
         if kind == "anywhere":
             return self._rng.choice(n, size, replace=False)
