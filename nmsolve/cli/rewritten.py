@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAP_OPTIONS = (
     "balance", "warm_start", "memory_of", "reference_file", "time_limit", "gap", "workers", "engines",
     "two_phase", "first_value", "mapping", "placement",
+    "allocate",  # until 0.1
 )  # fmt: skip
 
 
