@@ -10,10 +10,12 @@ import time
 
 import pytest
 
+from nmsolve.model.host.processes import HARMLESS
+
 SPIN = """
 import threading
 from nmsolve.cli import guard
-guard.GRACE = 0.2
+guard.GRACE, guard.STUCK = 0.2, 0.5
 import numba
 import numpy as np
 
@@ -24,15 +26,20 @@ def spin(a):
         x = x * 6364136223846793005 + 1442695040888963407
     a[0] = x
 
-with guard.ends_by_second_signal():
+WITH:
     threading.Timer(0.5, print, ["ready"], {"flush": True}).start()  # inside the loop, which lets other threads run
     spin(np.ones(1, np.int64))
 """
 
+SIGNALS = "with guard.ends_by_second_signal()"
+LIMIT = "from nmsolve.model import clock\nfrom nmsolve.cli.patience import Patience\nwith Patience(clock.now() + 0.5)"
+
 
 @pytest.mark.skipif(not hasattr(signal, "SIGTERM") or os.name == "nt", reason="no signals to send")
 def test_a_second_signal_ends_what_hangs_in_compiled_code() -> None:
-    with subprocess.Popen([sys.executable, "-c", SPIN], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", SPIN.replace("WITH", SIGNALS)], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGINT)
@@ -58,3 +65,13 @@ def test_one_signal_and_those_of_copies_do_not_end_the_process() -> None:
     if hasattr(os, "fork"):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+@pytest.mark.skipif(HARMLESS is None, reason="no signal to ask with")
+def test_a_time_limit_ends_what_hangs_in_compiled_code_and_nothing_else() -> None:
+    spin, wait = SPIN.replace("WITH", LIMIT), LIMIT + ":\n    import time\n    time.sleep(2.5)"
+    done = subprocess.run([sys.executable, "-c", spin], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130 and "after the time limit" in done.stderr, done
+    code = "from nmsolve.cli import guard\nguard.STUCK = 0.5\n" + wait
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, done

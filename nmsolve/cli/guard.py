@@ -1,4 +1,5 @@
-"""A second signal ends the process, also where the main thread is inside a compiled loop and cannot run Python's handler."""
+"""A second signal ends the process, and so does a time limit that is long over, also where the main thread is inside a compiled
+loop and cannot run Python's handlers. Compiled loops let other threads run; the answer so far is on disk."""
 
 from __future__ import annotations
 
@@ -6,13 +7,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
-from nmsolve.model.host.processes import ASKING
+from nmsolve.model import clock
+from nmsolve.model.host.processes import ASKING, HARMLESS
 
 #: Seconds after the second signal in which the main thread may still end the process itself.
 GRACE = 3.0
+#: Seconds after the time limit in which the main thread must have run some Python: the longest single call, an eigenvalue
+#: decomposition, takes less.
+STUCK = 60.0
 
 #: Exit code of an interrupted command.
 INTERRUPTED = 130
@@ -20,7 +26,7 @@ INTERRUPTED = 130
 
 @contextmanager
 def ends_by_second_signal() -> Iterator[None]:
-    """Watch in a thread for signals that ask for the end. Compiled loops let other threads run; the answer so far is on disk."""
+    """Watch in a thread for signals that ask for the end."""
     if threading.current_thread() is not threading.main_thread():
         yield  # elsewhere Python has no signals
         return
@@ -44,6 +50,37 @@ def _watch(pipe: int) -> None:
             time.sleep(GRACE)
             os._exit(INTERRUPTED)
     os.close(pipe)
+
+
+@contextmanager
+def ends_if_stuck(limit: float) -> Iterator[None]:
+    """Watch in a thread whether the main thread still runs Python after the time limit (``clock.now()``)."""
+    main = threading.current_thread()
+    if HARMLESS is None or main is not threading.main_thread():
+        yield
+        return
+    over, answered = threading.Event(), threading.Event()
+    ask = partial(signal.pthread_kill, main.ident or 0, HARMLESS)
+    before = signal.signal(HARMLESS, lambda *_: answered.set())
+    threading.Thread(target=_ask, args=(limit, ask, over, answered), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.signal(HARMLESS, before)
+
+
+def _ask(limit: float, ask: Callable[[], None], over: threading.Event, answered: threading.Event) -> None:
+    """Ask the main thread again and again for an answer, once the limit has passed; end the process where none comes."""
+    while not over.wait(max(STUCK / 10, limit - clock.now())):
+        if clock.now() < limit:  # kernels were compiled, which does not count
+            continue
+        answered.clear()
+        ask()
+        if not answered.wait(STUCK) and not over.is_set():
+            words = f"error: the search has not ended {STUCK:.0f} s after the time limit; what it had found is on disk"
+            os.write(2, words.encode() + b"\n")
+            os._exit(INTERRUPTED)
 
 
 def _not_in_children() -> None:

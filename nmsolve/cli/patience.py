@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType, TracebackType
 
+from nmsolve.cli.guard import ends_if_stuck
 from nmsolve.model import clock
 from nmsolve.model.host.processes import ALARMS
 from nmsolve.solvers.search.stop import Stop, stopping
@@ -58,8 +59,9 @@ class Patience:
 
     def __enter__(self) -> Patience:
         self._stop = self._open.enter_context(stopping())
-        if self._limit < math.inf:  # a command; functions print nothing
+        if self._limit < math.inf:  # a command; functions print nothing, and do not end their process
             self._stop.heard = _say_stopping
+            self._open.enter_context(ends_if_stuck(self._limit))
         return self
 
     def __exit__(

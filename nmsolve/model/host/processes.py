@@ -24,6 +24,8 @@ ASKING: tuple[signal.Signals, ...] = tuple(
 )
 #: The closed terminal, which ``nohup`` has ignored.
 HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+#: What no process is ended by and nothing here uses: whether a thread hears it says whether it runs Python.
+HARMLESS: signal.Signals | None = getattr(signal, "SIGURG", None)
 #: The system ends a process with it that used too much processor time.
 CPU_TIME_UP: int | None = getattr(signal, "SIGXCPU", None)
 #: Sent by a person or by the system for lack of memory; nothing can be done about it.
