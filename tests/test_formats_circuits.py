@@ -145,6 +145,7 @@ WRONG = {
     "found int; expected str": _config(lambda c: c["networks"]["nodes"][0].update(nodes_file=7)),
     "there are no nodes": _config(lambda c: c["networks"].update(nodes=[])),
     "population 'v1' is there twice": _config(lambda c: c["networks"]["nodes"].append(c["networks"]["nodes"][0])),
+    "the edges of 'v1_v1_edges.h5' are there twice": _config(lambda c: c["networks"]["edges"].append(c["networks"]["edges"][0])),
     "there is no population 'lgn'; expected v1": _config(lambda c: c["networks"]["nodes"].pop()),
     "no table has node type 101": _text("v1_node_types.csv", "node_type_id model_type\n100 virtual\n"),
     "there is no column node_type_id": _text("v1_node_types.csv", "model_type\nvirtual\n"),
@@ -306,6 +307,16 @@ def test_attributes_of_edges_say_which_are_gap_junctions(
         graph = load_graph(path)
     assert graph.sizes[:, 1].sum() == sum((2, 3, 4)[k] for k in left) and graph.m == len(left)
     assert [f"{3 - len(left)} connection" in str(w.message) for w in seen] == [True] * (len(left) < 3)
+
+
+def test_an_attribute_beside_the_groups_of_edges_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "e.h5"
+    junctions(path)
+    with h5py.File(path, "a") as file:
+        file["edges/v1_to_v1/is_gap_junction"] = [True, True, True]
+        del file["edges/v1_to_v1/edge_type_id"]
+    with pytest.warns(InputWarning, match="edges/v1_to_v1: data set 'is_gap_junction' is not read"):
+        assert load_graph(path).m == 3
 
 
 def test_edges_without_a_table_of_their_types_are_named(tmp_path: Path) -> None:

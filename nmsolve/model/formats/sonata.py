@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nmsolve.model.contained import Reply, contained, one_reply
-from nmsolve.model.errors import InputError, doubtful
+from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats import sonata_types
 from nmsolve.model.formats.hdf5 import column, members, opened, package, text
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Packed numbers are believed up to this many edges, whatever the file's size, and this many more for each of its bytes.
 EDGES, EDGES_PER_BYTE = 2**20, 8
+#: Attributes of groups that say of an edge that it carries no spikes.
+JUNCTIONS = ("is_gap_junction", *sonata_types.JUNCTION)
 #: What a population of edges has; anything else is named in a warning.
 MEMBERS = (
     "source_node_id", "target_node_id", "edge_type_id", "edge_group_id", "edge_group_index", "edge_id", "indices"
@@ -176,12 +178,14 @@ def _population(name: str, group: Any, path: Path, speak: bool) -> _Population:
     attributes = {int(k): v for k, v in members(group, where).items() if k.isdigit() and hasattr(v, "items")}
     if speak:
         sonata_types.unread((k for k in group if k not in MEMBERS and not k.isdigit()), where, "data set")
+        misplaced = [k for k in ("nsyns", *JUNCTIONS) if k in group]
+        name_unread("data set", misplaced, where, "them in a group of the population, such as 0")
         stored = {
             k for v in attributes.values() for k, data in v.items() if getattr(data, "shape", ()) is not None
         }
         sonata_types.unread(stored, where, "attribute")
     synapses = _attributes(attributes, ("nsyns",), where)
-    junctions = _attributes(attributes, ("is_gap_junction", *sonata_types.JUNCTION), where)
+    junctions = _attributes(attributes, JUNCTIONS, where)
     group_of, index, types = (column(group, k) for k in ("edge_group_id", "edge_group_index", "edge_type_id"))
     lists = [
         ends[1].data,

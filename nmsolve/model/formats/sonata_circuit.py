@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,7 @@ def stream(path: Path) -> Network:
     edges = [_edge_file(entry, k, config, path) for k, entry in enumerate(config.networks.edges)]
     if not edges:
         doubtful("there are no edges", f"{path}: $.networks.edges", "files of edges")
+    _require_once(config, edges, path)
     return connected(path, edges, nodes, _kinds(kind, np.concatenate(of)))
 
 
@@ -177,6 +179,20 @@ def _warn_of_sections(content: dict[str, Any], path: Path) -> None:
     for where, (found, names) in known.items():
         odd = (name for name in found if name not in names and not name.startswith(("_", "/", "#")))
         name_unread("member", odd, f"{path}: {where}", ", ".join(names))
+
+
+def _require_once(config: _Config, edges: Sequence[EdgeFile], path: Path) -> None:
+    """Refuse edges that two entries name; two may name one file if each describes populations of its own."""
+    named: dict[Path, set[str]] = {}
+    for k, entry in enumerate(config.networks.edges):
+        before, names = named.setdefault(edges[k].path.resolve(), set()), set(entry.populations or [""])
+        if before and ("" in before | names or before & names):
+            what, where = (
+                f"the edges of {edges[k].path.name!r} are there twice",
+                f"{path}: $.networks.edges[{k}]",
+            )
+            raise InputError(what, where, "every population of every file once")
+        before |= names
 
 
 def _edge_file(entry: _Edges, k: int, config: _Config, path: Path) -> EdgeFile:
