@@ -57,6 +57,9 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Map neural networks onto many-core chips, and prove how good the result is.",
 )
+train_app = App(
+    no_args_is_help=True, rich_markup_mode=None, help="Train the models that learned engines and bounds load."
+)
 hw_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Chips and boards: presets and machine files."
 )
@@ -135,10 +138,11 @@ app.command("generate", context_settings=_OPEN)(
     from_options(commands.GenerateOptions, "generate:run_generate")
 )
 app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profile"))
-app.command("train m1")(from_options(train_options.TrainM1Options, "train:run_train_m1"))
-app.command("train m5")(from_options(train_options.TrainM5Options, "train:run_train_m5"))
-app.command("train policy")(from_options(train_options.TrainPolicyOptions, "train:run_train_policy"))
-app.command("train duals")(from_options(train_options.TrainDualsOptions, "train:run_train_duals"))
+train_app.command("m1")(from_options(train_options.TrainM1Options, "train:run_train_m1"))
+train_app.command("m5")(from_options(train_options.TrainM5Options, "train:run_train_m5"))
+train_app.command("policy")(from_options(train_options.TrainPolicyOptions, "train:run_train_policy"))
+train_app.command("duals")(from_options(train_options.TrainDualsOptions, "train:run_train_duals"))
+app.add_typer(train_app, name="train")
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
 hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
 hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))
