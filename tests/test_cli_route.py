@@ -6,6 +6,7 @@ import html
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -103,6 +104,24 @@ def test_route_writes_routes_report_events_and_page(folder: Path, routed: Path) 
         and "prohibited turns" in page
         and 'src="' not in page
     )
+
+
+def test_the_folder_of_routes_names_the_mapping_that_they_are_of(
+    routed: Path, tmp_path: Path, call: Called, refused: Callable[..., None]
+) -> None:
+    """As the file of the routes does; where the mapping is no longer there, a line says so."""
+    for path in (routed, routed / "flow-routes.json"):
+        code, text, error = call("verify", path, "--trust-solver", "--bound")
+        assert code == 0 and "ok      flow-deadlock" in text and "fields of route-report.json" in text, error
+    moved = shutil.copytree(routed, tmp_path / "moved")
+    report = json.loads((moved / "route-report.json").read_text())
+    for inputs, words in (
+        ({"mapping": "/no/m.part"}, "/no/m.part"),
+        ({"mapping": 3}, "invalid inputs"),
+        ({}, "mapping"),
+    ):
+        (moved / "route-report.json").write_text(json.dumps(report | {"inputs": inputs}))
+        refused("verify", moved, words=(words,))
 
 
 def test_events_of_one_objective_follow_its_start(routed: Path) -> None:

@@ -12,7 +12,15 @@ import msgspec
 
 from nmsolve.cli.answer import tell
 from nmsolve.cli.check_bounds import Budget, MappingBounds, Proofs, budget_of
-from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
+from nmsolve.cli.loading import (
+    Held,
+    Loaded,
+    load_answer,
+    load_certificates,
+    load_stages,
+    problem_of,
+    read_object,
+)
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
@@ -96,6 +104,7 @@ def _checked(o: VerifyOptions) -> list[CheckPart]:
     from nmsolve.cli.check_schedule import schedule_file, verify_schedule
 
     settle(o.mapping if o.mapping.is_dir() else o.mapping.parent)
+    o = _with_mapping(o)
     plan, assigned, scheduled = plan_file(o.mapping), assign_file(o.mapping), schedule_file(o.mapping)
     if plan is not None or assigned is not None or scheduled is not None:
         given = (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
@@ -120,6 +129,21 @@ def _checked(o: VerifyOptions) -> list[CheckPart]:
             "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
         )
     return [*_answer_checks(loaded, o), *_route_checks(loaded, o)]
+
+
+def _with_mapping(o: VerifyOptions) -> VerifyOptions:
+    """Return the options for the mapping whose routes `nmsolve route` has left in the folder, as its report names it."""
+    from nmsolve.cli.commands import AnswerOptions
+    from nmsolve.cli.earlier import ROUTE, answer_of, stated_options
+
+    kind, path = answer_of(o.mapping) or (None, o.mapping)
+    report = path.parent / ROUTE.report
+    if kind is not ROUTE or not report.exists() or (path.parent / "mapping.json").exists():
+        return o
+    inputs = read_object(report).get("inputs")
+    said = vars(stated_options(ROUTE._replace(options=AnswerOptions), inputs, {}, report))
+    stated = {name: getattr(o, name) or value for name, value in said.items() if name != "mapping"}
+    return replace(o, mapping=said["mapping"], routes=o.routes or path, **stated)
 
 
 def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
