@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nmsolve.api.assignment import AssignmentAnswer, assign
     from nmsolve.api.bench import Benchmark, bench
     from nmsolve.api.checks import Verification, score, verify
     from nmsolve.api.explain import Explained, explain, explain_pipeline, explain_route
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nmsolve.api.mapping import MappingAnswer, map
     from nmsolve.api.pipeline import PipelineAnswer, pipeline
     from nmsolve.api.routing import RoutingAnswer, route
+    from nmsolve.api.schedule import ScheduleAnswer, schedule
     from nmsolve.api.simulation import Simulation, simulate
     from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
@@ -38,12 +40,11 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.schedule.files import load_schedule as load_tasks
-    from nmsolve.solvers.assignment.api import assign
-    from nmsolve.solvers.schedule.api import schedule
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "AssignmentAnswer": ("nmsolve.api.assignment", "AssignmentAnswer"),
     "BackendError": ("nmsolve.model.errors", "BackendError"),
     "Benchmark": ("nmsolve.api.bench", "Benchmark"),
     "Bound": ("nmsolve.model.bound", "Bound"),
@@ -59,10 +60,11 @@ _HOME = {
     "PipelineAnswer": ("nmsolve.api.pipeline", "PipelineAnswer"),
     "Result": ("nmsolve.model.bound", "Result"),
     "RoutingAnswer": ("nmsolve.api.routing", "RoutingAnswer"),
+    "ScheduleAnswer": ("nmsolve.api.schedule", "ScheduleAnswer"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
     "Simulation": ("nmsolve.api.simulation", "Simulation"),
     "Verification": ("nmsolve.api.checks", "Verification"),
-    "assign": ("nmsolve.solvers.assignment.api", "assign"),
+    "assign": ("nmsolve.api.assignment", "assign"),
     "bench": ("nmsolve.api.bench", "bench"),
     "explain": ("nmsolve.api.explain", "explain"),
     "explain_pipeline": ("nmsolve.api.explain", "explain_pipeline"),
@@ -81,7 +83,7 @@ _HOME = {
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
     "route": ("nmsolve.api.routing", "route"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
-    "schedule": ("nmsolve.solvers.schedule.api", "schedule"),
+    "schedule": ("nmsolve.api.schedule", "schedule"),
     "score": ("nmsolve.api.checks", "score"),
     "simulate": ("nmsolve.api.simulation", "simulate"),
     "verify": ("nmsolve.api.checks", "verify"),
@@ -89,6 +91,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AssignmentAnswer",
     "BackendError",
     "Benchmark",
     "Bound",
@@ -104,6 +107,7 @@ __all__ = [
     "PipelineAnswer",
     "Result",
     "RoutingAnswer",
+    "ScheduleAnswer",
     "SideConstraint",
     "Simulation",
     "Verification",

@@ -10,10 +10,10 @@ import pytest
 from conftest import Called
 from test_schedule_files import PSPLIB
 
+from nmsolve.api.schedule import schedule
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.generate import generate_problem
-from nmsolve.solvers.schedule.api import schedule
 
 #: Budget N 1 has 4: activity 2 must take its second mode, 6 ticks. Then 2 and 3 use all 3 of R 1, and 4 follows: 10 ticks.
 TEN = """\

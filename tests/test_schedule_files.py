@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conftest import Called
 
+from nmsolve.api.schedule import schedule
 from nmsolve.hw.schedule.evaluate import objective
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.model.errors import InputError, InputWarning
@@ -18,7 +19,6 @@ from nmsolve.model.schedule.files import is_schedule_file, load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.schedule_file import read_schedule, tasks_hash, write_schedule
-from nmsolve.solvers.schedule.api import schedule
 
 DATA = Path(__file__).parent / "data" / "schedule"
 

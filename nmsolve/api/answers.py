@@ -31,6 +31,9 @@ class Answer(Result[S]):
         claimed = f"{self.objective_name} {number(self.objective)}, bound {number(self.bound)}, gap {percent(self.gap)}"
         return f"{type(self).__name__}({self.status}: {claimed}; stopped: {self.stop_reason})"
 
+    def _require_files(self) -> None:
+        """Refuse to be saved if something that stated the problem has no form as a file."""
+
     @abstractmethod
     def _write(self, folder: Path) -> None:
         """Write all files of the answer into an existing folder."""
@@ -45,6 +48,7 @@ class Answer(Result[S]):
         ------
         InputError : the folder cannot be written, or something that stated the problem has no form as a file
         """
+        self._require_files()
         out = Path(folder)
         prepare_folder(out)
         self._write(out.resolve())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack, overload
 
 from nmsolve.api.answers import values_of
+from nmsolve.api.assignment import AssignmentAnswer
 from nmsolve.api.how import How, run_options
 from nmsolve.api.inputs import (
     ConstraintsLike,
@@ -21,6 +22,7 @@ from nmsolve.api.inputs import (
 from nmsolve.api.mapping import MappingAnswer, map_options
 from nmsolve.api.pipeline import PipelineAnswer
 from nmsolve.api.routing import RoutingAnswer
+from nmsolve.api.schedule import ScheduleAnswer
 from nmsolve.cli.commands import GapOptions
 from nmsolve.cli.gap import ROUTED, gap_problem, known_in
 from nmsolve.cli.loading import load_answer
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 TIME_LIMIT = 300.0
 
 
-Other = TypeVar("Other", RoutingAnswer, PipelineAnswer)
+#: Answers that state their problem.
+OTHERS = (RoutingAnswer, PipelineAnswer, AssignmentAnswer, ScheduleAnswer)
+Other = TypeVar("Other", RoutingAnswer, PipelineAnswer, AssignmentAnswer, ScheduleAnswer)
 
 
 @overload
@@ -65,7 +69,7 @@ def gap(
 
 @plain_arguments
 def gap(
-    mapping: MappingLike | RoutingAnswer | PipelineAnswer,
+    mapping: MappingLike | RoutingAnswer | PipelineAnswer | AssignmentAnswer | ScheduleAnswer,
     graph: GraphLike | None = None,
     machine: MachineLike | None = None,
     *,
@@ -75,12 +79,12 @@ def gap(
     chips: str | tuple[int, int] | None = None,
     placement: str | Path | None = None,
     **options: Unpack[How],
-) -> MappingAnswer | RoutingAnswer | PipelineAnswer:
+) -> MappingAnswer | RoutingAnswer | PipelineAnswer | AssignmentAnswer | ScheduleAnswer:
     """Prove how far an existing answer is from the best one; it stays as it is, and only bounds are computed.
 
     Parameters
     ----------
-    mapping : an answer of :func:`nmsolve.map`, :func:`nmsolve.route` or :func:`nmsolve.pipeline`; a mapping's file or folder, of
+    mapping : an answer of any function; a mapping's file or folder, of
         any tool (``mapping.json``, CSV, QAPLIB ``.sln``, METIS parts, core numbers); node -> core; the core of every node
     graph, machine : of a mapping that is no answer and has no report beside it
     objective : by default that of the answer or of the report beside the mapping, else ``hops``
@@ -90,7 +94,7 @@ def gap(
 
     Returns
     -------
-    MappingAnswer, RoutingAnswer or PipelineAnswer
+    of the kind that was given
         about the given answer; ``better`` is a better one that was met on the way, else empty or None
 
     Raises
@@ -98,13 +102,13 @@ def gap(
     InputError : anything wrong with these, or the mapping breaks a rule
     """
     how = run_options(options, TIME_LIMIT)
-    if isinstance(mapping, MappingAnswer | RoutingAnswer | PipelineAnswer):
+    if isinstance(mapping, (MappingAnswer, *OTHERS)):
         stated = [v is not None for v in (graph, machine, constraints, balance, chips, placement)]
         if any(stated) or (objective is not None and not isinstance(mapping, MappingAnswer)):
             raise InputError(
                 "what an answer states already", "gap", "the answer, and of a mapping an objective"
             )
-    if isinstance(mapping, RoutingAnswer | PipelineAnswer):
+    if isinstance(mapping, OTHERS):
         with Patience():
             return mapping.bounded(how)
     if isinstance(mapping, MappingAnswer):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -90,16 +91,22 @@ def _dark(spells: list[tuple[int, int]], finish: int) -> list[tuple[int, int]]:
 
 
 def schedule_csv(problem: ScheduleProblem, answer: Schedule) -> str:
-    """Return a line for every process and every unit that it takes (or one without a unit), in the order of starts."""
-    units, sets = problem.units.names, problem.sets
-    begin, start, end = (a.tolist() for a in (answer.begin(problem), answer.start, answer.end(problem)))
-    chosen = problem.modes.unit_set[answer.mode].tolist()
+    """Return the table of :func:`schedule_rows` as text."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
+    table.writerows(schedule_rows(problem, answer))
+    return text.getvalue()
+
+
+def schedule_rows(problem: ScheduleProblem, answer: Schedule) -> Iterator[tuple[Any, ...]]:
+    """Yield the columns of every process and every unit that it takes (or one without a unit), in the order of starts."""
+    units, sets = problem.units.names, problem.sets
+    begin, start, end = (a.tolist() for a in (answer.begin(problem), answer.start, answer.end(problem)))
+    chosen = problem.modes.unit_set[answer.mode].tolist()
     for p in sorted(range(problem.count), key=lambda p: (start[p], p)):
         task = "" if (t := _task(problem, p)) == "none" else t
         own = [units[u] for u in sets.of(chosen[p]).tolist()] if chosen[p] >= 0 else [""]
         loaded = "yes" if answer.loaded[p] else "no"
-        table.writerows((task, problem.labels[p], unit, begin[p], start[p], end[p], loaded) for unit in own)
-    return text.getvalue()
+        for unit in own:
+            yield task, problem.labels[p], unit, begin[p], start[p], end[p], loaded

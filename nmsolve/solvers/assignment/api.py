@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
-from nmsolve.hw.assignment.constraints import AssignConstraints, read_constraints
 from nmsolve.hw.assignment.evaluate import all_objectives
-from nmsolve.hw.assignment.library import Library
-from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.machine_file import load_processors
-from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model import clock
-from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.onnx import load_onnx
-from nmsolve.model.operators.binding import stated_bindings
-from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
@@ -33,30 +23,20 @@ from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.portfolio import Step
 
 
-@plain_arguments
-def assign(
-    model: OperatorGraph | AssignProblem | str | Path,
-    machine: ProcessorMachine | str | Path | None = None,
+def solve_assignment(
+    problem: AssignProblem,
     *,
-    objective: str = "latency",
-    bindings: Mapping[str, int] | str | None = None,
-    constraints: AssignConstraints | str | Path | None = None,
-    library: Library | str | Path | None = None,
     warm_start: Assignment | None = None,
+    known: Sequence[Bound] = (),
     **options: Unpack[RunOptions],
 ) -> Result[Assignment]:
-    """Decide for every operator of ``model`` which unit of ``machine`` runs it. Return the best assignment found in the time
-    given, and a bound that no assignment beats.
+    """Decide for every operator which unit runs it. Return the best assignment found in the time given, and a bound that no
+    assignment beats.
 
     Parameters
     ----------
-    model : the operators of a model (:func:`nmsolve.load_model`), its .onnx file, or a stated problem, which needs no more
-    machine : processors, memories and links (:func:`nmsolve.processors`), or their name or file
-    objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md)
-    bindings : values of the symbols in input shapes and of trip counts, also as text (``batch=8,seq=128``)
-    constraints : what must be where (docs/files.md), or their file
-    library : measured times, or their file; what it does not know is taken from the machine's roofline
     warm_start : an assignment to start from
+    known : bounds from before; they count as far as they can be recomputed, else on their solver's word
     options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
         :data:`nmsolve.solvers.assignment.registry.REGISTRY`, all that fit if not given
 
@@ -67,45 +47,7 @@ def assign(
 
     Raises
     ------
-    InputError : an argument is wrong, an operator that no unit can run, or every chosen engine refuses the problem
-    """
-    options.setdefault("started", clock.now())
-    if isinstance(model, AssignProblem):
-        return solve_assignment(model, warm_start=warm_start, **options)
-    graph = load_onnx(model) if isinstance(model, str | Path) else model
-    if not isinstance(graph, OperatorGraph):
-        raise InputError(
-            f"the model is a {type(model).__name__}", "assign", "a .onnx file, or what load_model returns"
-        )
-    board = load_processors(str(machine)) if isinstance(machine, str | Path) else machine
-    if not isinstance(board, ProcessorMachine):
-        found = "missing" if machine is None else f"a {type(machine).__name__}"
-        raise InputError(
-            f"the processors are {found}", graph.name, "their name, their file, or what processors returns"
-        )
-    rules = read_constraints(constraints) if isinstance(constraints, str | Path) else constraints
-    times = Library(library) if isinstance(library, str | Path) else library
-    stated = state_assignment(
-        graph,
-        board,
-        bindings=stated_bindings(bindings),
-        objective=objective,
-        constraints=rules,
-        library=times,
-    )
-    return solve_assignment(stated.problem, warm_start=warm_start, **options)
-
-
-def solve_assignment(
-    problem: AssignProblem,
-    *,
-    warm_start: Assignment | None = None,
-    known: Sequence[Bound] = (),
-    **options: Unpack[RunOptions],
-) -> Result[Assignment]:
-    """Do the same as :func:`assign` for a stated problem.
-
-    ``known`` : bounds from before; they count as far as they can be recomputed, else on their solver's word.
+    InputError : an option is wrong, the warm start breaks a rule, or every chosen engine refuses the problem
     """
     options.setdefault("started", clock.now())
     chosen = Options(**options, known=known, words=True)

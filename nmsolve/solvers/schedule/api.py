@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model import clock
-from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
-from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
@@ -25,44 +21,6 @@ from nmsolve.solvers.schedule.recheck import check_schedule_bound
 from nmsolve.solvers.schedule.referee import ScheduleReferee
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.portfolio import Step
-
-
-@plain_arguments
-def schedule(
-    tasks: Stated | ScheduleProblem | str | Path,
-    *,
-    objective: str | None = None,
-    weights: Mapping[str, int] | None = None,
-    at_most: Mapping[str, int] | None = None,
-    warm_start: Schedule | None = None,
-    **options: Unpack[RunOptions],
-) -> Result[Schedule]:
-    """Pack networks onto units over time. Return the best schedule found in the time given, and a bound that none beats.
-
-    Parameters
-    ----------
-    tasks : what :func:`nmsolve.load_tasks` returns, a problem, or the path of a file
-    objective : one of :data:`nmsolve.model.schedule.problem.OBJECTIVES` (docs/schedule.md); as the file says if not given
-    weights : whole factors of the objectives in ``weighted``
-    at_most : limits on other objectives
-    warm_start, options : as in :func:`solve_schedule`
-
-    Returns
-    -------
-    Result
-        ``solution`` holds a mode and a start of every process, and what it loads; ``scores`` all objectives, whole
-
-    Raises
-    ------
-    InputError : an argument or a file is wrong
-    """
-    options.setdefault("started", clock.now())
-    stated = load_schedule(tasks) if isinstance(tasks, str | Path) else tasks
-    problem = stated.problem if isinstance(stated, Stated) else stated
-    if not isinstance(problem, ScheduleProblem):
-        what = f"the tasks are a {type(tasks).__name__}"
-        raise InputError(what, "schedule", "a file, or what load_tasks returns")
-    return solve_schedule(asked(problem, objective, weights, at_most), warm_start=warm_start, **options)
 
 
 def asked(

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
-from nmsolve.solvers.assignment.api import assign, solve_network
+from nmsolve.solvers.assignment.api import solve_assignment, solve_network
 from nmsolve.solvers.assignment.registry import REGISTRY
 
 #: Seconds for one engine on one network.
@@ -27,7 +27,7 @@ def warm_assignment(until_compiled: Callable[[Callable[[], object]], None]) -> l
         if not entry.child and entry.make().refuses(network) is None
     }
     work |= {
-        f"{SEARCH}, {name}": partial(assign, _program(name), time_limit=SECONDS, engines=[SEARCH])
+        f"{SEARCH}, {name}": partial(solve_assignment, _program(name), time_limit=SECONDS, engines=[SEARCH])
         for name in ("load", "makespan")
     }
     for run in work.values():

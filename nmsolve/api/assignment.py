@@ -1,0 +1,220 @@
+"""``nmsolve.assign``: a processor for every operator of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.how import How, run_options
+from nmsolve.cli import options as opt
+from nmsolve.cli import pictures
+from nmsolve.cli.assign import write_assign
+from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem
+from nmsolve.cli.assign_report import AssignReport, build_assign_report
+from nmsolve.cli.check_assign import ANSWER, read_any_answer
+from nmsolve.cli.commands import AssignOptions
+from nmsolve.cli.patience import Patience
+from nmsolve.hw.assignment.constraints import AssignConstraints, read_constraints
+from nmsolve.hw.assignment.library import Library
+from nmsolve.hw.assignment.machine import ProcessorMachine
+from nmsolve.hw.assignment.machine_file import load_processors
+from nmsolve.hw.assignment.state import state_assignment
+from nmsolve.model.arguments import plain_arguments
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
+from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.operators.binding import stated_bindings
+from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.solvers.assignment import api
+from nmsolve.solvers.run import Options
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nmsolve.solvers.run import RunOptions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AssignmentAnswer(Answer[Any]):
+    """An assignment: ``solution`` holds the unit of every operator, what is fused and an order; of a cost network, strategies.
+
+    Attributes
+    ----------
+    given : the stated problem, and what it was made from
+    inputs : what the command is given for the same problem; None if a part of it came as an object
+    better : a better assignment that :func:`nmsolve.gap` met on its way, else None
+    """
+
+    given: Given
+    inputs: AssignInputs | None
+    better: Any = None
+
+    def bounded(self, how: RunOptions) -> AssignmentAnswer:
+        """Return this assignment with the bounds that a run finds; it stays as it is."""
+        if self.solution is None:
+            raise InputError("no assignment was found", "gap", "an answer with an assignment")
+        bound: Any = api.bound_strategies if self.given.own is None else api.bound_assignment
+        found = bound(self.problem, self.solution, Options(**how, known=self.bounds))
+        return replace(self, **values_of(found.result), better=found.better)
+
+    @property
+    def problem(self) -> AssignProblem | CostNetwork:
+        """The problem that objective and bound are about."""
+        return self.given.problem
+
+    @cached_property
+    def unit(self) -> dict[str, str]:
+        """Operator -> unit; empty if no assignment was found, and of a cost network."""
+        return {row.name: row.unit for row in self.report.operators if not row.name.startswith("@")}
+
+    @cached_property
+    def report(self) -> AssignReport:
+        """The object in report.json (docs/files.md): what each unit does, memories, and why operators are where they are."""
+        return build_assign_report(self.given, self, {})
+
+    def _require_files(self) -> None:
+        if self.inputs is None:
+            wanted = "assign(PATH, NAME OR PATH), whose answer can be saved"
+            raise InputError("what states the problem came as an object", "save", wanted)
+
+    def _write(self, folder: Path) -> None:
+        """Write what ``nmsolve assign`` writes."""
+        i = self.inputs
+        assert i is not None
+        o = AssignOptions(
+            model=Path(i.model), machine=i.machine, bind=i.bind, library=None if i.library is None else Path(i.library),
+            constraints=None if i.constraints is None else Path(i.constraints), objective=i.objective, out=folder,
+        )  # fmt: skip
+        with Patience() as patience:
+            write_assign(o, self.given, self, i, patience, new_run(), better=self.better)
+
+    def to_dataframe(self) -> Any:
+        """Return a row per operator, or per node of a cost network. BackendError without pandas."""
+        rows = [row for row in self.report.operators if not row.name.startswith("@")]
+        if self.given.own is None:
+            return table({"strategy": [] if self.solution is None else self.solution.tolist()})
+        names = ("name", "kind", "unit", "scalar", "origin")
+        terms = sorted({term for row in rows for term in row.terms})
+        return table(
+            {"operator" if name == "name" else name: [getattr(row, name) for row in rows] for name in names}
+            | {term: [row.terms.get(term) for row in rows] for term in terms}
+        )
+
+    def plot(self, kind: str = "convergence") -> Figure:
+        """Return a picture.
+
+        Parameters
+        ----------
+        kind : ``convergence``; of a model also ``network``, ``costs`` (of the units), ``memory`` (over time), ``schedule``
+
+        Raises
+        ------
+        InputError : another kind, or nothing to draw
+        """
+        events = (self.events, self.wall_seconds, self.objective_name, self.report.unit)
+        kinds: dict[str, Any] = {"convergence": partial(pictures.convergence.figure, *events)}
+        if self.solution is not None and self.given.own is not None:
+            from nmsolve.cli.pictures_assign import assign_drawings
+
+            found = assign_drawings(self.given.own, self.solution, self.report)
+            kinds |= {name: partial(draw.figure, *what) for name, (draw, what) in found.items()}
+        return drawn(kind, kinds)
+
+
+@plain_arguments
+def assign(
+    model: OperatorGraph | AssignProblem | CostNetwork | str | Path,
+    machine: ProcessorMachine | str | Path | None = None,
+    *,
+    objective: str = "latency",
+    bindings: Mapping[str, int] | str | None = None,
+    constraints: AssignConstraints | str | Path | None = None,
+    library: Library | str | Path | None = None,
+    warm_start: AssignmentAnswer | Assignment | str | Path | None = None,
+    **options: Unpack[How],
+) -> AssignmentAnswer:
+    """Decide for every operator of ``model`` which unit of ``machine`` runs it. Return the best assignment found in the time
+    given, and a bound that no assignment beats.
+
+    Parameters
+    ----------
+    model : the operators of a model (:func:`nmsolve.load_model`), its .onnx file, a cost network's .json; or a stated problem,
+        which needs no more
+    machine : processors, memories and links (:func:`nmsolve.processors`), or their name or file
+    objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md)
+    bindings : values of the symbols in input shapes and of trip counts, also as text (``batch=8,seq=128``)
+    constraints : what must be where (docs/files.md), or their file
+    library : measured times, or their file; what it does not know is taken from the machine's roofline
+    warm_start : an assignment to start from: an answer, its file or folder
+    options : as for :func:`nmsolve.map`; ``engines`` are names from :data:`nmsolve.solvers.assignment.registry.REGISTRY`
+
+    Raises
+    ------
+    InputError : an argument is wrong, an operator that no unit can run, or every chosen engine refuses the problem
+    """
+    how = run_options(options)
+    inputs = None
+    if isinstance(model, AssignProblem):
+        given = Given(own=model)
+    elif isinstance(model, CostNetwork):
+        given = Given(network=model)
+    elif isinstance(model, str | Path) and all(
+        isinstance(x, str | Path | None) for x in (machine, constraints, library)
+    ):
+        stated = stated_bindings(bindings)
+        inputs = AssignInputs(
+            model=str(Path(model).resolve()), machine=None if machine is None else opt.machine(str(machine)),
+            bind=",".join(f"{name}={value}" for name, value in stated.items()) or None, library=_whole(library),
+            constraints=_whole(constraints), objective=objective, whole=objective == "makespan",
+        )  # fmt: skip
+        given = state_problem(inputs)
+    else:
+        given = _stated(model, machine, objective, bindings, constraints, library)
+    solve: Any = api.solve_network if given.own is None else api.solve_assignment
+    with Patience():
+        result = solve(given.problem, warm_start=_first(warm_start, given), **how)
+    return AssignmentAnswer(**values_of(result), given=given, inputs=inputs)
+
+
+def _whole(path: Any) -> str | None:
+    return None if path is None else opt.whole(Path(path))
+
+
+def _stated(model: Any, machine: Any, objective: str, bindings: Any, constraints: Any, library: Any) -> Given:
+    """State the problem of arguments of which one at least is an object."""
+    graph = load_onnx(model) if isinstance(model, str | Path) else model
+    if not isinstance(graph, OperatorGraph):
+        wanted = "a .onnx file, or what load_model returns"
+        raise InputError(f"the model is a {type(model).__name__}", "assign", wanted)
+    board = load_processors(str(machine)) if isinstance(machine, str | Path) else machine
+    if not isinstance(board, ProcessorMachine):
+        found = "missing" if machine is None else f"a {type(machine).__name__}"
+        raise InputError(
+            f"the processors are {found}", graph.name, "their name, their file, or what processors returns"
+        )
+    stated = state_assignment(
+        graph,
+        board,
+        bindings=stated_bindings(bindings),
+        objective=objective,
+        constraints=read_constraints(constraints) if isinstance(constraints, str | Path) else constraints,
+        library=Library(library) if isinstance(library, str | Path) else library,
+    )
+    return Given(stated=stated, graph=graph, machine=board, own=stated.problem)
+
+
+def _first(start: AssignmentAnswer | Assignment | str | Path | None, given: Given) -> Any:
+    """Return the assignment to start from. InputError for one of another model."""
+    if isinstance(start, AssignmentAnswer):
+        return start.solution
+    if isinstance(start, str | Path):
+        path = Path(start)
+        return read_any_answer(path / ANSWER if path.is_dir() else path, given)
+    return start

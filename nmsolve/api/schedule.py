@@ -1,0 +1,165 @@
+"""``nmsolve.schedule``: networks on units over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.how import How, run_options
+from nmsolve.cli import options as opt
+from nmsolve.cli import pictures
+from nmsolve.cli.check_schedule import ANSWER, read_any_answer
+from nmsolve.cli.patience import Patience
+from nmsolve.cli.schedule import write_run
+from nmsolve.cli.schedule_options import ScheduleOptions
+from nmsolve.cli.schedule_problem import Given, ScheduleInputs, state_problem
+from nmsolve.cli.schedule_report import ScheduleReport, build_schedule_report
+from nmsolve.hw.schedule.walk import walked
+from nmsolve.model.arguments import plain_arguments
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.statement import Stated
+from nmsolve.solvers.run import Options
+from nmsolve.solvers.schedule.api import asked, bound_schedule, solve_schedule
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nmsolve.solvers.run import RunOptions
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ScheduleAnswer(Answer[Schedule]):
+    """A schedule, ``solution``: a mode and a start of every process, and what it loads.
+
+    Attributes
+    ----------
+    given : the stated problem with what it was made from
+    inputs : what the command is given for the same problem; None if it came as an object
+    better : a better schedule that :func:`nmsolve.gap` met on its way, else None
+    """
+
+    given: Given
+    inputs: ScheduleInputs | None
+    better: Schedule | None = None
+
+    def bounded(self, how: RunOptions) -> ScheduleAnswer:
+        """Return this schedule with the bounds that a run finds; it stays as it is."""
+        if self.solution is None:
+            raise InputError("no schedule was found", "gap", "an answer with a schedule")
+        found = bound_schedule(self.problem, self.solution, Options(**how, known=self.bounds))
+        return replace(self, **values_of(found.result), better=found.better)
+
+    @property
+    def problem(self) -> ScheduleProblem:
+        """The problem that objective and bound are about."""
+        return self.given.problem
+
+    @cached_property
+    def report(self) -> ScheduleReport:
+        """The object in report.json (docs/files.md): what each unit does, tasks, parts of the energy."""
+        seen = None if self.solution is None else walked(self.problem, self.solution)
+        return build_schedule_report(self.given, self, {}, seen)
+
+    def _require_files(self) -> None:
+        if self.inputs is None:
+            what = "what states the problem came as an object"
+            raise InputError(what, "save", "schedule(PATH), whose answer can be saved")
+
+    def _write(self, folder: Path) -> None:
+        """Write what ``nmsolve schedule`` writes."""
+        assert self.inputs is not None
+        o = ScheduleOptions(tasks=Path(self.inputs.tasks), machine=self.inputs.machine, out=folder)
+        with Patience() as patience:
+            write_run(o, self.given, self, self.inputs, patience, new_run(), better=self.better)
+
+    def to_dataframe(self) -> Any:
+        """Return the rows of schedule.csv (docs/files.md): one per process and unit. BackendError without pandas."""
+        from nmsolve.hw.schedule.trace import COLUMNS, schedule_rows
+
+        rows = [] if self.solution is None else list(schedule_rows(self.problem, self.solution))
+        return table({name: [row[k] for row in rows] for k, name in enumerate(COLUMNS)})
+
+    def plot(self, kind: str = "convergence") -> Figure:
+        """Return a picture.
+
+        Parameters
+        ----------
+        kind : ``convergence``, ``schedule`` (what every unit runs); ``use`` and ``peaks`` of units, ``resources``, ``energy``
+            where there are any
+
+        Raises
+        ------
+        InputError : another kind, or nothing to draw
+        """
+        events = (self.events, self.wall_seconds, self.objective_name)
+        kinds: dict[str, Any] = {"convergence": partial(pictures.convergence.figure, *events)}
+        if self.solution is not None:
+            from nmsolve.cli.pictures_schedule import schedule_drawings
+
+            found = schedule_drawings(self.problem, self.solution, self.report)
+            kinds |= {name: partial(draw.figure, *what) for name, (draw, what) in found.items()}
+        return drawn(kind, kinds)
+
+
+@plain_arguments
+def schedule(
+    tasks: Stated | ScheduleProblem | str | Path,
+    *,
+    machine: str | Path | None = None,
+    objective: str | None = None,
+    weights: Mapping[str, int] | None = None,
+    at_most: Mapping[str, int] | None = None,
+    warm_start: ScheduleAnswer | Schedule | str | Path | None = None,
+    **options: Unpack[How],
+) -> ScheduleAnswer:
+    """Pack networks onto units over time. Return the best schedule found in the time given, and a bound that none beats.
+
+    Parameters
+    ----------
+    tasks : what :func:`nmsolve.load_tasks` returns, a problem, or the path of a file
+    machine : whose cores are the units of a file: a preset, ``mesh:RxC`` or a machine.toml; those of the file if not given
+    objective : one of :data:`nmsolve.model.schedule.problem.OBJECTIVES` (docs/schedule.md); as the file says if not given
+    weights : whole factors of the objectives in ``weighted``
+    at_most : limits on other objectives
+    warm_start : a schedule to start from: an answer, its file or folder
+    options : as for :func:`nmsolve.map`; ``engines`` are names from :data:`nmsolve.solvers.schedule.registry.REGISTRY`
+
+    Raises
+    ------
+    InputError : an argument or a file is wrong
+    """
+    how, inputs = run_options(options), None
+    if isinstance(tasks, str | Path):
+        inputs = ScheduleInputs(
+            tasks=str(Path(tasks).resolve()), machine=None if machine is None else opt.machine(str(machine)),
+            objective=objective, weights=dict(weights or {}), at_most=dict(at_most or {}),
+        )  # fmt: skip
+        given = state_problem(inputs)
+    else:
+        stated = Stated(tasks, "") if isinstance(tasks, ScheduleProblem) else tasks
+        if not isinstance(stated, Stated):
+            what = f"the tasks are a {type(tasks).__name__}"
+            raise InputError(what, "schedule", "a file, or what load_tasks returns")
+        if machine is not None:
+            raise InputError("the tasks have units already", "machine", "the path of a file of tasks with it")
+        given = Given(replace(stated, problem=asked(stated.problem, objective, weights, at_most)))
+    with Patience():
+        result = solve_schedule(given.problem, warm_start=_first(warm_start, given.problem), **how)
+    return ScheduleAnswer(**values_of(result), given=given, inputs=inputs)
+
+
+def _first(start: ScheduleAnswer | Schedule | str | Path | None, problem: ScheduleProblem) -> Schedule | None:
+    """Return the schedule to start from. InputError for one of other processes."""
+    if isinstance(start, ScheduleAnswer):
+        return start.solution
+    if isinstance(start, str | Path):
+        path = Path(start)
+        return read_any_answer(path / ANSWER if path.is_dir() else path, problem)
+    return start
