@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from formats_support import put, refused
 
-from nmsolve.model.errors import InputWarning
+from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.formats import convert, load_graph, save_graph
 from nmsolve.model.formats.edge_columns import plain_name
 from nmsolve.model.graph import LogicGraph
@@ -72,6 +72,23 @@ FILES: dict[str, tuple[str, dict[Any, float], tuple[str, ...]]] = {
     "windows.csv": ("source,target,weight\r\n0,1,3\r\n1,2,4\r\n", CHAIN, ()),
     "trailing.csv": ("source,target,weight\n0,1,3,\n1,2,4,\n", CHAIN, ()),
     "twice.csv": ("source,target,weight\n0,1,1\n0,1,2\n1,2,4\n", CHAIN, ("lines that repeat an edge: 1 added up",)),
+    "unit_above.txt": ("# post pre weight (nS)\n1.000e+00 0.000e+00 3.000e+00\n2 1 4\n", CHAIN, ("unit 'nS'",)),
+    "words_above.csv": ("# target node, source node, weight\n1,0,3\n2,1,4\n", CHAIN, ()),
+    "columns_above.txt": ("# columns: target source\n1 0\n2 1\n", ONES, ()),
+    "delay_above.txt": ("# source target delay (ms)\n0 1 2.5\n1 2 7\n", ONES, ("'delay(ms)' is not read",)),
+    "more_above.txt": ("# pre post weight delay\n0 1 3\n1 2 4\n", CHAIN, ("names no 3 columns",)),
+    "prose_above.txt": ("# Directed graph from source to target\n0 1\n1 2\n", ONES, ()),
+    "weight_id.csv": ("source,target,weight_id\n0,1,17\n1,2,18\n", ONES, ("'weight_id' is not read",)),
+    "konect.txt": ("% sym unweighted\n% 2 3 3\n0 1\n1 2\n", ONES, ("says undirected",)),
+    "directed.txt": ("# directed: False\n0 1\n1 2\n", ONES, ("says undirected",)),
+    "hash.csv": ("source,target\na,#love\n#love,bob\n# a, comment\nb,a\n", {("a", "#love"): 1.0, ("b", "a"): 1.0},
+                 (":3: 1 line that begins with # or % and could be a row",)),
+    "missing_word.csv": ('"from","to"\n"a","b"\n"b",NA\n', {("a", "b"): 1.0, ("b", "NA"): 1.0}, ("'NA' is the name of a node",)),
+    "excel.csv": ("pre,post\n7.20576E+17,7.20577E+17\n", {(720576 * 10**12, 720577 * 10**12): 1.0},
+                  ("'7.20576E+17' has fewer digits",)),
+    "pandas_unnamed.csv": ("0,1,2\n5,6,3\n6,7,4\n", {(0, 1): 2.0, (5, 6): 3.0, (6, 7): 4.0},
+                           ("the first line '0,1,2' is read as an edge",)),
+    "fractions.csv": ("from;to;weight\n0;1;3\n1;2;4,000\n2;3;2,5\n", CHAIN | {(2, 3): 2.5}, ()),
     "loops.txt": ("0 1 3\n1 2 4\n2 2 7\n1 1 0\n", CHAIN, ("to itself, which cross no link: 1 dropped",)),
 }  # fmt: skip
 
@@ -119,6 +136,10 @@ REFUSED = {
     "negative.csv": (b"source,target,weight\na,b,-1\n", "negative.csv:2: found 'a,b,-1' with weight -1"),
     "missing.csv": (b"source,target,weight\na,,1\n", "node ''"),
     "thousands.csv": (b"source;target;weight\n0;1;1.234,5\n", "with weight '1.234,5'"),
+    "points.csv": (b"from;to;weight\n1;2;999\n2;3;1.200\n", "points.csv:3: found '1.200', which may be a thousand or a fraction"),
+    "commas.tsv": (b"source\ttarget\tweight\n1\t2\t1,200\n2\t3\t980\n", "commas.tsv:2: found '1,200', which may be a thousand"),
+    "nodes.tsv": (b"source\ttarget\n1\t2\n1,000\t3\n", "with node '1,000'; expected names, or whole numbers without marks"),
+    "matrix.txt": (b"%%MatrixMarket matrix coordinate real general\n5 5 1\n1 2 5.0\n", "this is a Matrix Market file"),
     "marks.csv": (b"source;target;weight\n0;1;1,5\n0;2;1.5\n", "marks.csv:3: found '0;2;1.5'; expected fractions with points"),
     "type.csv": (b"source,target,type\n0,1,Directed\n1,2,Undirected\n", "type 'Undirected'"),
     "dict.edges": (b"0 1 {'weight': -3}\n", "with weight -3"),
@@ -185,3 +206,24 @@ def test_packed_bombs_and_packed_binaries_are_refused(tmp_path: Path) -> None:
     assert "unpack to more" in refused(put(tmp_path, "g.mtx.gz", gzip.compress(b" " * 2**27)))
     assert "damaged gzip data" in refused(put(tmp_path, "h.json.gz", gzip.compress(b"{}")[:-6]))
     assert "unknown extension" in refused(put(tmp_path, "g.npz.gz", gzip.compress(b"x")))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_names_and_direction_are_written(tmp_path: Path, ending: str, directed: bool) -> None:
+    """As they are read again; what no edge list can say is named, and names that would be something else are refused."""
+    names = ("Smith, J", 'a "b"', "é", "alone", "x#y")
+    graph = LogicGraph.from_edges(5, [0, 1, 2], [1, 2, 4], [2, 2.5, 1], ids=names, directed=directed)
+    save_graph(graph, tmp_path / f"g{ending}")
+    again, said = read(tmp_path / f"g{ending}")
+    assert edges(again) == edges(graph) and again.directed == directed and not said
+    assert set(again.ids or ()) == set(names)
+    sized = LogicGraph.from_edges(
+        2, [0], [1], multicast=np.ones(2, bool), sizes=np.array([[2], [1]]), resources=("neurons",)
+    )
+    with pytest.warns(InputWarning, match="sizes, multicast of nodes are not written"):
+        save_graph(sized, tmp_path / f"s{ending}")
+    for wrong in ("12", "#x", "nan", "a\tb", " a", ""):
+        with pytest.raises(InputError, match="names that are none of numbers"):
+            save_graph(LogicGraph.from_edges(2, [0], [1], ids=("a", wrong)), tmp_path / f"w{ending}")
+    assert not (tmp_path / f"w{ending}").exists()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from nmsolve.model import plugins
 from nmsolve.model.arguments import plain_arguments
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import PACKED
 from nmsolve.model.formats.multicast import as_multicast, network_as_multicast
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
@@ -116,7 +116,37 @@ def save_graph(graph: LogicGraph, path: str | Path) -> None:
     ------
     InputError : unknown extension, a graph the format cannot express, or a file that cannot be written
     """
-    writer(path)(graph, Path(path))
+    write = writer(path)
+    say_lost(graph, path)
+    write(graph, Path(path))
+
+
+#: What formats cannot say of nodes, by module.
+LACKS = {
+    "edge_list": ("sizes", "kinds", "multicast"), "matrix_market": ("names", "sizes", "kinds", "multicast"),
+    "qaplib": ("names", "sizes", "kinds", "multicast"), "metis": ("names", "kinds", "multicast"),
+    "hmetis": ("names", "kinds"), "axon": ("names", "sizes", "kinds"),
+}  # fmt: skip
+
+
+def say_lost(graph: LogicGraph, path: str | Path) -> None:
+    """Warn of what a graph says of its nodes and the format of ``path`` cannot.
+
+    Raises
+    ------
+    InputError : unknown extension
+    """
+    has = {
+        "names": any(isinstance(i, str) for i in graph.ids or ()),
+        "sizes": len(graph.resources) > 1 or bool((graph.sizes != 1).any()),
+        "kinds": graph.kinds is not None,
+        "multicast": bool(graph.multicast.any()),
+    }
+    lost = [what for what in LACKS.get(_module(path).__name__.rpartition(".")[2], ()) if has[what]]
+    if lost:
+        doubtful(
+            f"{', '.join(lost)} of nodes are not written", str(path), "a format that has them, such as .json"
+        )
 
 
 def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
@@ -164,6 +194,7 @@ def convert(
     graph = read_graph(source, reading) if whole else module.open_graph(Path(source))
     if rates is not None:
         graph = with_rates(graph, rates.recordings, step=rates.step, seconds=rates.seconds)
+    say_lost(graph, target)
     write(graph, Path(target))
     return graph.n, graph.m
 

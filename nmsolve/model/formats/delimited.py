@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import PIECE, text_pieces
 from nmsolve.model.formats.text import decimal
 
@@ -19,6 +19,8 @@ COMMENT = ("#", "%")
 BLANK = " "
 #: Blanks at the ends of fields; Python's own ``strip`` takes others for blanks, too.
 WHITE = " \t\r\n"
+#: A number with marks between thousands, or a fraction of three digits.
+THOUSANDS = re.compile(r"[1-9]\d{0,2}([.,]\d{3})+")
 
 _UTF8 = b"\xef\xbb\xbf"
 #: Byte order marks of other encodings, the longer ones first.
@@ -129,12 +131,27 @@ class Rows:
     last row.
 
     Empty lines and comments are passed over. Iterate over it once.
+
+    Attributes
+    ----------
+    columns : fields of every row: comments that have as many, as where a name begins with #, are counted in ``odd``
+    odd : their number, and the line of the first
     """
 
     path: Path
     separator: str
     begin: int = 0
     line: int = 1
+    columns: int = 0
+    odd: tuple[int, int] = (0, 0)
+
+    def say_odd(self) -> None:
+        """Warn of comments that look like rows, once all rows are taken."""
+        count, line = self.odd
+        if count:
+            each = "lines that begin" if count > 1 else "line that begins"
+            what = f"{count} {each} with # or % and could be {'rows' if count > 1 else 'a row'}: passed over"
+            doubtful(what, f"{self.path}:{line}", 'comments, or names in quotation marks such as "#1"')
 
     def __iter__(self) -> Iterator[list[str]]:
         """Yield the fields of every row.
@@ -172,3 +189,11 @@ class Rows:
                 start = line_text.lstrip(WHITE)
                 if start and not start.startswith(COMMENT):
                     yield line_text + "\n"
+                elif start and self._like_row(start):
+                    self.odd = self.odd[0] + 1, self.odd[1] or self.line
+
+    def _like_row(self, comment: str) -> bool:
+        """Return whether a comment has the fields of a row, and no blank as comments in words begin with."""
+        if self.columns < 2 or self.separator == BLANK or comment[1:2] in " \t#%":
+            return False
+        return len(fields_or_none(comment, self.separator)) == self.columns

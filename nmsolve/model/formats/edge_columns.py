@@ -52,8 +52,18 @@ _UNIT = re.compile(r"\s*[\[(](.*)[\])]\s*$")
 _PYNN = re.compile(r"columns\s*=\s*(\[.*\])\s*$")
 #: The attributes of an edge, as NetworkX writes them at the end of a line.
 ATTRIBUTES = re.compile(r"\{.*\}\s*$")
-#: A comment such as SNAP writes.
-_UNDIRECTED = re.compile(r"\bundirected\b", re.IGNORECASE)
+#: A comment such as SNAP and KONECT write.
+_UNDIRECTED = re.compile(r"\bundirected\b|^%\s*sym(\s|$)|\bdirected\s*[:=]\s*(false|no|0)\b", re.IGNORECASE)
+#: What may stand before the names in a comment, and a unit behind one.
+_BEFORE = re.compile(r"\s*(columns?|fields?|format|header)\s*[:=]\s*", re.IGNORECASE)
+_BEHIND = re.compile(r"\s*[\[(]([^\])]*)[\])]")
+#: Words for ends of edges that are rare in prose, and how many more words than columns a comment on these may have.
+_ENDS = (SOURCE | TARGET) - {"u", "v", "i", "j", "from", "to", "origin", "destination"}
+MORE_WORDS = 2
+#: The first line that pandas writes where columns have no names.
+_UNNAMED = (["0", "1"], ["0", "1", "2"])
+#: Names that are not those of nodes, so that ``weight_id`` is no ``weight``.
+_NOT_NODES = WEIGHT | RATE | {"size", "multicast"}
 #: Kinds of networks in KONECT's first line; only those of a bipartite one number two sets of nodes from 1.
 _BIPARTITE = re.compile(r"%\s*bip(\s|$)")
 
@@ -115,6 +125,10 @@ def layout_of(head: bytes, path: Path) -> Layout:
     if not lines:
         raise InputError("there are no edges", str(path), "lines of source, target and weight")
     for number, text in comments:
+        if text.lower().startswith("%%matrixmarket"):
+            raise InputError(
+                "this is a Matrix Market file", f"{path}:{number}", "the ending .mtx in its name"
+            )
         if text.startswith("# GMT "):
             what = "this is an adjacency list of NetworkX"
             raise InputError(what, f"{path}:{number}", "an edge list (networkx.write_edgelist)")
@@ -137,7 +151,7 @@ def layout_of(head: bytes, path: Path) -> Layout:
         if attributes and not fields[-1]:  # there is a separator before them, too
             fields = fields[:-1]
         others = [fields_or_none(text, between) for text in texts[1:]]
-        place, names = _titles_above(comments, len(fields), path)
+        place, names = _titles_above(comments, len(fields), between, path)
         begin, number, rows = first.begin, first.number, [fields, *others]
         if not attributes and _is_title(fields, others, bool(names)):
             place, names = f"{path}:{first.number}", fields
@@ -147,6 +161,13 @@ def layout_of(head: bytes, path: Path) -> Layout:
             str(error), f"{path}:{first.number}", "fields quoted as in CSV, if they are"
         ) from None
     if not names:
+        if (
+            fields in _UNNAMED
+            and between == ","
+            and not {"0", "1"} & {end for row in others for end in row[:2]}
+        ):
+            what = f"the first line {first.text.strip(WHITE)!r} is read as an edge"
+            doubtful(what, f"{path}:{first.number}", f"edges, or {NAMED}")
         return _unnamed(len(fields), attributes, between, first, path)
     source, target, weight, kind = _places(names, rows, place)
     title = tuple(fields) if begin == first.end else ()
@@ -159,9 +180,10 @@ def plain_name(name: str) -> str:
     ``source``.
     """
     word = re.sub(r"[^a-z0-9]", "", _UNIT.sub("", name).lower())
-    while shorter := re.fullmatch(r"(.{2,}?)(id|ids|gid|idx|index|node|neuron|cell)", word):
-        word = shorter[1]
-    return word
+    short = word
+    while shorter := re.fullmatch(r"(.{2,}?)(id|ids|gid|idx|index|node|neuron|cell)", short):
+        short = shorter[1]
+    return word if short in _NOT_NODES else short
 
 
 def _first_lines(head: bytes, path: Path) -> tuple[list[_Line], list[tuple[int, str]]]:
@@ -208,8 +230,13 @@ def _number(field: str) -> bool:
     return decimal(field.replace(",", ".")) is not None
 
 
-def _titles_above(comments: list[tuple[int, str]], columns: int, path: Path) -> tuple[str, list[str]]:
-    """Return the place and the names in the last comment that has one for each column; no names if there is none."""
+def _titles_above(
+    comments: list[tuple[int, str]], columns: int, between: str, path: Path
+) -> tuple[str, list[str]]:
+    """Return the place and the names in the last comment that has one for each column; no names if there is none.
+
+    A warning names a comment that has names of both ends, but not one for each column.
+    """
     for number, text in reversed(comments):
         place = f"{path}:{number}"
         pynn = _PYNN.search(text)
@@ -222,12 +249,21 @@ def _titles_above(comments: list[tuple[int, str]], columns: int, path: Path) -> 
                 raise InputError(f"{len(names)} names for {columns} columns", place, "a name for each")
             doubtful("neurons of a projection are numbered by population", place, "one population, to itself")
             return place, names
-        names = [word.strip("\"'") for word in re.split(r"[\s,;]+", text.lstrip("#% \t").strip())]
-        known = [plain_name(name) for name in names]
-        if len(names) == columns and SOURCE & set(known) and TARGET & set(known):
-            return place, names
-        if set(known) <= SOURCE | TARGET | WEIGHT | RATE and len(known) > 1 and known[0] not in SOURCE:
-            raise InputError(f"{len(names)} names for {columns} columns", place, "a name for each")
+        said = _BEHIND.sub(
+            lambda unit: f"({unit[1].replace(' ', '_')})", _BEFORE.sub("", text.lstrip("#% \t"), count=1)
+        )
+        for split in (r"[\s,;]+", re.escape(between)):
+            names = [word.strip(WHITE + "\"'") for word in re.split(split, said.strip())]
+            known = [plain_name(name) for name in names]
+            if len(names) == columns and SOURCE & set(known) and TARGET & set(known):
+                return place, names
+        words = [plain_name(word) for word in re.split(r"[\s,;]+", said) if re.search(r"\w", word)]
+        if set(words) <= SOURCE | TARGET | WEIGHT | RATE and len(words) > 1 and words[0] not in SOURCE:
+            raise InputError(f"{len(words)} names for {columns} columns", place, "a name for each")
+        ends = {word in SOURCE for word in words if word in _ENDS}
+        if len(ends) == 2 and len(words) <= columns + MORE_WORDS:
+            what = f"the comment {text[:60]!r} names no {columns} columns, which are read as source, target, weight"
+            doubtful(what, place, "a name for each column, such as # source target weight")
     return "", []
 
 

@@ -6,18 +6,21 @@ are read by compiled code, all else row by row (:mod:`nmsolve.model.formats.edge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import PIECE, text_pieces, write_atomic
-from nmsolve.model.formats.delimited import whole_lines
+from nmsolve.model.formats.delimited import COMMENT, WHITE, whole_lines
 from nmsolve.model.formats.edge_columns import Layout, layout_of
-from nmsolve.model.formats.edge_rows import EdgeRows, Lines
+from nmsolve.model.formats.edge_rows import MISSING, EdgeRows, Lines
 from nmsolve.model.formats.node_table import read_nodes
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.formats.sorting import rows_of
@@ -56,7 +59,9 @@ def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
     table = None if reading.nodes is None else read_nodes(reading.nodes, reading.multicast)
     layout = layout_of(next(text_pieces(path), b""), path)
     lines: _Plain | EdgeRows = EdgeRows(path, layout)
-    if layout.plain:
+    if (
+        layout.plain and layout.separator != ";"
+    ):  # where commas are in numbers, points may be between thousands
         lines = _Plain(path, layout)
     try:
         found = _scan(lines, path)
@@ -243,7 +248,7 @@ def _floats(text: bytes, late: IntArray) -> tuple[FloatArray, int | None]:
 def save(graph: LogicGraph, path: Path) -> None:
     """Write one line per edge; a node without edges is written as an edge of weight 0 to itself.
 
-    Nodes are written by id if all ids are whole numbers >= 0, else by index. Comma-separated if the name says so.
+    Names of nodes, and edges without direction, take a first line that names the columns. Comma-separated if the name says so.
 
     Raises
     ------
@@ -251,15 +256,38 @@ def save(graph: LogicGraph, path: Path) -> None:
     """
     if not graph.one_row_per_node:
         raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
-    numbers = graph.ids is None or all(isinstance(i, int) and 0 <= i < 10**DIGITS for i in graph.ids)
-    ids = np.arange(graph.n) if graph.ids is None or not numbers else np.array(graph.ids, np.int64)
+    ids: list[Any] = list(range(graph.n)) if graph.ids is None else list(graph.ids)
+    if not all(isinstance(i, int) and 0 <= i < 10**DIGITS for i in ids):
+        ids = _as_names(ids, path)
     used = np.zeros(graph.n, bool)
     used[graph.edge_source] = used[graph.targets] = True
-    alone = ids[~used].tolist()
+    alone = np.flatnonzero(~used).tolist()
     whole = bool((graph.weights == np.rint(graph.weights)).all())
     weights = graph.weights.astype(np.int64).tolist() if whole else graph.weights.tolist()
     comma = "," if ".csv" in path.suffixes else "\t" if ".tsv" in path.suffixes else " "
-    edges = zip(ids[graph.edge_source].tolist(), ids[graph.targets].tolist(), weights, strict=True)
-    text = "".join(f"{u}{comma}{v}{comma}{w}\n" for u, v, w in edges)
-    text += "".join(f"{u}{comma}{u}{comma}0\n" for u in alone)
-    write_atomic(path, text)
+    text = io.StringIO()
+    table = csv.writer(text, delimiter=comma, lineterminator="\n")
+    kind = [] if graph.directed else ["Undirected"]
+    if kind or (ids and isinstance(ids[0], str)):
+        table.writerow(["source", "target", "weight", *(["Type"] if kind else [])])
+    ends = zip(graph.edge_source.tolist(), graph.targets.tolist(), weights, strict=True)
+    table.writerows((ids[u], ids[v], w, *kind) for u, v, w in ends)
+    table.writerows((ids[u], ids[u], 0, *kind) for u in alone)
+    write_atomic(path, text.getvalue())
+
+
+def _as_names(ids: Sequence[str | int], path: Path) -> list[str]:
+    """Return ids as text that is read as the same names.
+
+    Raises
+    ------
+    InputError : a name that would be a number, a comment or another name
+    """
+    names = [str(i) for i in ids]
+    for name in names:
+        odd = (
+            not name or name != name.strip(WHITE) or name.startswith(COMMENT) or re.search(r"[\t\r\n]", name)
+        )
+        if odd or decimal(name.encode()) is not None or name.lower() in MISSING:
+            raise InputError(f"node {name[:60]!r}", str(path), "names that are none of numbers, or .json")
+    return names

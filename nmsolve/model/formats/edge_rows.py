@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.model.errors import InputError, name_unread
-from nmsolve.model.formats.delimited import WHITE, Rows, fields_of
+from nmsolve.model.errors import InputError, doubtful, name_unread
+from nmsolve.model.formats.delimited import THOUSANDS, WHITE, Rows, fields_of
 from nmsolve.model.formats.edge_columns import ATTRIBUTES, TYPES, Layout
 from nmsolve.model.formats.text import DIGITS, decimal, decimals, whole_number
 from nmsolve.model.types import FloatArray, IntArray
@@ -24,7 +25,11 @@ BATCH = 2**16
 #: How numbers begin.
 _NUMERIC = frozenset("0123456789+-.")
 #: Words of spreadsheets and of pandas for a value that is missing; none is a name.
-_MISSING = frozenset({"", "nan", "null", "none", "#n/a"})
+MISSING = frozenset({"", "nan", "null", "none", "#n/a"})
+#: Words of R and of pandas for the same, which may be names.
+_ALSO_MISSING = frozenset({"NA", "N/A"})
+#: A number as spreadsheets write long ones: its digits, and how many digits follow the first.
+_ROUNDED = re.compile(r"([0-9])(?:\.([0-9]+))?[eE]\+?([0-9]{1,3})")
 
 
 class Lines(NamedTuple):
@@ -55,6 +60,12 @@ class EdgeRows:
     _owner: dict[tuple[int, int], str] = field(default_factory=dict)
     _marks: set[str] = field(default_factory=set)
     _unused: set[str] = field(default_factory=set)
+    #: Of weights: the first that may have thousands with its place, and whether some have no mark or are surely fractions.
+    _thousands: tuple[str, str] | None = None
+    _unmarked: bool = False
+    _fractions: bool = False
+    _rounded: str = ""
+    _read: bool = False
 
     def __iter__(self) -> Iterator[Lines]:
         """Yield the edges, some at a time.
@@ -63,7 +74,9 @@ class EdgeRows:
         ------
         InputError : a row that is no edge, with its line
         """
-        rows = Rows(self.path, self.layout.separator, self.layout.begin, self.layout.line)
+        rows = Rows(
+            self.path, self.layout.separator, self.layout.begin, self.layout.line, self.layout.columns
+        )
         batch: list[str | list[str]] = []
         places: list[int] = []
         for row in rows.lines() if self.layout.attributes else rows:
@@ -73,6 +86,26 @@ class EdgeRows:
                 yield self._taken(batch, places)
                 batch, places = [], []
         yield self._taken(batch, places)
+        if not self._read:
+            rows.say_odd()
+            self._require_fractions()
+            self._say_doubts()
+        self._read = True
+
+    def _say_doubts(self) -> None:
+        """Warn of nodes that may not be what they seem."""
+        if self._rounded:
+            what = f"node {self._rounded!r} has fewer digits than the number that it stands for"
+            doubtful(what, str(self.path), "ids with all digits")
+        for text in sorted(_ALSO_MISSING & self.number.keys()):
+            doubtful(f"{text!r} is the name of a node", str(self.path), "no values that are missing")
+
+    def _require_fractions(self) -> None:
+        """Refuse numbers whose marks may part thousands: three digits behind every mark, and numbers without any beside them."""
+        if self._thousands and self._unmarked and not self._fractions:
+            what = f"found {self._thousands[1]!r}, which may be a thousand or a fraction"
+            expected = "numbers without marks between thousands; fractions with another number of digits"
+            raise InputError(what, self._thousands[0], expected)
 
     def _taken(self, batch: list[Any], places: list[int]) -> Lines:
         """Return the edges of rows; ``places`` are their lines."""
@@ -111,6 +144,7 @@ class EdgeRows:
             weight = decimals(text.encode()) if plain else None
         if weight is None or len(weight) != count or not (np.isfinite(weight) & (weight >= 0)).all():
             return None
+        self._unmarked |= layout.weight >= 0
         u, v = (np.fromiter(map(number.__getitem__, texts), np.int64, count) for texts in (source, target))
         return Lines(u, v, weight)
 
@@ -139,7 +173,7 @@ class EdgeRows:
             self._direct(row[layout.kind])
         weight = self._attribute(attributes, where) if attributes is not None else 1.0
         if layout.weight >= 0:
-            weight = self._weight(row[layout.weight])
+            weight = self._weight(row[layout.weight], where)
         source, target = self._node(row[layout.source]), self._node(row[layout.target])
         for k, (of_source, of_target) in enumerate(layout.owners):
             for node, name in ((source, row[of_source]), (target, row[of_target])):
@@ -184,8 +218,16 @@ class EdgeRows:
         name_unread("attribute", sorted(unused), where, "weight alone")
         return self._checked(found.get("weight", 1.0))
 
-    def _weight(self, text: str) -> float:
+    def _weight(self, text: str, where: str) -> float:
         value = self._decimal(text)
+        marks = ",." if self.layout.separator == ";" else "," if self.layout.separator == "\t" else ""
+        if marks and value is not None:
+            marked = any(mark in text for mark in marks)
+            thousands = marked and THOUSANDS.fullmatch(text) is not None
+            self._unmarked |= not marked
+            self._fractions |= marked and not thousands
+            if thousands and self._thousands is None:
+                self._thousands = where, text
         return self._checked(text if value is None else value)
 
     def _decimal(self, text: str) -> float | None:
@@ -211,7 +253,7 @@ class EdgeRows:
         if known is not None:
             return known
         value = self._whole(text) if text[:1] in _NUMERIC else None
-        if value is None and text.lower() in _MISSING:
+        if value is None and text.lower() in MISSING:
             raise _WrongError(f"node {text!r}")
         if (
             value is None
@@ -241,8 +283,13 @@ class EdgeRows:
         value = whole_number(text)
         if value is not None or self._decimal(text) is None:
             return value
+        if "," in text:
+            raise _WrongError(f"node {text[:60]!r}", "names, or whole numbers without marks")
+        rounded = _ROUNDED.fullmatch(text)
+        if rounded and 5 < len(rounded[1] + (rounded[2] or "")) <= int(rounded[3]):
+            self._rounded = self._rounded or text
         try:
-            exact = Decimal(text.replace(",", "."))
+            exact = Decimal(text)
         except InvalidOperation:  # an exponent beyond any
             exact = Decimal(-1)
         if not 0 <= exact < 10**DIGITS or exact != exact.to_integral_value():

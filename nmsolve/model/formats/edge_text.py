@@ -65,6 +65,8 @@ def _integral(data: AnyArray, a: int, b: int) -> int:
         if i == b or exponent < 0 or exponent > 999:
             return -1
         scale += sign * exponent
+        if scale > 0 and digits > 5:  # rounded, as spreadsheets do with long ids: a reader of rows says so
+            return -1
         i = b
     scale += zeros
     if i < b or (value > 0 and (scale < 0 or scale > DIGITS)):

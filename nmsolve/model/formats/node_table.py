@@ -12,7 +12,16 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import text_pieces
-from nmsolve.model.formats.delimited import BLANK, WHITE, Rows, fields_of, mark_length, separator, whole_lines
+from nmsolve.model.formats.delimited import (
+    BLANK,
+    THOUSANDS,
+    WHITE,
+    Rows,
+    fields_of,
+    mark_length,
+    separator,
+    whole_lines,
+)
 from nmsolve.model.formats.edge_columns import plain_name, unit_in
 from nmsolve.model.formats.json_sizes import RESOURCES
 from nmsolve.model.formats.text import decimal, whole_number
@@ -136,7 +145,8 @@ class _Reader:
             self.names = fields_of(title, between)
         except csv.Error as error:
             raise InputError(str(error), self.title, "fields quoted as in CSV, if they are") from None
-        self.rows = Rows(path, between, begin + sum(len(v) + 1 for v in lines[: first + 1]), first + 2)
+        end = begin + sum(len(v) + 1 for v in lines[: first + 1])
+        self.rows = Rows(path, between, end, first + 2, len(self.names))
         self.values: list[list[str]] = []
         self.lines: list[int] = []
 
@@ -170,7 +180,7 @@ class _Reader:
         self._take()
         ids, n = self._unique(at["id"]), len(self.values)
         resources = tuple(m.removeprefix(SIZES) for m in at if m.startswith(SIZES))
-        sizes = [self._column(at[SIZES + r], self._whole, "a whole number >= 0") for r in resources]
+        sizes = [self._wholes(at[SIZES + r]) for r in resources]
         kind = at.get("kind", at.get("population"))
         return NodeTable(
             self.path, n, None if ids == list(range(n)) else tuple(ids),
@@ -205,12 +215,14 @@ class _Reader:
                 )
             self.values.append([value.strip(WHITE) for value in row])
             self.lines.append(self.rows.line)
+        self.rows.say_odd()
         if not self.values:
             raise InputError("there are no nodes", str(self.path), "a row per node")
 
     def _unique(self, k: int) -> list[str | int]:
         """Return the ids: whole numbers, also such as ``1.0``, if all are."""
         texts = self._column(k, lambda v: v or None, "an id")
+        self._require_no_thousands(k)
         numbers = [self._whole(text) for text in texts]
         ids: list[str | int] = [*texts]
         if None not in numbers:
@@ -221,6 +233,19 @@ class _Reader:
                 raise InputError(f"node {v!r} is there twice", f"{self.path}:{line}", "a row per node")
             seen.add(v)
         return ids
+
+    def _wholes(self, k: int) -> list[int]:
+        """Return a column of whole numbers."""
+        self._require_no_thousands(k)
+        return self._column(k, self._whole, "a whole number >= 0")
+
+    def _require_no_thousands(self, k: int) -> None:
+        """Refuse numbers with a mark before three digits, where others have none or the mark is a comma."""
+        texts = [row[k] for row in self.values]
+        plain = any(text.isdigit() for text in texts)
+        for text, line in zip(texts, self.lines, strict=True):
+            if THOUSANDS.fullmatch(text) and (plain or "," in text):
+                self._wrong(k, text, line, "a whole number without marks between thousands")
 
     def _column(self, k: int, read: Callable[[str], T | None], expected: str) -> list[T]:
         """Return what ``read`` makes of a column; None is wrong."""
