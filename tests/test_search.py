@@ -15,6 +15,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import PATIENCE, Portfolio, Step
+from nmsolve.solvers.search.stop import unbroken
 
 
 def make(seconds=5.0, observers=(), target_gap=0.0, lattice=1.0):
@@ -213,3 +214,16 @@ def test_first_ctrl_c_sets_the_flag_and_the_second_aborts():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_waits_until_the_answer_is_written():
+    done = []
+    with Budget(60).ctrl_c(), pytest.raises(KeyboardInterrupt):
+        with unbroken():
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+            done.append("written")
+        done.append("not reached")
+    assert done == ["written"]
+    with unbroken():  # outside a run, as functions write
+        pass

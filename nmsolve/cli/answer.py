@@ -20,6 +20,7 @@ from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle, signed
 from nmsolve.model.files import made_folder, write_atomic
+from nmsolve.solvers.search.stop import unbroken
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_report import AssignReport
@@ -148,8 +149,8 @@ class Answer:
 
     @contextmanager
     def found(self) -> Iterator[Path]:
-        """The first go: a folder to write into."""
-        with file_set(self._out, self._names, self._run, self._others) as folder:
+        """The first go: a folder to write into. A second Ctrl-C waits for its end."""
+        with unbroken(), file_set(self._out, self._names, self._run, self._others) as folder:
             yield folder
 
     @contextmanager

@@ -14,8 +14,8 @@ from functools import partial
 from nmsolve.model import clock
 from nmsolve.model.host.processes import ASKING, HARMLESS
 
-#: Seconds after the second signal in which the main thread may still end the process itself.
-GRACE = 3.0
+#: Seconds after the second signal in which the main thread may still end the process itself: it may be writing the answer.
+GRACE = 10.0
 #: Seconds after the time limit in which the main thread must have run some Python: the longest single call, an eigenvalue
 #: decomposition, takes less.
 STUCK = 60.0

@@ -21,6 +21,9 @@ class Stop:
         self.at_once: Callable[[int, FrameType | None], None] | None = None
         #: Called with the first signal before that; says what happens.
         self.heard: Callable[[], None] | None = None
+        #: Blocks of :func:`unbroken`, and whether a second signal came in one.
+        self.held = 0
+        self.again = False
 
     @property
     def asked(self) -> bool:
@@ -30,6 +33,9 @@ class Stop:
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """Note the first signal, and cut off what may be; raise KeyboardInterrupt at the second."""
         if self.asked:
+            self.again = True
+            if self.held:
+                return
             raise KeyboardInterrupt
         self.asked_at = clock.now()
         if self.heard is not None:
@@ -64,3 +70,19 @@ def stopping() -> Iterator[Stop]:
         _running.pop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Let a second signal wait until the block has ended: the best answer is being written."""
+    if threading.current_thread() is not threading.main_thread() or not _running:
+        yield
+        return
+    stop = _running[-1]
+    stop.held += 1
+    try:
+        yield
+    finally:
+        stop.held -= 1
+        if stop.again and not stop.held:
+            raise KeyboardInterrupt
