@@ -413,6 +413,14 @@ def test_a_run_proves_every_objective_in_its_turn() -> None:
     assert (result.solution.numbering[before] < result.solution.numbering[after]).all()
     again = route(problem, time_limit=60, warm_start=result.solution.routes, engines=["route-cpsat"])
     assert again.scores == result.scores
+    kept = route(
+        problem, time_limit=1, warm_start=result.solution.routes, numbering=result.solution.numbering, engines=["named"]
+    )  # fmt: skip
+    assert kept.scores == result.scores  # the numbers decide how many turns are prohibited
+    wrong = route(
+        problem, time_limit=1, warm_start=result.solution.routes, numbering=0 * result.solution.numbering, engines=["named"]
+    )  # fmt: skip
+    assert wrong.scores["max-link"] == best
 
 
 def every_answer_of(problem: RoutingProblem):

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.api.checks import Verification
+    from nmsolve.model.routing.routes import Routes
+    from nmsolve.model.types import IntArray
     from nmsolve.solvers.run import RunOptions
 
 
@@ -180,15 +182,18 @@ def route(
     )  # fmt: skip
     problem = routing_problem(o, given.loaded, names)
     with explained("route"), Patience():
-        found = find_routes(problem, warm_start=_start(warm_start, problem), **how)
+        routes, numbering = _start(warm_start, problem)
+        found = find_routes(problem, warm_start=routes, numbering=numbering, **how)
     return RoutingAnswer(**values_of(found), problem=problem, mapped=given, options=o)
 
 
-def _start(given: RoutingAnswer | str | Path | None, problem: RoutingProblem) -> Any:
-    """Return the routes to start from."""
+def _start(
+    given: RoutingAnswer | str | Path | None, problem: RoutingProblem
+) -> tuple[Routes | None, IntArray | None]:
+    """Return the routes to start from, and the numbers of their channels."""
     if isinstance(given, RoutingAnswer):
-        return None if given.solution is None else given.solution.routes
+        return (None, None) if given.solution is None else (given.solution.routes, given.solution.numbering)
     if given is None:
-        return None
+        return None, None
     path = Path(given)
-    return routes_again(path / FLOWS if path.is_dir() else path, problem)[0]
+    return routes_again(path / FLOWS if path.is_dir() else path, problem)

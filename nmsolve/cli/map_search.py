@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.clock import Clock
@@ -17,6 +18,7 @@ from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives
+from nmsolve.solvers.multi_objective import better_start
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
@@ -62,13 +64,27 @@ class Run:
         return self.clock.left(mapping_time(self.o, self.limit, self.clock))
 
     def stage(self, problem: MappingProblem, seconds: float, start: IntArray | None) -> Result[IntArray]:
-        """Solve one problem of several objectives, from ``start`` or that of the run."""
+        """Solve one problem of several objectives, from ``start`` or, if it is better, that of the run."""
+        from nmsolve.hw.scores import objective_value
         from nmsolve.solvers.mapping.api import solve
 
+        def keeps(core: IntArray) -> bool:
+            values = {
+                k: objective_value(replace(problem, objective=k, ceilings=()), core)
+                for k, _ in problem.ceilings
+            }
+            return all(values[k] <= most for k, most in problem.ceilings)
+
         o, how = self.o, self.how
+        given = self.start if start is None else start
+        given = (
+            better_start((given, self.start), keeps, partial(objective_value, problem))
+            if problem.ceilings
+            else given
+        )
         return solve(
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=how.get("engines"),
-            warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
+            warm_start=given, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
             mip_solver=o.mip_solver, observers=self.listen, cluster=o.cluster,
             keep=self.keep if start is None else None,
         )  # fmt: skip

@@ -125,7 +125,10 @@ def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Ca
 
     if start is not None and start.stays:
         return raise_bounds
-    return lambda **how: (route(problem, warm_start=routes, known=known, **how), None)
+    return lambda **how: (
+        route(problem, warm_start=routes, numbering=numbering, known=known, **how),
+        None,
+    )
 
 
 def routing_problem(o: RouteProblemOptions, loaded: Loaded, objective: str) -> RoutingProblem:

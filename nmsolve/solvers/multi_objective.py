@@ -7,7 +7,7 @@ models and checks are those of single objectives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
@@ -41,6 +41,16 @@ class Objectives(Protocol[S]):
 
     def value(self, name: str, solution: S) -> float:
         """One objective of a solution."""
+
+
+def better_start(
+    starts: Iterable[S | None], keeps: Callable[[S], bool], value: Callable[[S], float]
+) -> S | None:
+    """Return the best of the solutions to start from that keep the ceilings, or None.
+
+    What a run was given may be better in a later objective than what an earlier one ended with.
+    """
+    return min((start for start in starts if start is not None and keeps(start)), key=value, default=None)
 
 
 @dataclass(frozen=True, eq=False)

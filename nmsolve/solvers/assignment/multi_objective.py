@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.model.assignment.assignment import Assignment
@@ -12,6 +13,7 @@ from nmsolve.model.bound import Bound, Ceilings, Result, Stage
 from nmsolve.solvers.assignment.api import AssignTask
 from nmsolve.solvers.assignment.recheck import RECHECKS
 from nmsolve.solvers.assignment.referee import ceiling_complaint
+from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.run import Options, solve
 
 
@@ -34,9 +36,11 @@ class AssignObjectives:
     ) -> tuple[Stage, Result[Assignment]]:
         """Minimise this objective under these ceilings and those that the problem has."""
         problem = replace(self.problem, objective=name, ceilings=(*self.problem.ceilings, *ceilings))
-        start = self.first if start is None else start
-        if start is not None and ceiling_complaint(problem, start) is not None:
-            start = None
+        start = better_start(
+            (start, self.first),
+            lambda one: ceiling_complaint(problem, one) is None,
+            partial(self.value, name),
+        )
         known = self.known if name == self.problem.objective else ()
         options = replace(
             self.options, time_limit=seconds, started=None, known=known, words=not ceilings,

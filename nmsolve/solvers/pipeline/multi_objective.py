@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model import clock
@@ -19,6 +20,7 @@ from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.objectives import PERIOD, limited, used
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.pipeline.api import PipelineTask
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, CHAIN, COUNTING, WORDS
@@ -43,9 +45,9 @@ class PlanObjectives:
         """Return the least period under these limits, or the lowest limit under the others with which the period is kept."""
         whole = tuple((k, v if k == PERIOD else float(math.floor(v))) for k, v in ceilings)
         problem = limited(self.problem, whole)
-        start = self.first if start is None else start
-        if start is not None and plan_complaint(problem, start) is not None:
-            start = None
+        start = better_start(
+            (start, self.first), lambda one: plan_complaint(problem, one) is None, partial(self.value, name)
+        )
         if name == PERIOD:
             result = self._solve(problem, seconds, start)
         else:

@@ -37,6 +37,7 @@ def route(
     problem: RoutingProblem,
     *,
     warm_start: Routes | None = None,
+    numbering: IntArray | None = None,
     known: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
     **options: Unpack[RunOptions],
 ) -> Result[ChosenRoutes]:
@@ -47,6 +48,8 @@ def route(
     Parameters
     ----------
     warm_start : routes to start from
+    numbering : (4 * P * V,) numbers of their channels, which decide the prohibited turns; made from the routes where these are
+        not given or break a rule
     known : bounds from before, by objective; those that can be recomputed count
     options : as in :class:`nmsolve.solvers.run.Options`; ``gap`` is of every objective, ``engines`` are names from
         :data:`nmsolve.solvers.routing.registry.REGISTRY`, all that fit if not given, and every objective begins with an event
@@ -60,7 +63,14 @@ def route(
     chosen.require_gap()
     require_routes(problem)
     search = _Stages(problem, chosen, known)
-    start = None if warm_start is None else first_solution(problem, warm_start)
+    start = None
+    if warm_start is not None:
+        try:
+            start = first_solution(problem, warm_start, numbering)
+        except InputError:
+            if numbering is None:
+                raise
+            start = first_solution(problem, warm_start)
     if problem.table_limit is not None and start is None:
         loose = replace(problem, table_limit=None)
         tables = search.run(RoutingStage(loose, MISSING, entries=problem.table_limit), None, FIRST)
@@ -100,15 +110,16 @@ class RoutingTask(Task[IntArray]):
     first : a solution to start from, or None
     before : bounds of an earlier round; ceilings have only come down since
     seed : of the whole run
+    given : the solution that the run was given, which may be better than ``first`` in a later objective
     """
 
     registry = REGISTRY
 
     def __init__(
-        self, stage: RoutingStage, first: IntArray | None, before: Sequence[Bound], seed: int
-    ) -> None:
+        self, stage: RoutingStage, first: IntArray | None, before: Sequence[Bound], seed: int, given: IntArray | None = None
+    ) -> None:  # fmt: skip
         self.stage, self.objective, self.referee = stage, stage.objective, RoutingReferee(stage)
-        self.first, self.before, self.seed = first, before, seed
+        self.first, self.before, self.seed, self.given = first, before, seed, given
 
     def words(self, seed: int) -> str:
         """Flows, objective, ceilings and seed."""
@@ -125,6 +136,8 @@ class RoutingTask(Task[IntArray]):
         incumbent.raise_bound("counting", counting_bound(self.stage))
         if self.first is not None:
             incumbent.offer("start", self.first, "from the objective before")
+            if self.given is not None and self.referee.complaint(self.given) is None:
+                incumbent.offer("start", self.given, "as given")
             regrown = with_more_turns(self.stage, self.first)
             if regrown is not None and self.objective in ("turns", "reward"):
                 incumbent.offer("start", regrown, "turns added")
@@ -169,13 +182,14 @@ class _Stages:
         self.problem, self.options, self.known, self.stays = problem, options, known, stays
         self.began = clock.now() if options.started is None else options.started
         self.better: IntArray | None = None
+        self.given: IntArray | None = None
         self.done: dict[str, Result[IntArray]] = {}
         self.all: list[Result[IntArray]] = []
         self.rounds, self.ended = 0, ""
 
     def minimise(self, start: IntArray | None) -> IntArray | None:
         """Minimise all objectives in order; then once more from the first that is not proved, as long as time is left."""
-        names, first = self.problem.objective, 0
+        names, first, self.given = self.problem.objective, 0, start
         while first < len(names) and not self.ended:
             for k in range(first, len(names)):
                 start = self.stage(k, start)
@@ -217,7 +231,9 @@ class _Stages:
             else partial(self._keep, stage),
         )
         before = self.done[stage.objective].bounds if stage.objective in self.done else ()
-        task = RoutingTask(stage, start, before, self.options.seed)
+        task = RoutingTask(
+            stage, start, before, self.options.seed, None if start is self.given else self.given
+        )
         if self.stays:
             bounded = bounding(task, options, "the routes")
             result, better = bounded.result, bounded.better

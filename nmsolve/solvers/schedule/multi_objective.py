@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.bound import Bound, Ceilings, Result, Stage
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.schedule.api import ScheduleTask
 from nmsolve.solvers.schedule.recheck import RECHECKS
@@ -37,9 +39,11 @@ class ScheduleObjectives:
         problem = replace(
             self.problem, objective=name, weights=weights, ceilings=(*self.problem.ceilings, *ceilings)
         )
-        start = self.first if start is None else start
-        if start is not None and ceiling_complaint(problem, start) is not None:
-            start = None
+        start = better_start(
+            (start, self.first),
+            lambda one: ceiling_complaint(problem, one) is None,
+            partial(self.value, name),
+        )
         known = self.known if name == self.problem.objective else ()
         options = replace(
             self.options, time_limit=seconds, started=None, known=known, words=not ceilings,
