@@ -95,7 +95,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
     ("load_tasks", {}, {"path": [3]}), ("load_model", {}, {"path": [3]}),
     ("gap", {"mapping": [0, 1, 3, 2], "graph": RING, "machine": "mesh:2x2"}, {"time_limit": ["soon"], "mapping": [[0, 1]]}),
     ("simulate", {"machine": "mesh:2x2", "pattern": "uniform", "load": 0.1}, {"time_limit": ["soon"], "pattern": ["odd"]}),
-    ("load_graph", {}, {"path": ["nothing.json", "nothing.xyz"]}),
+    ("load_graph", {}, {"path": ["nothing.json", "nothing.xyz", "", "."]}),
     ("machine", {}, {"spec": ["mesh:0x0", "chip", 3]}),
     ("processors", {}, {"spec": ["laptop"]}),
 ]  # fmt: skip

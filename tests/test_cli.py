@@ -224,7 +224,7 @@ def test_kill_9_of_a_solver_child_costs_nothing_but_its_proof(tmp_path: Path) ->
     """The answer found before survives, and the report says what happened."""
     run_here("generate", "mesh-comm", "--nodes", "24", "--side", "5", "--out", tmp_path / "g.json")
     command = [
-        *NMSOLVE, "map", str(tmp_path / "g.json"), "--time-limit", "6", "--engines", "anneal,cpsat", "--out",
+        *NMSOLVE, "map", str(tmp_path / "g.json"), "--time-limit", "12", "--engines", "anneal,cpsat", "--out",
         str(tmp_path / "o"),
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -73,7 +73,7 @@ def test_eigenvalue_bounds_are_found_and_re_checked_on_disk(net: Path) -> None:
     report = json.loads((out / "report.json").read_text())
     assert report["bound"] > 0 and report["memory"]["peak"] <= 1.1 * report["memory"]["budget"]
     assert [b["method"] for b in report["bounds"] if b["scope"] == "full"] == ["joint"]
-    said = run("verify", out, "--bound", "--memory", least).stdout
+    said = run("verify", out, "--bound", "--memory", least, "-t", "10m").stdout
     assert "bound joint (full)       recomputed from the certificate" in said and "probability" in said
     certificates = json.loads((out / "certificates.json").read_text())
     certificates["bounds"][0]["certificate"]["eigenvalues"][-1] *= 100

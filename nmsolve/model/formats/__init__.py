@@ -229,7 +229,7 @@ def _module(path: str | Path) -> Any:
     """
     known = FORMATS | READ_ONLY
     extension = Path(path).suffix.lower()
-    inner = Path(path).with_suffix("").suffix.lower()
+    inner = Path(Path(path).stem).suffix.lower()
     if extension == PACKED and inner in known and inner not in BINARY:
         extension = inner
     entry = plugins.entry_of(plugins.FORMATS, extension[1:], [e[1:] for e in OWN])
