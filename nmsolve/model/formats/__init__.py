@@ -136,17 +136,19 @@ def say_lost(graph: LogicGraph, path: str | Path) -> None:
     ------
     InputError : unknown extension
     """
+    lacks = LACKS.get(getattr(_module(path), "__name__", "").rpartition(".")[2])
+    if lacks is None:
+        return
     has = {
         "names": any(isinstance(i, str) for i in graph.ids or ()),
         "sizes": len(graph.resources) > 1 or bool((graph.sizes != 1).any()),
         "kinds": graph.kinds is not None,
         "multicast": bool(graph.multicast.any()),
     }
-    lost = [what for what in LACKS.get(_module(path).__name__.rpartition(".")[2], ()) if has[what]]
+    lost = [what for what in lacks if has[what]]
     if lost:
-        doubtful(
-            f"{', '.join(lost)} of nodes are not written", str(path), "a format that has them, such as .json"
-        )
+        what = f"{', '.join(lost)} of nodes are not written"
+        doubtful(what, str(path), "a format that has them, such as .json")
 
 
 def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:

@@ -59,9 +59,7 @@ def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
     table = None if reading.nodes is None else read_nodes(reading.nodes, reading.multicast)
     layout = layout_of(next(text_pieces(path), b""), path)
     lines: _Plain | EdgeRows = EdgeRows(path, layout)
-    if (
-        layout.plain and layout.separator != ";"
-    ):  # where commas are in numbers, points may be between thousands
+    if layout.plain and layout.separator != ";":  # with that, points may be between thousands
         lines = _Plain(path, layout)
     try:
         found = _scan(lines, path)
