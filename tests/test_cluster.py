@@ -419,9 +419,9 @@ def test_every_task_has_the_cluster(address: tuple[int, str], tmp_path: Path) ->
         ["schedule", str(ROOT / "examples/tasks.json"), "-o", out["schedule"]],
     ]
     proved = ("pipeline", "assign", "schedule")  # they end by themselves
-    words = [[*t, "--cluster", address[1], "-t", "30s" if t[0] in proved else "2s"] for t in asked]
+    words = [[*t, "--cluster", address[1], "-t", "30s" if t[0] in proved else "8s"] for t in asked]
     run = subprocess.run(
-        [sys.executable, "-c", TASKS, json.dumps(words)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", TASKS, json.dumps(words)], capture_output=True, text=True, timeout=300
     )
     ended = [line.split()[1:] for line in run.stdout.splitlines() if line.startswith("ended ")]
     assert ended == [[task[0], "0"] for task in asked], run.stdout + run.stderr
