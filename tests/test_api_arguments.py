@@ -81,10 +81,12 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, list[Any]]]] = [
     }),
     ("assign", {"model": "m.onnx", "machine": "laptop-npu", "bindings": {"batch": 1}, "time_limit": 2}, {
         "model": [3, None, "nothing.onnx"], "machine": [3, None, "laptop", RING], "objective": ["speed"],
-        "bindings": [{"batch": 0}, {"batch": "x"}], "constraints": ["nothing.json"], "time_limit": ["soon", -1],
+        "bindings": [{"batch": 0}, {"batch": "x"}], "constraints": ["nothing.json", 3], "library": [3],
+        "warm_start": [3, [1], "no"], "time_limit": ["soon", -1],
     }),
     ("schedule", {"tasks": TASKS, "time_limit": 2}, {
-        "tasks": [3, None, "nothing.json"], "objective": ["speed"], "at_most": [{"x": 3}],
+        "tasks": [3, None, "nothing.json"], "objective": ["speed"], "at_most": [{"x": 3}, {"energy": "x"}],
+        "warm_start": [3, [1], "no"],
         "weights": [{"nope": 3}, {"energy": 3}], "time_limit": ["soon", -1, None], "gap": ["x"],
     }),
     ("route", {"mapping": [0, 1, 3, 2], "graph": RING, "machine": "mesh:2x2", "time_limit": 2}, {

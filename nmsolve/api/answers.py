@@ -94,6 +94,24 @@ def table(columns: Mapping[str, Iterable[Any]]) -> Any:
     return pandas.DataFrame({name: list(values) for name, values in columns.items()})
 
 
+def started_from(start: Any, kind: type[S], file: str, read: Callable[[Path], S]) -> S | None:
+    """Return the solution to start from: of an answer, of a ``file`` or the folder that holds it, or itself.
+
+    Raises
+    ------
+    InputError : it is no such solution, or ``read`` refuses the file
+    """
+    if isinstance(start, str | Path):
+        path = Path(start)
+        return read(path / file if path.is_dir() else path)
+    found = start.solution if isinstance(start, Answer) else start
+    if found is not None and not isinstance(found, kind):
+        raise InputError(
+            f"the start is a {type(start).__name__}", "warm_start", f"an answer, a file or a {kind.__name__}"
+        )
+    return found
+
+
 def drawn(kind: str, kinds: Mapping[str, Callable[[], Figure]]) -> Figure:
     """Return the picture ``kind``. InputError for one that is not among ``kinds``."""
     if kind not in kinds:

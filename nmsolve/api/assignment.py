@@ -8,7 +8,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from nmsolve.api.answers import Answer, drawn, table, values_of
+import numpy as np
+
+from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, run_options
 from nmsolve.cli import options as opt
 from nmsolve.cli import pictures
@@ -177,9 +179,11 @@ def assign(
         given = state_problem(inputs)
     else:
         given = _stated(model, machine, objective, bindings, constraints, library)
+    kind: type[Any] = np.ndarray if given.own is None else Assignment
+    first = started_from(warm_start, kind, ANSWER, partial(read_any_answer, given=given))
     solve: Any = api.solve_network if given.own is None else api.solve_assignment
     with Patience():
-        result = solve(given.problem, warm_start=_first(warm_start, given), **how)
+        result = solve(given.problem, warm_start=first, **how)
     return AssignmentAnswer(**values_of(result), given=given, inputs=inputs)
 
 
@@ -199,6 +203,10 @@ def _stated(model: Any, machine: Any, objective: str, bindings: Any, constraints
         raise InputError(
             f"the processors are {found}", graph.name, "their name, their file, or what processors returns"
         )
+    given: tuple[tuple[Any, type[Any]], ...] = ((constraints, AssignConstraints), (library, Library))
+    for value, kind in given:
+        if value is not None and not isinstance(value, str | Path | kind):
+            raise InputError(f"found a {type(value).__name__}", "assign", f"a path, or {kind.__name__}")
     stated = state_assignment(
         graph,
         board,
@@ -208,13 +216,3 @@ def _stated(model: Any, machine: Any, objective: str, bindings: Any, constraints
         library=Library(library) if isinstance(library, str | Path) else library,
     )
     return Given(stated=stated, graph=graph, machine=board, own=stated.problem)
-
-
-def _first(start: AssignmentAnswer | Assignment | str | Path | None, given: Given) -> Any:
-    """Return the assignment to start from. InputError for one of another model."""
-    if isinstance(start, AssignmentAnswer):
-        return start.solution
-    if isinstance(start, str | Path):
-        path = Path(start)
-        return read_any_answer(path / ANSWER if path.is_dir() else path, given)
-    return start

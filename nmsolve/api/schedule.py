@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, run_options
 from nmsolve.cli import options as opt
 from nmsolve.cli import pictures
@@ -136,6 +137,9 @@ def schedule(
     InputError : an argument or a file is wrong
     """
     how, inputs = run_options(options), None
+    for name, value in {**(weights or {}), **(at_most or {})}.items():
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise InputError(f"{name} is {value!r}", "schedule", "a whole number")
     if isinstance(tasks, str | Path):
         inputs = ScheduleInputs(
             tasks=str(Path(tasks).resolve()), machine=None if machine is None else opt.machine(str(machine)),
@@ -150,16 +154,7 @@ def schedule(
         if machine is not None:
             raise InputError("the tasks have units already", "machine", "the path of a file of tasks with it")
         given = Given(replace(stated, problem=asked(stated.problem, objective, weights, at_most)))
+    first = started_from(warm_start, Schedule, ANSWER, partial(read_any_answer, problem=given.problem))
     with Patience():
-        result = solve_schedule(given.problem, warm_start=_first(warm_start, given.problem), **how)
+        result = solve_schedule(given.problem, warm_start=first, **how)
     return ScheduleAnswer(**values_of(result), given=given, inputs=inputs)
-
-
-def _first(start: ScheduleAnswer | Schedule | str | Path | None, problem: ScheduleProblem) -> Schedule | None:
-    """Return the schedule to start from. InputError for one of other processes."""
-    if isinstance(start, ScheduleAnswer):
-        return start.solution
-    if isinstance(start, str | Path):
-        path = Path(start)
-        return read_any_answer(path / ANSWER if path.is_dir() else path, problem)
-    return start
