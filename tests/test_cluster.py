@@ -482,7 +482,7 @@ def test_a_cluster_whose_head_dies_leaves_the_best_answer(
 ) -> None:
     """The last test: it ends the cluster. First the run's own machine loses its Ray, then nobody knows of any machine."""
     keeper, where = address
-    command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", "7", "--cluster", where, "-o", tmp_path]
+    command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", "25", "--cluster", where, "-o", tmp_path]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     text = until(run, "(multilevel)")
     own = {
@@ -492,12 +492,12 @@ def test_a_cluster_whose_head_dies_leaves_the_best_answer(
     for victim in (*own, *below(keeper, "gcs_server")):
         os.kill(victim, signal.SIGKILL)
     text += run.communicate(timeout=90)[0]
-    assert run.returncode == 0 and time.monotonic() - begun < 30, text
+    assert run.returncode == 0 and time.monotonic() - begun < 50, text
     report = json.loads((tmp_path / "report.json").read_text())
     told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     found = [e["objective"] for e in told if e["type"] == "incumbent"]
     assert report["status"] == "feasible" and report["objective"] == pytest.approx(min(found))
-    assert report["wall_seconds"] < 8
+    assert report["wall_seconds"] < 26
 
 
 def there(top: int, text: str) -> list[int]:

@@ -134,11 +134,19 @@ def script(page: str) -> str:
     return "\n".join(text for kind, text in blocks(page) if kind == "python")
 
 
+def resolved(words: list[str]) -> tuple[Any, str, Any, list[str]]:
+    """Context, name and command of words behind ``nmsolve``, and the words that are left."""
+    found: Any = typer.main.get_command(app)
+    context = found.make_context("nmsolve", ["info", "x"])
+    name, rest = "", words
+    while hasattr(found, "resolve_command"):
+        name, found, rest = found.resolve_command(context, rest)
+    return context, name, found, rest
+
+
 def parsed(words: list[str]) -> Any:
     """The parameters of a command of nmsolve and their values, or an error of usage."""
-    group = typer.main.get_command(app)
-    context = group.make_context("nmsolve", ["info", "x"])
-    name, found, rest = group.resolve_command(context, words[1:])
+    context, name, found, rest = resolved(words[1:])
     return found, found.make_context(name, rest, parent=context).params
 
 
@@ -249,8 +257,6 @@ def test_no_command_hides_in_a_block_of_another_kind() -> None:
 
 def test_commands_in_running_text_have_options_that_exist() -> None:
     """They leave names open, so they cannot run."""
-    group = typer.main.get_command(app)
-    context = group.make_context("nmsolve", ["info", "x"])
     for page in PAGES:
         for text in re.findall(r"`((?:nmsolve|python bench/)[^`]* --[^`]*)`", read(page)):
             words = re.sub(r"[\[\]|]", " ", text).split()
@@ -259,6 +265,6 @@ def test_commands_in_running_text_have_options_that_exist() -> None:
                 known = (ROOT / words[1]).read_text()
                 assert all(f'"{option}"' in known for option in options), (page, text)
             elif words[1] not in ("generate", "..."):
-                _, found, _ = group.resolve_command(context, words[1:])
+                found = resolved(words[1:])[2]
                 known = {o for p in found.params for o in (*p.opts, *p.secondary_opts)} | {"--help"}
                 assert not options - known, (page, text)

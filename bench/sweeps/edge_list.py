@@ -148,6 +148,8 @@ def _reading(text: str, form: Form) -> tuple[object, tuple[str, ...]]:
             return REFUSED, (rows[0][SOURCE],)  # may be titles
     if len({mark for row in rows for mark in ",." if mark in _fraction(row, form)}) > 1:
         return REFUSED, ()
+    if _thousands([row[WEIGHT] for row in rows if WEIGHT in row], form.separator):
+        return REFUSED, ("a thousand or a fraction",)
     named = [
         name or "without a name" for role, name in zip(form.roles, form.names, strict=True) if role == OTHER
     ]
@@ -172,6 +174,15 @@ def _reading(text: str, form: Form) -> tuple[object, tuple[str, ...]]:
         edges[one, two] = edges.get((one, two), 0.0) + weight
     named += [f"{loops} dropped"] * (loops > 0) + [f"{again} added up"] * (again > 0)
     return (directed, tuple(order), edges), tuple(named)
+
+
+def _thousands(weights: list[str], separator: str) -> bool:
+    """Return whether marks in weights may part thousands: three digits behind each, and weights without any beside them."""
+    marks = {";": ",.", "\t": ","}.get(separator, "")
+    marked = [w for w in weights if set(marks) & set(w)]
+    parts = [w.replace(",", ".").split(".") for w in marked]
+    groups = all(len(b) == 3 and b.isdigit() and a.isdigit() and len(a) < 4 and a[0] != "0" for a, b in parts)
+    return bool(marked) and groups and len(marked) < len(weights)
 
 
 def _fraction(row: dict[str, str], form: Form) -> str:

@@ -283,13 +283,13 @@ class EdgeRows:
         value = whole_number(text)
         if value is not None or self._decimal(text) is None:
             return value
-        if "," in text:
+        if "," in text and THOUSANDS.fullmatch(text):
             raise _WrongError(f"node {text[:60]!r}", "names, or whole numbers without marks")
         rounded = _ROUNDED.fullmatch(text)
         if rounded and 5 < len(rounded[1] + (rounded[2] or "")) <= int(rounded[3]):
             self._rounded = self._rounded or text
         try:
-            exact = Decimal(text)
+            exact = Decimal(text.replace(",", "."))
         except InvalidOperation:  # an exponent beyond any
             exact = Decimal(-1)
         if not 0 <= exact < 10**DIGITS or exact != exact.to_integral_value():
