@@ -6,6 +6,7 @@ import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -112,8 +113,14 @@ def started_from(start: Any, kind: type[S], file: str, read: Callable[[Path], S]
     return found
 
 
-def drawn(kind: str, kinds: Mapping[str, Callable[[], Figure]]) -> Figure:
-    """Return the picture ``kind``. InputError for one that is not among ``kinds``."""
-    if kind not in kinds:
-        raise InputError(f"unknown kind of picture {kind!r}", "", "one of " + ", ".join(kinds))
-    return kinds[kind]()
+def drawn(
+    kind: str, kinds: Mapping[str, Callable[[], Figure]], more: Mapping[str, tuple[Any, tuple[Any, ...]]] | None = None
+) -> Figure:  # fmt: skip
+    """Return the picture ``kind``. InputError for one that is not among ``kinds`` and the drawings ``more`` of a page."""
+    every: dict[str, Callable[[], Figure]] = {
+        **kinds,
+        **{name: partial(draw.figure, *what) for name, (draw, what) in (more or {}).items()},
+    }
+    if kind not in every:
+        raise InputError(f"unknown kind of picture {kind!r}", "", "one of " + ", ".join(every))
+    return every[kind]()

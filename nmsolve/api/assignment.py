@@ -125,8 +125,7 @@ class AssignmentAnswer(Answer[Any]):
         if self.solution is not None and self.given.own is not None:
             from nmsolve.cli.pictures_assign import assign_drawings
 
-            found = assign_drawings(self.given.own, self.solution, self.report)
-            kinds |= {name: partial(draw.figure, *what) for name, (draw, what) in found.items()}
+            return drawn(kind, kinds, assign_drawings(self.given.own, self.solution, self.report))
         return drawn(kind, kinds)
 
 

@@ -194,8 +194,7 @@ class PipelineAnswer(Answer[PipelinePlan]):
             )
         }
         if self.solution is not None:
-            found = plan_drawings(self.given, self.solution, self.report)
-            kinds |= {name: partial(draw.figure, *what) for name, (draw, what) in found.items()}
+            return drawn(kind, kinds, plan_drawings(self.given, self.solution, self.report))
         return drawn(kind, kinds)
 
 

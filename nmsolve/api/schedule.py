@@ -104,8 +104,7 @@ class ScheduleAnswer(Answer[Schedule]):
         if self.solution is not None:
             from nmsolve.cli.pictures_schedule import schedule_drawings
 
-            found = schedule_drawings(self.problem, self.solution, self.report)
-            kinds |= {name: partial(draw.figure, *what) for name, (draw, what) in found.items()}
+            return drawn(kind, kinds, schedule_drawings(self.problem, self.solution, self.report))
         return drawn(kind, kinds)
 
 

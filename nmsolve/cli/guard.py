@@ -16,8 +16,7 @@ from nmsolve.model.host.processes import ASKING, HARMLESS
 
 #: Seconds after the second signal in which the main thread may still end the process itself: it may be writing the answer.
 GRACE = 10.0
-#: Seconds after the time limit in which the main thread must have run some Python: the longest single call, an eigenvalue
-#: decomposition, takes less.
+#: Seconds after the time limit in which the main thread must have run some Python; one call into linear algebra may take long.
 STUCK = 60.0
 
 #: Exit code of an interrupted command.

@@ -76,12 +76,9 @@ class Run:
             return all(values[k] <= most for k, most in problem.ceilings)
 
         o, how = self.o, self.how
-        given = self.start if start is None else start
-        given = (
-            better_start((given, self.start), keeps, partial(objective_value, problem))
-            if problem.ceilings
-            else given
-        )
+        given = self.start
+        if start is not None:
+            given = better_start((start, self.start), keeps, partial(objective_value, problem))
         return solve(
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=how.get("engines"),
             warm_start=given, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
