@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from test_search import make
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
+from nmsolve.solvers.cluster.crew import ClusterCrew
 from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.context import Ending
@@ -33,6 +35,21 @@ NMSOLVE = Path(sys.executable).with_name("nmsolve")
 ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="the extra 'cluster' is not installed"
 )
+
+
+# who is left out, without a cluster
+
+
+def test_who_is_left_out_ends_a_run_only_while_nobody_has_joined() -> None:
+    """A machine of another version once ended runs whose own machines had died: their best answer was lost."""
+    cluster = SimpleNamespace(
+        seats={}, joined=False, refusals=lambda: "b: nmsolve 0.0.7 there", gone=lambda: True
+    )
+    crew = SimpleNamespace(_cluster=cluster, _seen_at=time.monotonic())
+    with pytest.raises(InputError, match=r"no machine can work: b: nmsolve 0\.0\.7 there"):
+        ClusterCrew.hopes(crew)
+    cluster.joined = True
+    assert not ClusterCrew.hopes(crew)
 
 
 # the ledger, without a cluster

@@ -71,10 +71,10 @@ class ClusterCrew:
 
         Raises
         ------
-        InputError : all were left out
+        InputError : all were left out, and none had joined before
         """
         cluster = self._cluster
-        if not cluster.seats and cluster.refusals():
+        if not cluster.seats and not cluster.joined and cluster.refusals():
             raise InputError(
                 f"no machine can work: {cluster.refusals()}", "--cluster", "the same versions on all machines"
             )

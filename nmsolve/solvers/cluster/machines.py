@@ -116,6 +116,8 @@ class Cluster:
             .remote(str(self.log))
         )
         self.seats: dict[str, Seat] = {}
+        #: Whether a machine has ever joined: then its best answer counts, whoever is left out later.
+        self.joined = False
         self.words: list[str] = []
         self._failures: dict[str, int] = {}
         self._left_out: dict[str, str] = {}
@@ -230,6 +232,7 @@ class Cluster:
                 self._leave_out(seat, ", ".join(differ))
                 return
             seat.ready, self._failures[seat.node] = True, 0
+            self.joined = True
             self.words.append(f"cluster: {seat.title} has joined with {seat.slots} engines at a time")
 
     def _lose(self, seat: Seat) -> None:
