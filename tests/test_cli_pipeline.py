@@ -129,7 +129,7 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
 
 def test_a_model_from_file_to_cores(call: Called, tmp_path: Path) -> None:
     source, out = network(tmp_path / "m.onnx"), tmp_path / "out"
-    copy = tmp_path / "staged.onnx"
+    copy = out / "staged.onnx"  # in the folder that the command makes
     code, text, _ = call(
         "pipeline", source, "--bind", "batch=8", "-m", "mesh:4x4", "--core-memory", "40KiB", "-t", "600s", "--gap", "90%",
         "--place", "--write-onnx", copy, "-o", out,
@@ -209,6 +209,8 @@ def test_a_run_without_a_plan_leaves_none(call: Called, tmp_path: Path) -> None:
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--place"], "--machine"),
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "m.onnx"], "replace this input"),
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--engines", "magic"], "magic"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "link.onnx"], "link.onnx: it is the model"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "out"], "out: it is the model or the output folder"),
         (["diamond.json", "--write-onnx", "copy.onnx"], "not an ONNX model"),
         (["diamond.json", "--bind", "batch=8"], ".onnx"),
         (["diamond.json", "--split", "chain", "-t", "soon"], "--time-limit"),
@@ -224,6 +226,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     if arguments[0] == "m.onnx":
         network(tmp_path / "m.onnx")
+        (tmp_path / "link.onnx").symlink_to(tmp_path / "m.onnx")
     good = json.loads(cost_graph(tmp_path / "diamond.json").read_text())
     (tmp_path / "text.onnx").write_text("this is no model")
     (tmp_path / "text.txt").write_text("x")

@@ -61,6 +61,20 @@ def test_what_cannot_be_compared_is_refused(runs: Path, other: str, line: str, t
     )
 
 
+def test_answers_of_other_kinds_are_called_what_they_are(runs: Path, tmp_path: Path) -> None:
+    """Not by what a mapping's report would have."""
+    tasks = EXAMPLE.with_name("tasks.json")
+    run_here("schedule", tasks, "-t", "8", "-o", tmp_path)
+    told = run_here("compare", runs / "best", tmp_path, "-o", tmp_path / "page.html", code=2).stderr
+    assert "this is a schedule; expected a mapping" in told and not (tmp_path / "page.html").exists()
+    (tmp_path / "plan.json").write_text("{}")
+    for command in ("compare", "score"):
+        told = run_here(
+            command, tmp_path / "plan.json", *([runs / "best"] * (command == "compare")), code=2
+        ).stderr
+        assert "plan.json: this is a pipeline" in told
+
+
 def test_the_slider_parts_the_two_mappings(runs: Path, browser: Any, tmp_path: Path) -> None:
     """Left of it the pointer finds the first mapping, right of it the second; a node has a core in each."""
     run_here("compare", runs / "poor", runs / "best", "-o", tmp_path / "page.html")

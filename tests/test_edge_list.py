@@ -208,6 +208,27 @@ def test_packed_bombs_and_packed_binaries_are_refused(tmp_path: Path) -> None:
     assert "unknown extension" in refused(put(tmp_path, "g.npz.gz", gzip.compress(b"x")))
 
 
+RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+
+
+@pytest.mark.parametrize(
+    ("first", "weight", "named"),
+    [
+        ("5 5", "", True), ("4 5", "", True), ("5 5 5", " 2", True), ("5 6", "", False), ("3 5", "", False), ("4 1", "", False),
+        ("5 5 4", " 2", False),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_counts_is_named(tmp_path: Path, first: str, weight: str, named: bool) -> None:
+    """Contests and Matrix Market without its first line begin with the numbers of nodes and edges."""
+    text = "\n".join([first, *(f"{u} {v}{weight}" for u, v in RING)])
+    for name, content in (("g.txt", text), ("h.csv", text.replace(" ", ";"))):
+        said = read(put(tmp_path, name, content))[1]
+        assert (
+            any("the first edge has the numbers of nodes and of edges (5)" in line for line in said) == named
+        )
+    assert not read(put(tmp_path, "two.txt", "2 1\n0 1\n"))[1]
+
+
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt"])
 @pytest.mark.parametrize("directed", [True, False])
 def test_names_and_direction_are_written(tmp_path: Path, ending: str, directed: bool) -> None:

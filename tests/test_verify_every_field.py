@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,38 @@ def test_what_was_not_read_is_named(mapped: Path) -> None:
     assert "certificates.json" not in run_here("verify", mapped, "--bound").stdout.splitlines()[-1]
 
 
+def test_members_of_certificates_that_no_check_reads_are_named(mapped: Path, tmp_path: Path) -> None:
+    """Of every kind; what honest certificates say is read."""
+    folders = [mapped]
+    tasks = Path(__file__).parents[1] / "examples" / "tasks.json"
+    model = Path(__file__).parent / "data" / "onnx" / "mobilenet_v2.onnx"
+    for kind, *given in (
+        ("schedule", tasks),
+        ("pipeline", model, "-m", "mesh:2x2"),
+        ("assign", model, "-m", "laptop-npu"),
+    ):
+        folders.append(tmp_path / str(kind))
+        run_here(str(kind), *given, "-t", 8, "-o", folders[-1])
+    for k, folder in enumerate(folders):
+        other = tmp_path / f"other{k}"
+        shutil.copytree(folder, other)
+        content = json.loads((folder / "certificates.json").read_text())
+        for row in content["bounds"]:
+            row["certificate"]["beauty"] = 1
+        (other / "certificates.json").write_text(json.dumps(content))
+        honest, altered = (
+            [
+                line
+                for line in run_here("verify", f, "--bound", "--trust-solver").stdout.splitlines()
+                if " bound " in line
+            ]
+            for f in (folder, other)
+        )
+        assert not [line for line in honest if "not read of it" in line]
+        named = [line for line in altered if "not read of it: beauty" in line]
+        assert len(named) == len(content["bounds"]) > 0, altered
+
+
 def test_bounds_that_are_not_checked_in_time_rest_on_a_word(mapped: Path) -> None:
     """Exit code 6, as for a solver's word; 0 where that is trusted; a broken limit is refused."""
     text = run_here("verify", mapped, "--bound", "-t", "0.000001s", code=6).stdout
@@ -83,11 +116,11 @@ def test_a_check_that_ends_late_refutes_only_with_a_value() -> None:
     """What took too long says nothing; a claim that was shown to be wrong stays wrong."""
     budget, bound = Budget(1e-9), Bound(5.0, "star")
     assert (
-        budget.rechecked("star", bound, lambda _: BoundCheck(False, 3.0, "")).word == LATE
+        budget.rechecked("star", bound, lambda *_: BoundCheck(False, 3.0, "")).word == LATE
     )  # it never began
     slow = Budget(60.0)
-    assert not slow.rechecked("star", bound, lambda _: BoundCheck(False, 3.0, "wrong")).ok
-    assert not slow.rechecked("star", bound, lambda _: BoundCheck(False, math.nan, "broken")).ok
+    assert not slow.rechecked("star", bound, lambda *_: BoundCheck(False, 3.0, "wrong")).ok
+    assert not slow.rechecked("star", bound, lambda *_: BoundCheck(False, math.nan, "broken")).ok
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,15 @@ def scored(o: ScoreOptions) -> Scores:
     InputError : files that cannot be read, an answer that breaks a rule, or options that do not apply to it
     """
     from nmsolve.cli.check_assign import assign_file, score_assign
+    from nmsolve.cli.check_pipeline import plan_file
     from nmsolve.cli.check_schedule import schedule_file, score_schedule
     from nmsolve.hw.scores import score
 
+    if plan_file(o.mapping) is not None:
+        expected = (
+            "a mapping, an assignment or a schedule (`nmsolve verify` recomputes the period of a pipeline)"
+        )
+        raise InputError("this is a pipeline", str(o.mapping), expected)
     scheduled = schedule_file(o.mapping, o.graph)
     if scheduled is not None:
         return Scores(*score_schedule(scheduled, o))

@@ -16,6 +16,7 @@ from nmsolve.cli.waiting import waiting
 from nmsolve.hw.verify import TOLERANCE
 from nmsolve.model import clock
 from nmsolve.model.bound import BoundCheck
+from nmsolve.model.members import Members
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import VerifyOptions
@@ -48,16 +49,21 @@ class Budget:
     def __init__(self, seconds: float = math.inf) -> None:
         self.seconds, self._end = seconds, clock.now() + seconds
 
-    def rechecked(self, name: str, bound: Bound, check: Callable[[float], BoundCheck]) -> BoundCheck:
-        """Return what ``check`` says of a bound in the seconds that it is given; a claim on the run's word where they do not do.
+    def rechecked(self, name: str, bound: Bound, check: Callable[[Bound, float], BoundCheck]) -> BoundCheck:
+        """Return what ``check`` says of a bound in the seconds that it is given, and which members of its certificate it did
+        not read; a claim on the run's word where the seconds do not do.
 
         ``name`` : of the bound, for people who wait
         """
         left = self._end - clock.now()
+        members = Members(bound.certificate)
         if left > 0:
             with waiting(f"re-checking {name} {number(bound.value)}", left):
-                found = check(left)
+                found = check(replace(bound, certificate=members), left)
             if found.ok or not math.isnan(found.value) or clock.now() < self._end:
+                unread = ", ".join(name[:40] for name in members.unread())
+                if found.ok and unread:
+                    return found._replace(text=f"{found.text}; not read of it: {unread}")
                 return found
         text = f"not re-checked: the {self.seconds:,.0f} s of --time-limit are over"
         return BoundCheck(True, bound.value, text, LATE)
@@ -295,7 +301,7 @@ class Proofs:
                 continue
             low = least[1].get(stage.objective, math.inf)
             found = self._covered(stage, b) or self._budget.rechecked(
-                label, b, partial(self._checks.check, stage, b, least[0], low)
+                label, b, partial(self._check, stage, least[0], low)
             )
             checks.append(bound_part(label, found))
             if found.ok:
@@ -303,6 +309,9 @@ class Proofs:
                 limits = () if b.method in self._checks.free and not found.word else stage.ceilings
                 self._passed.append(_Passed(stage.objective, b.scope, limits, value, found.word))
         return checks
+
+    def _check(self, stage: Stage, solution: Any, least: float, bound: Bound, seconds: float) -> BoundCheck:
+        return self._checks.check(stage, bound, solution, least, seconds)
 
     def _covered(self, stage: Stage, bound: Bound) -> BoundCheck | None:
         """Return the outcome for a bound whose re-check is a search, where one that was recomputed is as high; else None."""

@@ -289,7 +289,7 @@ def _bound_check(
     if recomputed and not thorough and _steps(problem, bound) > QUICK:
         text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
         return CheckPart(name, True, text, REPORT)
-    found = budget.rechecked(name, bound, lambda left: check_plan_bound(problem, bound, objective, left))
+    found = budget.rechecked(name, bound, lambda b, left: check_plan_bound(problem, b, objective, left))
     return bound_part(name, found)
 
 

@@ -43,6 +43,8 @@ def run_compare(o: CompareOptions) -> int:
     from nmsolve.hw.scores import score
 
     prepare_file(o.out, o)
+    for path in (o.one, o.other):
+        _require_mapping(path)
     one, other = (load_answer(AnswerOptions(path, o.graph, o.machine)) for path in (o.one, o.other))
     _require_alike(one, other, o.other)
     scores = [score(loaded.graph, loaded.machine, loaded.core) for loaded in (one, other)]
@@ -63,6 +65,17 @@ def run_compare(o: CompareOptions) -> int:
         f"page: {o.out}",
     ]  # fmt: skip
     return tell(o.json, [row], lines)
+
+
+def _require_mapping(path: Path) -> None:
+    from nmsolve.cli.check_assign import assign_file
+    from nmsolve.cli.check_pipeline import plan_file
+    from nmsolve.cli.check_schedule import schedule_file
+
+    kinds = {"a pipeline": plan_file, "an assignment": assign_file, "a schedule": schedule_file}
+    for what, file_of in kinds.items():
+        if file_of(path) is not None:
+            raise InputError(f"this is {what}", str(path), "a mapping (two of one network are compared)")
 
 
 def _require_alike(one: Loaded, other: Loaded, path: Path) -> None:

@@ -27,7 +27,7 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.answer_files import FRONT_FILES, PIPELINE_FILES
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
-from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
+from nmsolve.cli.pipeline_problem import Given, PipelineInputs, batches_matter, state_problem
 from nmsolve.cli.pipeline_report import PipelineReport, StagePart, build_pipeline_report
 from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
 from nmsolve.cli.progress import number, percent, watching
@@ -170,7 +170,7 @@ def _for_links(
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     """Return the part of the options that states the problem."""
-    from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
+    from nmsolve.model.pipeline.objectives import BATCH, PERIOD
 
     front = getattr(o, "pareto", None) is not None
     objective = o.objective or (PERIOD if o.training is None or front else BATCH)
@@ -180,7 +180,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
         group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
-        training=o.training, batches=None if o.training is None and objective in (PERIOD, ENERGY) else o.batches,
+        training=o.training, batches=o.batches if batches_matter(objective, o.training) else None,
         recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas, group_border=o.group_border,
     )  # fmt: skip
 
@@ -196,7 +196,10 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
     if o.write_onnx is not None:
         if given.graph is None:
             raise InputError("the input is not an ONNX model", "--write-onnx", "a .onnx input")
-        prepare_file(o.write_onnx, o)
+        if o.write_onnx.resolve().parent != o.out.resolve():  # which is made later
+            prepare_file(o.write_onnx, o)
+        if o.write_onnx.resolve() in (o.model.resolve(), o.out.resolve()):
+            raise InputError("it is the model or the output folder", str(o.write_onnx), "another file")
 
 
 #: Possible file names of a pipeline; an older placement belongs to the older plan.

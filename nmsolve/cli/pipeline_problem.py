@@ -185,6 +185,11 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     return Given(problem, "", machine)
 
 
+def batches_matter(objective: str, training: str | None) -> bool:
+    """Return whether the number of micro-batches states the problem."""
+    return training is not None or objective == BATCH
+
+
 def _rounds(inputs: PipelineInputs) -> int | None:
     """Return the micro-batches whose time is minimised; None: the period is."""
     return inputs.batches or BATCHES if inputs.objective == BATCH else None

@@ -139,13 +139,16 @@ def pipeline_again(
     value: float, bounds: Sequence[Bound],
 ) -> Again:  # fmt: skip
     """Return the pipeline-report.json of a plan written again; ``value``: its objective as recomputed."""
-    from nmsolve.cli.pipeline_problem import BATCHES
+    from nmsolve.cli.pipeline_problem import BATCHES, batches_matter
     from nmsolve.cli.pipeline_report import BatchPart, build_pipeline_report
 
     part = report.get("batch")
     batches = BATCHES if part is None else msgspec.convert(part, BatchPart).batches
     result = claimed_result(report, plan, ("", value), {}, bounds)
-    again = build_pipeline_report(given, result, [], batches, inputs_again(report, inputs))
+    stated = inputs_again(report, inputs)
+    if not batches_matter(inputs.objective, inputs.training):
+        stated |= {"batches": None} if "batches" in stated else {}
+    again = build_pipeline_report(given, result, [], batches, stated)
     found = _again(again, bounds, ("inputs.strict",))
     return found._replace(unread=found.unread - {"memory"})  # of a core: a part of the problem
 

@@ -16,7 +16,7 @@ from nmsolve.model.formats.text import decimal
 
 #: Names of columns, as :func:`plain_name` leaves them.
 SOURCE = frozenset(
-    {"source", "src", "from", "pre", "presynaptic", "presyn", "u", "i", "sender", "origin", "node1"}
+    {"source", "src", "from", "pre", "presynaptic", "presyn", "u", "i", "sender", "origin", "node1", "id1"}
 )
 TARGET = frozenset(
     {
@@ -33,6 +33,7 @@ TARGET = frozenset(
         "dest",
         "dst",
         "node2",
+        "id2",
     }
 )
 WEIGHT = frozenset({"weight", "weights", "w", "wt", "traffic"})

@@ -98,12 +98,14 @@ class _Found:
     whole: bool
 
 
-def _scan(lines: Iterable[Lines], path: Path) -> _Found:
+def _scan(lines: _Plain | EdgeRows, path: Path) -> _Found:
     """Read all edges for the first time."""
     nodes = np.empty(0, np.int64)
     waiting: list[IntArray] = []
     whole, total, pending, loops = True, 0.0, 0, 0
+    counts = _Counts(lines.layout.weight >= 0)
     for some in lines:
+        counts.look(some)
         total += float(some.weight.sum())
         whole = whole and total < 2**53 and bool((some.weight == np.rint(some.weight)).all())
         loops += int(np.count_nonzero(some.weight[some.source == some.target]))
@@ -114,9 +116,46 @@ def _scan(lines: Iterable[Lines], path: Path) -> _Found:
     nodes = _distinct([nodes, *waiting])
     if not len(nodes):
         raise InputError("there are no edges", str(path), "lines of source, target and weight")
+    if counts.in_first():
+        what = (
+            f"the first edge has the numbers of nodes and of edges ({counts.edges}), and is read as an edge"
+        )
+        doubtful(what, str(path), "edges alone; delete the line if it counts them")
     if loops:
         doubtful(f"edges from a node to itself, which cross no link: {loops} dropped", str(path), "none")
     return _Found(nodes, whole)
+
+
+@dataclass
+class _Counts:
+    """Whether the first row counts nodes and edges, as in files of contests and in Matrix Market without its first line.
+
+    Attributes
+    ----------
+    weighted : the last number of a row is its weight, else its target
+    edges : rows after the first
+    """
+
+    weighted: bool
+    edges: int = -1
+    _last: float = 0.0
+    _nodes: int = 0
+    _largest: int = -1
+
+    def look(self, some: Lines) -> None:
+        """Take rows."""
+        begin = 0
+        if self.edges < 0 and len(some.source):
+            begin, source, target = 1, int(some.source[0]), int(some.target[0])
+            self._last = float(some.weight[0]) if self.weighted else target
+            self._nodes = min(source, target) if self.weighted else source
+        self.edges += len(some.source)
+        for end in (some.source[begin:], some.target[begin:]):
+            self._largest = max(self._largest, int(end.max(initial=-1)))
+
+    def in_first(self) -> bool:
+        """Return whether it does: three rows or more are as many as it says, and no number of a node is larger."""
+        return self.edges > 2 and self._last == self.edges and self._largest <= self._nodes
 
 
 def _distinct(parts: list[IntArray]) -> IntArray:

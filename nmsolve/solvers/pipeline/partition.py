@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -41,7 +42,7 @@ class Chain:
         if plan is not None:
             context.offer(merged.lift(plan).packed(problem), "one order")
         if exact:
-            certificate = {"status": "infeasible" if plan is None else "optimal"}
+            certificate = {"status": "infeasible"} if plan is None else {}
             context.raise_bound(Bound(value, self.name, certificate=certificate))
 
 
@@ -56,17 +57,18 @@ class Downsets:
         """Offer plans and raise bounds as they come; bounds hold only where the split asks for an order."""
         exact = problem.split == "contiguous"
 
-        def tell(plan: PipelinePlan | None, bound: float, status: str = "running") -> None:
+        def tell(plan: PipelinePlan | None, bound: float) -> None:
             if plan is not None:
                 context.offer(plan.packed(problem), "downsets")
             if exact and bound > 0:
-                context.raise_bound(Bound(bound, self.name, certificate={"status": status}))
+                certificate = {"status": "infeasible"} if bound == math.inf else {}
+                context.raise_bound(Bound(bound, self.name, certificate=certificate))
 
-        plan, bound, proved = best_contiguous(
+        plan, bound, _ = best_contiguous(
             problem if exact else replace(problem, split="contiguous"),
             lambda: 0.0 if context.should_stop() else context.time_left(),
             memory=context.memory,
             news=tell,
             note=context.note,
         )
-        tell(plan, bound, ("infeasible" if plan is None else "optimal") if proved else "stopped")
+        tell(plan, bound)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -210,12 +211,7 @@ def _check_least(
         text = f"with {most:,.10g} of {name} {slow}, for a period of {period:,.10g}"
         return BoundCheck(False, math.nan, f"{text} that does not prove {bound.value:,.10g}")
     tighter = limited(problem, ((name, most),))
-    inner = Bound(
-        least,
-        bound.method,
-        bound.scope,
-        {k: v for k, v in bound.certificate.items() if k not in ("most", "period")},
-    )
+    inner = replace(bound, value=least)
     found = check_plan_bound(tighter, inner, seconds=seconds)
     value = most + 1 if found.ok else math.nan
     return found._replace(value=value, text=f"with {most:,.10g} of {name} {slow}: {found.text}")

@@ -12,6 +12,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, BoundCheck, Ceilings
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.lookup import named
+from nmsolve.model.members import mapped
 from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
 
 
@@ -63,7 +64,7 @@ def recheck(
         only = f"; about {solutions} with {' and '.join(limits)} only" if limits else ""
         return _on_trust(problem, bound, about, only)
     try:
-        whole = replace(bound, certificate={k: _whole(v) for k, v in bound.certificate.items()})
+        whole = replace(bound, certificate=mapped(bound.certificate, _whole))
         outcome: BoundCheck = named(checks[bound.method])(problem, whole, seconds)
     except CertificateError as broken:
         return BoundCheck(False, math.nan, f"certificate of {bound.method}: {broken}")
