@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -414,3 +415,13 @@ def test_capacities_that_mean_something_else_are_refused(name: str) -> None:
     graph = LogicGraph.from_edges(2, [0], [1], resources=("neurons",), sizes=np.ones((2, 1), np.int64))
     with pytest.raises(InputError, match=name):
         say_idle(graph, Machine("m", (1, 1), (1, 3), capacity={"neurons": 5, name: 2}))
+
+
+@pytest.mark.parametrize(("weight", "said"), [(5e-12, True), (1e-300, True), (1e-5, False), (0.0, False)])
+def test_weights_below_what_bounds_keep_back_are_said(weight: float, said: bool) -> None:
+    """Conductances in siemens, say: every gap would be 100 %."""
+    graph = LogicGraph.from_edges(2, [0], [1], [weight])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        say_idle(graph, Machine("m", (1, 1), (1, 3)))
+    assert any("bounds are lower by 1e-09" in str(w.message) for w in told) == said

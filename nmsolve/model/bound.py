@@ -101,7 +101,9 @@ def float_below(whole: float) -> float:
     return near if near == math.inf or int(near) <= whole else math.nextafter(near, -math.inf)
 
 
-#: Differences of this size, relative to the objective, are rounding (``round_up`` takes off 1e-9).
+#: What bounds keep back for rounding, of their value and besides.
+MARGIN = 1e-9
+#: Differences of this size, relative to the objective, are rounding (``round_up`` takes off :data:`MARGIN`).
 ROUNDING = 4e-9
 
 
@@ -123,10 +125,10 @@ def meets(bound: float, objective: float, step: float = 0.0, exact: bool = False
 def round_up(value: float, integral: bool, step: float = 1.0) -> float:
     """Round a computed bound in the safe direction.
 
-    Subtracts a relative margin of 1e-9 (and 1e-9 absolutely) for floating error, then rounds up to the
+    Subtracts :data:`MARGIN`, relatively and absolutely, for floating error, then rounds up to the
     objective's lattice ``step`` if the objective is ``integral``; never below 0.
     """
-    safe = value - 1e-9 * abs(value) - 1e-9
+    safe = value - MARGIN * abs(value) - MARGIN
     if integral:
         safe = float(np.ceil(safe / step - 1e-12)) * step
     return max(0.0, float(safe))

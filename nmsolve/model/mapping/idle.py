@@ -1,10 +1,11 @@
-"""What a machine states and a graph does not use, or the reverse: limits that are not in force because two names differ."""
+"""What of a graph and its machine has no effect: limits that are not in force because two names differ, weights near nothing."""
 
 from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
 
+from nmsolve.model.bound import MARGIN
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -18,10 +19,13 @@ KINDS_PER_CORE = "kinds_per_core"
 LEAST = re.compile(r"(at[_-]?least|least|lowest|min|minimum|minimal)[_-]", re.IGNORECASE)
 #: Names at least as similar as this may be meant for each other.
 SIMILAR = 0.8
+#: Less traffic has bounds that lose 0.1 % and more to :data:`MARGIN`.
+SMALL = 1000 * MARGIN
 
 
 def say_idle(graph: LogicGraph, machine: Machine) -> None:
-    """Warn of limits of a machine that limit nothing in a graph, resources that nothing limits, and cores that are cut off.
+    """Warn of limits of a machine that limit nothing in a graph, resources that nothing limits, cores that are cut off, and
+    weights that bounds cannot tell from 0.
 
     Capacities with a source are those of a chip, which every graph uses some of: they count where a resource of nearly the same
     name is not limited.
@@ -30,6 +34,7 @@ def say_idle(graph: LogicGraph, machine: Machine) -> None:
     ------
     InputError : a capacity that is a lower limit, or ``kinds_per_core`` among the capacities
     """
+    _say_small(graph)
     resources = graph.resources
     idle = [r for r in machine.capacity if r not in resources and r not in OF_MESSAGES]
     _refuse(idle, machine)
@@ -62,6 +67,14 @@ def say_idle(graph: LogicGraph, machine: Machine) -> None:
             f"{cores} not used, since dead links part {'it' if len(lost) == 1 else 'them'} from the other {machine.usable.sum()}",
             machine.name, "links that work both ways between any two cores",
         )  # fmt: skip
+
+
+def _say_small(graph: LogicGraph) -> None:
+    """Bounds keep :data:`~nmsolve.model.bound.MARGIN` back: it must be nothing beside the traffic."""
+    traffic = float(graph.rate.sum())
+    if 0 < traffic < SMALL:
+        what = f"all traffic together is {traffic:.3g}, and bounds are lower by {MARGIN:g} for rounding"
+        doubtful(what, graph.name, f"weights in a unit in which they add up to {SMALL:g} or more")
 
 
 def _refuse(idle: list[str], machine: Machine) -> None:
