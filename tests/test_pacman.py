@@ -1,6 +1,6 @@
 """Files for SpiNNaker: routers as PACMAN's documents describe them, simulated here, bring every key where its node sends to.
 
-``python bench/pacman.py`` has PACMAN itself check the same.
+``python bench/check_pacman.py`` has PACMAN itself check the same.
 """
 
 from __future__ import annotations

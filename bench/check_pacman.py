@@ -1,6 +1,6 @@
 """PACMAN reads what ``nmsolve export --to pacman`` writes: placements and tables load, and its own checker follows every key.
 
-Usage: python bench/pacman.py --python ENV/bin/python [--seconds 5] [--only NAME]
+Usage: python bench/check_pacman.py --python ENV/bin/python [--seconds 5] [--only NAME]
 
 PACMAN is not part of nmsolve and has an environment of its own: ``python -m venv ENV``, ``ENV/bin/pip install
 SpiNNaker_PACMAN==1!7.4.1``. Without it the command says so and ends. Networks are mapped onto ``spinnaker1`` for short steps,
