@@ -242,6 +242,19 @@ def test_weights_that_a_condition_chooses_are_stored() -> None:
     assert layers.names == ("if/else/relu", "product") and layers.weight_bytes.tolist() == [64, 64]
 
 
+@pytest.mark.parametrize("reads", [[], [""]])
+def test_a_branch_without_a_condition_is_refused(reads: list[str]) -> None:
+    """A damaged model had an ``If`` that reads nothing; an empty name was once the last tensor of all."""
+    sides = [
+        helper.make_graph([helper.make_node("Relu", ["x"], ["z"], side)], side, [], [value("z", 4)])
+        for side in ("a", "b")
+    ]
+    node = helper.make_node("If", reads, ["y"], "if", then_branch=sides[0], else_branch=sides[1])
+    graph = own_inference(model([node], [value("x", 4)], ["y"]))
+    with pytest.raises(InputError, match="If 'if': a condition or a branch is missing"):
+        layers_of(graph)
+
+
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_sets_of_users_against_all_outcomes(data: st.DataObject) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 
@@ -23,7 +24,8 @@ def shortened(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return a part of a message; of a long one the beginning and the end, which name what and where."""
+    """Return a part of a message on one line; of a long one the beginning and the end, which name what and where."""
+    text = re.sub(r"\s*[\r\n]\s*", " ", text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 

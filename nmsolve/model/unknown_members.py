@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from nmsolve.model.errors import doubtful, name_unread
+from nmsolve.model.errors import InputError, doubtful, name_unread
 
 #: Members that are not read, by struct; None: any.
 Known = Mapping[type[Any], Collection[str] | None]
@@ -18,11 +18,17 @@ def name_unknown_members(data: bytes, kind: type[Any], path: str | Path, known: 
     Parameters
     ----------
     known : by struct, members that may be there and are not read; None: any, also in what is within
+
+    Raises
+    ------
+    InputError : a name that is not UTF-8
     """
     import msgspec
 
     try:
         _name_unknown([msgspec.Raw(data)], kind, f"{path}: $", known)
+    except UnicodeDecodeError:  # in members that nobody reads
+        raise InputError("not readable as JSON (UnicodeDecodeError)", str(path), "JSON text") from None
     except msgspec.DecodeError:  # of what decode_json lets through
         doubtful("it holds NaN or Infinity, so unknown members are not looked for", str(path), "JSON")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.branches import Branch, Choices, Context, Decision
 from nmsolve.model.operators.classes import CONTROL, holds_tensor_work
@@ -90,7 +91,8 @@ def unfold(
 
     Raises
     ------
-    InputError : trips depend on a symbol without a value, or a probability is stated for an ``If`` that there is not
+    InputError : trips depend on a symbol without a value, an ``If`` has no condition or branch, or a probability is
+        stated for an ``If`` that there is not
     """
     run = _Unfolding(graph, bindings, choices, scalars)
     number = run.body(graph, Place(), {})
@@ -166,7 +168,14 @@ class _Unfolding:
         )  # fmt: skip
 
     def _branches(self, graph: OperatorGraph, operator: Operator, place: Place, number: list[int]) -> None:
-        name, condition = place.path + operator.name, number[operator.inputs[0]]
+        name = place.path + operator.name
+        if not operator.inputs or operator.inputs[0] < 0 or len(operator.bodies) != 2:
+            raise InputError(
+                "a condition or a branch is missing",
+                f"{self.graph.name}: If {name!r}",
+                "one input and two branches",
+            )
+        condition = number[operator.inputs[0]]
         side = branch_of(graph, operator)
         if side is not None:
             self.choices.refuse(name, operator.name)
