@@ -200,6 +200,8 @@ def test_certificate_files_survive_and_broken_ones_are_explained(single: Mapping
         (text.replace('"value":null', f'"value":{10**400}'), r"\$.bounds\[1\]: value is too large"),
         (text.replace('"value":null', '"value":3, "value":2'), "'value' twice"),
         (text.replace('"value":null', '"value":' + "[" * 100_000), "not JSON"),
+        (text.replace('"cpsat"', '"cp\\ud800sat"'), "not JSON"),
+        (text.encode().replace(b'"cpsat"', b'"cp\xed\xa0\x80sat"'), "not JSON"),
     ):
         with pytest.raises(InputError, match=where):
             certificates_from_json(broken, "c.json")

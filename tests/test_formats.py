@@ -305,6 +305,15 @@ def test_npz_huge_header_allocates_nothing(tmp_path: Path) -> None:
     assert "the header promises 8000000000000 bytes" in refused(tmp_path / "g.npz")
 
 
+def test_npz_header_with_keys_of_two_types_is_refused(tmp_path: Path) -> None:
+    """numpy sorts the keys of a header before it looks at them."""
+    header = b"{'descr': '<i8', 'fortran_order': False, b'shape': (2,)}\n"
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("indptr.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        archive.writestr("indices.npy", b"")
+    assert "indptr.npy: not an array" in refused(tmp_path / "g.npz")
+
+
 def test_npz_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nmsolve.model.formats import npz_members as npz
 

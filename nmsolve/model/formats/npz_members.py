@@ -103,7 +103,7 @@ def array_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype
         first = version == (1, 0)
         read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
-    except (ValueError, SyntaxError, TokenError) as error:
+    except (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
         raise InputError(f"not an array: {error}".splitlines()[0], where, "a .npy array") from None
     if dtype.hasobject:
         raise InputError("the array holds Python objects", where, "numbers or text")

@@ -424,8 +424,11 @@ def stages_from_json(data: bytes | str, where: str = "certificates.json") -> lis
 
 def _file(data: bytes | str, where: str) -> dict[str, Any]:
     try:
-        file = json.loads(data, object_pairs_hook=_no_key_twice, parse_constant=_no_number)
-    except (ValueError, UnicodeDecodeError, RecursionError) as error:
+        text = data if isinstance(data, str) else data.decode()  # json.loads takes bytes that are not UTF-8
+        file = json.loads(text, object_pairs_hook=_no_key_twice, parse_constant=_no_number)
+        if "\\u" in text:
+            json.dumps(file, ensure_ascii=False).encode()  # halves of surrogate pairs, which are no text
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON ({error})", where, "a file written by nmsolve map") from error
     if not isinstance(file, dict) or file.get("format") != FORMAT:
         raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
