@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from nmsolve.api.assignment import AssignmentAnswer, assign
     from nmsolve.api.bench import Benchmark, bench
     from nmsolve.api.checks import Verification, score, verify
-    from nmsolve.api.explain import Explained, explain, explain_pipeline, explain_route
+    from nmsolve.api.explain import (
+        Explained,
+        explain,
+        explain_assign,
+        explain_pipeline,
+        explain_route,
+        explain_schedule,
+    )
     from nmsolve.api.fronts import ParetoFront, pareto
     from nmsolve.api.gap import gap
     from nmsolve.api.mapping import MappingAnswer, map
@@ -67,8 +74,10 @@ _HOME = {
     "assign": ("nmsolve.api.assignment", "assign"),
     "bench": ("nmsolve.api.bench", "bench"),
     "explain": ("nmsolve.api.explain", "explain"),
+    "explain_assign": ("nmsolve.api.explain", "explain_assign"),
     "explain_pipeline": ("nmsolve.api.explain", "explain_pipeline"),
     "explain_route": ("nmsolve.api.explain", "explain_route"),
+    "explain_schedule": ("nmsolve.api.explain", "explain_schedule"),
     "from_brian2": ("nmsolve.model.formats.from_brian2", "from_brian2"),
     "from_nest": ("nmsolve.model.formats.from_nest", "from_nest"),
     "from_pynn": ("nmsolve.model.formats.from_pynn", "from_pynn"),
@@ -114,8 +123,10 @@ __all__ = [
     "assign",
     "bench",
     "explain",
+    "explain_assign",
     "explain_pipeline",
     "explain_route",
+    "explain_schedule",
     "from_brian2",
     "from_nest",
     "from_pynn",

@@ -258,6 +258,13 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
         sql("DROP TABLE verdict", "CREATE VIEW verdict AS SELECT 1, 2, 3, 4, 5, 6, 7"),
         "tables that are not the library's",
     ),
+    "with bytes as the name of a table": (
+        sql(
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_master SET name = CAST(name AS BLOB) WHERE name = 'fused'",
+        ),
+        "tables that are not the library's",
+    ),
     "negative time": (sql("UPDATE entry SET time = -1"), r"entry 1 \(Add on cpu\): the time is -1"),
     "infinite time": (sql("UPDATE entry SET time = 9e999"), "the time is inf"),
     "negative energy": (sql("UPDATE entry SET energy = -0.5"), "the energy is -0.5"),

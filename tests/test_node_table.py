@@ -74,6 +74,7 @@ def test_numbers_in_a_table_may_have_any_order_and_form(tmp_path: Path) -> None:
         ("node,multicast\na,maybe\n", "multicast is 'maybe'; expected true or false"),
         ("node,rate\na,3 Hz\n", "rate is '3 Hz'"),
         ("node,kind\na,\n", "kind is ''; expected a kind for every node"),
+        ('"a\n', "n.csv:1"),
     ],
 )  # fmt: skip
 def test_wrong_tables_are_refused_with_the_line(tmp_path: Path, table: str, words: str) -> None:

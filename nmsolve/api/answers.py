@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +32,17 @@ class Answer(Result[S]):
         """Return what is claimed, in a line."""
         claimed = f"{self.objective_name} {number(self.objective)}, bound {number(self.bound)}, gap {percent(self.gap)}"
         return f"{type(self).__name__}({self.status}: {claimed}; stopped: {self.stop_reason})"
+
+    def _repr_html_(self) -> str:
+        """Return what is claimed, as a table for notebooks."""
+        rows = {
+            "status": f"{self.status} (stopped: {self.stop_reason})",
+            self.objective_name: number(self.objective),
+            "bound": number(self.bound),
+            "gap": percent(self.gap),
+        }
+        cells = (f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in rows.items())
+        return f"<table><caption>{type(self).__name__}</caption>{''.join(cells)}</table>"
 
     def _require_files(self) -> None:
         """Refuse to be saved if something that stated the problem has no form as a file."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import msgspec
 import numpy as np
 
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
-from nmsolve.api.how import How, run_options
+from nmsolve.api.how import How, in_order, left, run_options, silent
 from nmsolve.cli import options as opt
 from nmsolve.cli import pictures
-from nmsolve.cli.assign import write_assign
+from nmsolve.cli.assign import run_stages, write_assign
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem
 from nmsolve.cli.assign_report import AssignReport, build_assign_report
 from nmsolve.cli.check_assign import ANSWER, read_any_answer
@@ -28,18 +29,20 @@ from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
-from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.assignment.problem import OBJECTIVES, AssignProblem
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.solvers.assignment import api
+from nmsolve.solvers.multi_objective import objective_names
 from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nmsolve.model.bound import Stage
     from nmsolve.solvers.run import RunOptions
 
 
@@ -52,11 +55,13 @@ class AssignmentAnswer(Answer[Any]):
     given : the stated problem, and what it was made from
     inputs : what the command is given for the same problem; None if a part of it came as an object
     better : a better assignment that :func:`nmsolve.gap` met on its way, else None
+    earlier : of several objectives, the problems that were solved before, with their bounds
     """
 
     given: Given
     inputs: AssignInputs | None
     better: Any = None
+    earlier: Sequence[Stage] = ()
 
     def bounded(self, how: RunOptions) -> AssignmentAnswer:
         """Return this assignment with the bounds that a run finds; it stays as it is."""
@@ -95,7 +100,7 @@ class AssignmentAnswer(Answer[Any]):
             constraints=None if i.constraints is None else Path(i.constraints), objective=i.objective, out=folder,
         )  # fmt: skip
         with Patience() as patience:
-            write_assign(o, self.given, self, i, patience, new_run(), better=self.better)
+            write_assign(o, self.given, self, i, patience, new_run(), self.earlier, self.better)
 
     def to_dataframe(self) -> Any:
         """Return a row per operator, or per node of a cost network. BackendError without pandas."""
@@ -134,7 +139,7 @@ def assign(
     model: OperatorGraph | AssignProblem | CostNetwork | str | Path,
     machine: ProcessorMachine | str | Path | None = None,
     *,
-    objective: str = "latency",
+    objective: str | Sequence[str] | None = None,
     bindings: Mapping[str, int] | str | None = None,
     constraints: AssignConstraints | str | Path | None = None,
     library: Library | str | Path | None = None,
@@ -149,7 +154,8 @@ def assign(
     model : the operators of a model (:func:`nmsolve.load_model`), its .onnx file, a cost network's .json; or a stated problem,
         which needs no more
     machine : processors, memories and links (:func:`nmsolve.processors`), or their name or file
-    objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md)
+    objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md), or several in order;
+        latency, or that of a stated problem, if not given
     bindings : values of the symbols in input shapes and of trip counts, also as text (``batch=8,seq=128``)
     constraints : what must be where (docs/files.md), or their file
     library : measured times, or their file; what it does not know is taken from the machine's roofline
@@ -161,11 +167,18 @@ def assign(
     InputError : an argument is wrong, an operator that no unit can run, or every chosen engine refuses the problem
     """
     how = run_options(options)
-    inputs = None
-    if isinstance(model, AssignProblem):
-        given = Given(own=model)
-    elif isinstance(model, CostNetwork):
-        given = Given(network=model)
+    names = (
+        ("latency",) if objective is None else objective_names(in_order(objective), OBJECTIVES, "objective")
+    )
+    whole, inputs = "makespan" in names, None
+    earlier: Sequence[Stage] = ()
+    if isinstance(model, AssignProblem | CostNetwork):
+        if any(v is not None for v in (machine, bindings, constraints, library)):
+            raise InputError("the problem states it already", "assign", "the problem and its objective alone")
+        if isinstance(model, CostNetwork):
+            given = Given(network=model)
+        else:
+            given = Given(own=model if objective is None else replace(model, objective=names[0]))
     elif isinstance(model, str | Path) and all(
         isinstance(x, str | Path | None) for x in (machine, constraints, library)
     ):
@@ -173,45 +186,73 @@ def assign(
         inputs = AssignInputs(
             model=str(Path(model).resolve()), machine=None if machine is None else opt.machine(str(machine)),
             bind=",".join(f"{name}={value}" for name, value in stated.items()) or None, library=_whole(library),
-            constraints=_whole(constraints), objective=objective, whole=objective == "makespan",
+            constraints=_whole(constraints), objective=names[0], whole=whole,
         )  # fmt: skip
         given = state_problem(inputs)
     else:
-        given = _stated(model, machine, objective, bindings, constraints, library)
+        given = _stated(model, machine, names, bindings, constraints, library)
     kind: type[Any] = np.ndarray if given.own is None else Assignment
     first = started_from(warm_start, kind, ANSWER, partial(read_any_answer, given=given))
     solve: Any = api.solve_network if given.own is None else api.solve_assignment
+    if objective is not None and given.own is None:
+        raise InputError("a cost network has one objective, its cost", "objective", "none")
     with Patience():
-        result = solve(given.problem, warm_start=first, **how)
-    return AssignmentAnswer(**values_of(result), given=given, inputs=inputs)
+        if len(names) > 1:
+            given, held, result, earlier = run_stages(given, names, first, left(how), how, silent)
+            inputs = inputs and msgspec.structs.replace(
+                inputs, objective=given.operators.objective, before=held
+            )
+        else:
+            result = solve(given.problem, warm_start=first, **how)
+    return AssignmentAnswer(**values_of(result), given=given, inputs=inputs, earlier=earlier)
 
 
 def _whole(path: Any) -> str | None:
     return None if path is None else opt.whole(Path(path))
 
 
-def _stated(model: Any, machine: Any, objective: str, bindings: Any, constraints: Any, library: Any) -> Given:
-    """State the problem of arguments of which one at least is an object."""
-    graph = load_onnx(model) if isinstance(model, str | Path) else model
+def operators_on(
+    model: Any, machine: Any, bindings: Any, constraints: Any
+) -> tuple[OperatorGraph, ProcessorMachine, dict[str, int], AssignConstraints | None]:
+    """Return operators, processors, bindings and constraints of what they are or of their files. InputError for anything else."""
+    bound = stated_bindings(bindings)
+    graph = load_onnx(model, bindings=bound) if isinstance(model, str | Path) else model
     if not isinstance(graph, OperatorGraph):
         wanted = "a .onnx file, or what load_model returns"
         raise InputError(f"the model is a {type(model).__name__}", "assign", wanted)
     board = load_processors(str(machine)) if isinstance(machine, str | Path) else machine
     if not isinstance(board, ProcessorMachine):
         found = "missing" if machine is None else f"a {type(machine).__name__}"
-        raise InputError(
-            f"the processors are {found}", graph.name, "their name, their file, or what processors returns"
-        )
-    given: tuple[tuple[Any, type[Any]], ...] = ((constraints, AssignConstraints), (library, Library))
-    for value, kind in given:
-        if value is not None and not isinstance(value, str | Path | kind):
-            raise InputError(f"found a {type(value).__name__}", "assign", f"a path, or {kind.__name__}")
+        wanted = "their name, their file, or what processors returns"
+        raise InputError(f"the processors are {found}", graph.name, wanted)
+    _require(constraints, AssignConstraints)
+    return (
+        graph,
+        board,
+        bound,
+        read_constraints(constraints) if isinstance(constraints, str | Path) else constraints,
+    )
+
+
+def _require(value: Any, kind: type[Any]) -> None:
+    """Refuse what is neither a path nor of this kind; None passes."""
+    if value is not None and not isinstance(value, str | Path | kind):
+        raise InputError(f"found a {type(value).__name__}", "assign", f"a path, or {kind.__name__}")
+
+
+def _stated(
+    model: Any, machine: Any, names: Sequence[str], bindings: Any, constraints: Any, library: Any
+) -> Given:
+    """State the problem of arguments of which one at least is an object."""
+    graph, board, bound, required = operators_on(model, machine, bindings, constraints)
+    _require(library, Library)
     stated = state_assignment(
         graph,
         board,
-        bindings=stated_bindings(bindings),
-        objective=objective,
-        constraints=read_constraints(constraints) if isinstance(constraints, str | Path) else constraints,
+        bindings=bound,
+        objective="makespan" if "makespan" in names else names[0],
+        constraints=required,
         library=Library(library) if isinstance(library, str | Path) else library,
     )
+    stated = replace(stated, problem=replace(stated.problem, objective=names[0]))
     return Given(stated=stated, graph=graph, machine=board, own=stated.problem)

@@ -81,7 +81,7 @@ def score(
     if isinstance(mapping, Answer) and not isinstance(mapping, MappingAnswer):
         if any(v is not None for v in (graph, machine, chips, placement)):
             raise InputError("what the answer states already", "score", "the answer alone")
-        return dict(mapping.scores)
+        return _recomputed(mapping)
     if isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
         grid = grid_text(chips)
         given: Any = ScoreOptions(
@@ -94,6 +94,24 @@ def score(
         raise InputError("a mapping without its graph", "", "graph, and machine where the graph states none")
     source = source_of(graph, machine, chips)
     return score_mapping(source.named.graph, source.board, core_of(mapping, source.named, source.board))
+
+
+def _recomputed(answer: Answer[Any]) -> dict[str, float]:
+    """Return the objectives of an answer that is no mapping; none if it has no solution."""
+    from nmsolve.api.pipeline import PipelineAnswer
+    from nmsolve.api.routing import RoutingAnswer
+    from nmsolve.hw.pipeline.stages import all_objectives
+    from nmsolve.hw.routing.values import routing_value
+    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+
+    found = answer.solution
+    if isinstance(answer, PipelineAnswer) and found is not None:
+        return all_objectives(answer.problem, found)
+    if isinstance(answer, RoutingAnswer) and found is not None:
+        return {
+            k: routing_value(answer.problem, found.routes, found.numbering, k) for k in ROUTING_OBJECTIVES
+        }
+    return dict(answer.scores)
 
 
 @plain_arguments

@@ -9,28 +9,45 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
+from nmsolve.api.assignment import operators_on
 from nmsolve.api.how import TIME_LIMIT
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, source_of
 from nmsolve.api.pipeline import stated_plan
 from nmsolve.api.placed import placed
+from nmsolve.api.schedule import stated_tasks
 from nmsolve.cli.answer import prepare_file
 from nmsolve.cli.commands import RouteProblemOptions
-from nmsolve.cli.explain import find_conflict, problem_to_explain, write_routes_of
+from nmsolve.cli.explain import (
+    find_conflict,
+    problem_to_explain,
+    write_assignment_of,
+    write_routes_of,
+    write_schedule_of,
+)
 from nmsolve.cli.route import routing_problem
+from nmsolve.hw.assignment.constraints import AssignConstraints
+from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.model.arguments import plain_arguments
+from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.files import write_mapping
+from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.pipeline.files import write_plan
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.quantities import seconds
 from nmsolve.model.routing.routes import Routes
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.limits import assign_limits
 from nmsolve.solvers.mapping.explain import MappingLimits
 from nmsolve.solvers.pipeline.limits import PipelineLimits
 from nmsolve.solvers.routing.limits import RoutingLimits
+from nmsolve.solvers.schedule.limits import ScheduleLimits
 from nmsolve.solvers.search.conflict import Explanation, Limit
 
 S = TypeVar("S")
@@ -247,3 +264,56 @@ def explain_pipeline(
 def _write_plan(problem: PipelineProblem, path: Path, plan: PipelinePlan) -> None:
     """Write plan.json."""
     write_plan(path, problem, plan)
+
+
+@plain_arguments
+def explain_assign(
+    model: str | Path | OperatorGraph,
+    machine: str | Path | ProcessorMachine,
+    *,
+    bindings: Mapping[str, int] | str | None = None,
+    constraints: AssignConstraints | str | Path | None = None,
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[Assignment]:
+    """Find out whether a model can be assigned to processors; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    model, machine, bindings, constraints : as for :func:`nmsolve.assign`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument is wrong, or an operator that no processor supports
+    """
+    time_limit = seconds(time_limit, "time_limit")
+    limits = assign_limits(*operators_on(model, machine, bindings, constraints))
+    found, confirmed = find_conflict(limits, time_limit, seed)
+    return Explained(found, confirmed, partial(write_assignment_of, limits))
+
+
+@plain_arguments
+def explain_schedule(
+    tasks: Stated | ScheduleProblem | str | Path,
+    *,
+    machine: str | Path | None = None,
+    at_most: Mapping[str, int] | None = None,
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[Schedule]:
+    """Find out whether networks can be scheduled on units; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    tasks, machine, at_most : as for :func:`nmsolve.schedule`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument or a file is wrong
+    """
+    time_limit = seconds(time_limit, "time_limit")
+    limits = ScheduleLimits(stated_tasks(tasks, machine, at_most=at_most, checked=False)[0].problem)
+    found, confirmed = find_conflict(limits, time_limit, seed)
+    return Explained(found, confirmed, partial(write_schedule_of, limits))

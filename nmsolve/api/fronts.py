@@ -1,4 +1,4 @@
-"""``nmsolve.pareto``: the front of two objectives of mappings, routes or plans."""
+"""``nmsolve.pareto``: the front of two objectives of any kind of problem."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import msgspec
 
-from nmsolve.api.answers import drawn, table
-from nmsolve.api.how import TIME_LIMIT, MapHow, run_options, split
+from nmsolve.api.answers import Answer, drawn, table
+from nmsolve.api.assignment import AssignmentAnswer
+from nmsolve.api.how import MapHow, in_order, left, run_options, split
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
-from nmsolve.api.mapping import map_options, run_of
+from nmsolve.api.mapping import MappingAnswer, map_options, run_of
 from nmsolve.api.pipeline import PipelineAnswer
 from nmsolve.api.routing import RoutingAnswer
+from nmsolve.api.schedule import ScheduleAnswer
 from nmsolve.cli.answer import prepare_folder
-from nmsolve.cli.clock import Clock
-from nmsolve.cli.commands import MapOptions, PipelineOptions, RouteOptions
-from nmsolve.cli.front_kinds import PLAIN, FrontKind, MapFront, PlanFront, RouteFront
+from nmsolve.cli.commands import AssignOptions, MapOptions, PipelineOptions, RouteOptions
+from nmsolve.cli.front_kinds import (
+    PLAIN,
+    AssignFront,
+    FrontKind,
+    MapFront,
+    PlanFront,
+    RouteFront,
+    ScheduleFront,
+)
 from nmsolve.cli.map import map_inputs
 from nmsolve.cli.map_problem import objectives_of, state_map
 from nmsolve.cli.pareto import picture_of, require_front, write_front
@@ -28,8 +37,10 @@ from nmsolve.cli.patience import Patience
 from nmsolve.cli.pipeline import stated_inputs
 from nmsolve.cli.progress import number
 from nmsolve.cli.route import route_inputs
+from nmsolve.cli.schedule import objectives_in_order
+from nmsolve.cli.schedule_options import ScheduleOptions
 from nmsolve.model.arguments import plain_arguments
-from nmsolve.model.clock import now
+from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
@@ -147,6 +158,43 @@ class OfPlans:
         return solution, {}
 
 
+@dataclass(frozen=True, eq=False)
+class _Stated:
+    """The problem of an answer that was stated from files, ``inputs``, or from objects, None."""
+
+    answer: AssignmentAnswer | ScheduleAnswer
+
+    def inputs(self, folder: Path) -> dict[str, Any]:
+        """Return those of the command."""
+        self.answer._require_files()
+        found: dict[str, Any] = msgspec.to_builtins(self.answer.inputs)
+        return found
+
+    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
+        """Return the solution."""
+        return solution, {}
+
+
+class OfAssignments(_Stated):
+    """Assignments of the model of an answer."""
+
+    answer: AssignmentAnswer
+
+    def kind(self) -> FrontKind:
+        """Return assignment.json per point."""
+        return AssignFront(self.answer.given.operators)
+
+
+class OfSchedules(_Stated):
+    """Schedules of the tasks of an answer."""
+
+    answer: ScheduleAnswer
+
+    def kind(self) -> FrontKind:
+        """Return schedule.json per point."""
+        return ScheduleFront(self.answer.problem)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ParetoFront:
     """Answers of which none is as good as another in both objectives, by rising first value.
@@ -213,7 +261,7 @@ class ParetoFront:
 
 @plain_arguments
 def pareto(
-    graph: GraphLike | RoutingAnswer | PipelineAnswer,
+    graph: GraphLike | RoutingAnswer | PipelineAnswer | AssignmentAnswer | ScheduleAnswer,
     machine: MachineLike | None = None,
     *,
     objectives: str | Sequence[str] | None = None,
@@ -231,8 +279,9 @@ def pareto(
 
     Parameters
     ----------
-    graph : as for :func:`nmsolve.map`; or an answer of :func:`nmsolve.route` or :func:`nmsolve.pipeline`: its problem is meant
-    objectives : two of mappings (hops and max-link if not given), of routes (max-link, total-link) or of plans (period, cores)
+    graph : as for :func:`nmsolve.map`; or an answer of another function: its problem is meant
+    objectives : two of mappings (hops and max-link if not given), of routes (max-link, total-link), of plans (period, cores),
+        of assignments (latency, energy) or of schedules (makespan, energy)
     points : most points of the front
     machine, constraints, balance, warm_start, migration_budget, prohibit_turns, chips, occupied, options : as for
         :func:`nmsolve.map`; the time limit is that of the whole front
@@ -252,8 +301,8 @@ def pareto(
     """
     given, own = split(options)
     how = run_options(given)
-    both = objectives if isinstance(objectives, str | None) else ",".join(objectives)
-    if isinstance(graph, RoutingAnswer | PipelineAnswer):
+    both = None if objectives is None else in_order(objectives)
+    if isinstance(graph, Answer) and not isinstance(graph, MappingAnswer):
         if (
             own
             or constraints
@@ -265,7 +314,12 @@ def pareto(
             raise InputError("what the answer states already", "pareto", "the answer, objectives and points")
         if isinstance(graph, RoutingAnswer):
             return _of_routes(graph, both or "max-link,total-link", points, how)
-        return _of_plans(graph, both or "period,cores", points, how)
+        if isinstance(graph, PipelineAnswer):
+            return _of_plans(graph, both or "period,cores", points, how)
+        if isinstance(graph, AssignmentAnswer):
+            return _of_assignments(graph, both or "latency,energy", points, how)
+        assert isinstance(graph, ScheduleAnswer)
+        return _of_schedules(graph, both or "makespan,energy", points, how)
     source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
     o = map_options(
         how, objective=None, balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
@@ -292,7 +346,7 @@ def _of_routes(answer: RoutingAnswer, both: str, points: int, how: RunOptions) -
     first = None if found is None else first_solution(problem, found.routes, found.numbering)
     with Patience():
         objectives = RoutingObjectives(problem, Options(**how), first)
-        front = pareto_front(objectives, names, points, _left(how))
+        front = pareto_front(objectives, names, points, left(how))
     return ParetoFront(front, OfRoutes(problem, answer, replace(asked, objective=both)))
 
 
@@ -306,11 +360,47 @@ def _of_plans(answer: PipelineAnswer, both: str, points: int, how: RunOptions) -
     require_free(answer.problem, names)
     with Patience():
         objectives = PlanObjectives(answer.problem, Options(**how), answer.solution)
-        front = pareto_front(objectives, names, points, _left(how))
+        front = pareto_front(objectives, names, points, left(how))
     return ParetoFront(front, OfPlans(answer))
 
 
-def _left(how: RunOptions) -> float:
-    """Return the seconds that are left of a run's limit."""
-    started = how.get("started")
-    return Clock(now() if started is None else started).left(how.get("time_limit", TIME_LIMIT))
+def _of_assignments(answer: AssignmentAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
+    """Return the front of the assignments of a model, from that of the answer."""
+    from nmsolve.solvers.assignment.multi_objective import AssignObjectives
+
+    given, inputs = answer.given, answer.inputs
+    if given.own is None:
+        raise InputError("a cost network has one objective, its cost", "pareto", "an answer of a model")
+    asked = AssignOptions(Path(), pareto=both, points=points)
+    names = require_front(asked, objective_names(both, OBJECTIVES, "objectives"))
+    apart = given.own.objective != "makespan" if inputs is None else not inputs.whole
+    if "makespan" in names and apart and given.stated is not None:
+        wanted = 'an answer of assign(..., objective="makespan")'
+        raise InputError("the problem of the answer has its control flow taken apart", "objectives", wanted)
+    problem = replace(given.own, objective=names[0])
+    stated = None if given.stated is None else replace(given.stated, problem=problem)
+    inputs = inputs and msgspec.structs.replace(
+        inputs, objective=names[0], whole=inputs.whole or "makespan" in names
+    )
+    with Patience():
+        objectives = AssignObjectives(problem, Options(**how), answer.solution)
+        front = pareto_front(objectives, names, points, left(how))
+    about = replace(answer, given=replace(given, own=problem, stated=stated), inputs=inputs)
+    return ParetoFront(front, OfAssignments(about))
+
+
+def _of_schedules(answer: ScheduleAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
+    """Return the front of the schedules of networks, from that of the answer."""
+    from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
+
+    names = require_front(
+        ScheduleOptions(pareto=both, points=points), objectives_in_order(both, "objectives")
+    )
+    problem = replace(answer.problem, objective=names[0], weights=())
+    inputs = answer.inputs and msgspec.structs.replace(answer.inputs, objective=names[0], weights={})
+    with Patience():
+        objectives = ScheduleObjectives(problem, Options(**how), answer.solution)
+        front = pareto_front(objectives, names, points, left(how))
+    return ParetoFront(
+        front, OfSchedules(replace(answer, given=answer.given.restated(problem), inputs=inputs))
+    )

@@ -7,6 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from nmsolve.cli.clock import Clock
 from nmsolve.model.bound import Event
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
@@ -59,6 +60,21 @@ def run_options(given: How, time_limit: float = TIME_LIMIT) -> RunOptions:
         how["observers"] = [*how.get("observers", ()), on_event]
     options: RunOptions = how
     return options
+
+
+def in_order(objective: str | Sequence[str]) -> str:
+    """Return the names of one or several objectives as ``a,b``."""
+    return objective if isinstance(objective, str) else ",".join(map(str, objective))
+
+
+def left(how: RunOptions) -> float:
+    """Return the seconds that are left of a run's limit."""
+    started = how.get("started")
+    return Clock(now() if started is None else started).left(how.get("time_limit", TIME_LIMIT))
+
+
+def silent(text: str) -> None:
+    """Take a sentence that a command would print."""
 
 
 def split(given: MapHow) -> tuple[How, dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nmsolve.api.answers import Answer, drawn, table, values_of
-from nmsolve.api.how import TIME_LIMIT, MapHow, names_of, run_options, split
+from nmsolve.api.how import TIME_LIMIT, MapHow, in_order, names_of, run_options, split
 from nmsolve.api.inputs import (
     ConstraintsLike,
     MachineLike,
@@ -232,7 +232,7 @@ def map_options(how: RunOptions, objective: str | Sequence[str] | None, **more: 
     scratch = how.get("scratch") or ScratchPlace()
     engines = how.get("engines")
     return MapOptions(
-        Path(), objective=objective if objective is None or isinstance(objective, str) else ",".join(objective), **more,
+        Path(), objective=None if objective is None else in_order(objective), **more,
         time_limit=repr(float(how.get("time_limit", TIME_LIMIT))), gap=repr(how["gap"]) if how.get("gap") else None,
         seed=how.get("seed", 0), workers=how.get("workers", 1), cluster=how.get("cluster"), scratch=scratch.folder,
         resume=scratch.resume,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nmsolve.api.answers import Answer, drawn, table, values_of
-from nmsolve.api.how import How, run_options
+from nmsolve.api.how import How, in_order, run_options
 from nmsolve.api.inputs import MachineLike, MappingLike
 from nmsolve.api.placed import Placed, placed
 from nmsolve.cli import pictures
@@ -174,7 +174,7 @@ def route(
 
     how = run_options(options)
     given = placed(mapping, graph, machine, chips, placement)
-    names = objective if isinstance(objective, str) else ",".join(objective)
+    names = in_order(objective)
     o = RouteOptions(
         Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels, objective=names,
         time_limit=repr(float(how["time_limit"])), seed=how.get("seed", 0), workers=how.get("workers", 1),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import msgspec
+
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
-from nmsolve.api.how import How, run_options
+from nmsolve.api.how import How, in_order, left, run_options, silent
 from nmsolve.cli import options as opt
 from nmsolve.cli import pictures
 from nmsolve.cli.check_schedule import ANSWER, read_any_answer
 from nmsolve.cli.patience import Patience
-from nmsolve.cli.schedule import write_run
+from nmsolve.cli.schedule import objectives_in_order, run_stages, write_run
 from nmsolve.cli.schedule_options import ScheduleOptions
 from nmsolve.cli.schedule_problem import Given, ScheduleInputs, state_problem
 from nmsolve.cli.schedule_report import ScheduleReport, build_schedule_report
@@ -32,6 +34,7 @@ from nmsolve.solvers.schedule.api import asked, bound_schedule, solve_schedule
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nmsolve.model.bound import Stage
     from nmsolve.solvers.run import RunOptions
 
 
@@ -44,11 +47,13 @@ class ScheduleAnswer(Answer[Schedule]):
     given : the stated problem with what it was made from
     inputs : what the command is given for the same problem; None if it came as an object
     better : a better schedule that :func:`nmsolve.gap` met on its way, else None
+    earlier : of several objectives, the problems that were solved before, with their bounds
     """
 
     given: Given
     inputs: ScheduleInputs | None
     better: Schedule | None = None
+    earlier: Sequence[Stage] = ()
 
     def bounded(self, how: RunOptions) -> ScheduleAnswer:
         """Return this schedule with the bounds that a run finds; it stays as it is."""
@@ -78,7 +83,7 @@ class ScheduleAnswer(Answer[Schedule]):
         assert self.inputs is not None
         o = ScheduleOptions(tasks=Path(self.inputs.tasks), machine=self.inputs.machine, out=folder)
         with Patience() as patience:
-            write_run(o, self.given, self, self.inputs, patience, new_run(), better=self.better)
+            write_run(o, self.given, self, self.inputs, patience, new_run(), self.earlier, self.better)
 
     def to_dataframe(self) -> Any:
         """Return the rows of schedule.csv (docs/files.md): one per process and unit. BackendError without pandas."""
@@ -113,7 +118,7 @@ def schedule(
     tasks: Stated | ScheduleProblem | str | Path,
     *,
     machine: str | Path | None = None,
-    objective: str | None = None,
+    objective: str | Sequence[str] | None = None,
     weights: Mapping[str, int] | None = None,
     at_most: Mapping[str, int] | None = None,
     warm_start: ScheduleAnswer | Schedule | str | Path | None = None,
@@ -125,7 +130,8 @@ def schedule(
     ----------
     tasks : what :func:`nmsolve.load_tasks` returns, a problem, or the path of a file
     machine : whose cores are the units of a file: a preset, ``mesh:RxC`` or a machine.toml; those of the file if not given
-    objective : one of :data:`nmsolve.model.schedule.problem.OBJECTIVES` (docs/schedule.md); as the file says if not given
+    objective : one of :data:`nmsolve.model.schedule.problem.OBJECTIVES` (docs/schedule.md), or several in order;
+        as the file says if not given
     weights : whole factors of the objectives in ``weighted``
     at_most : limits on other objectives
     warm_start : a schedule to start from: an answer, its file or folder
@@ -135,7 +141,30 @@ def schedule(
     ------
     InputError : an argument or a file is wrong
     """
-    how, inputs = run_options(options), None
+    how = run_options(options)
+    earlier: Sequence[Stage] = ()
+    names = () if objective is None else objectives_in_order(in_order(objective), "objective")
+    given, inputs = stated_tasks(tasks, machine, names[0] if names else None, weights, at_most)
+    first = started_from(warm_start, Schedule, ANSWER, partial(read_any_answer, problem=given.problem))
+    with Patience():
+        if len(names) > 1:
+            given, held, result, earlier = run_stages(given, names, first, left(how), how, silent)
+            inputs = inputs and msgspec.structs.replace(
+                inputs, objective=given.problem.objective, before=held
+            )
+        else:
+            result = solve_schedule(given.problem, warm_start=first, **how)
+    return ScheduleAnswer(**values_of(result), given=given, inputs=inputs, earlier=earlier)
+
+
+def stated_tasks(
+    tasks: Stated | ScheduleProblem | str | Path, machine: str | Path | None, objective: str | None = None,
+    weights: Mapping[str, int] | None = None, at_most: Mapping[str, int] | None = None, checked: bool = True,
+) -> tuple[Given, ScheduleInputs | None]:  # fmt: skip
+    """Return the problem of these arguments, and what states it for the command where they are files.
+
+    ``checked`` refuses files of what counting shows to be impossible. InputError for anything wrong.
+    """
     for name, value in {**(weights or {}), **(at_most or {})}.items():
         if isinstance(value, bool) or not isinstance(value, Integral):
             raise InputError(f"{name} is {value!r}", "schedule", "a whole number")
@@ -144,16 +173,11 @@ def schedule(
             tasks=str(Path(tasks).resolve()), machine=None if machine is None else opt.machine(str(machine)),
             objective=objective, weights=dict(weights or {}), at_most=dict(at_most or {}),
         )  # fmt: skip
-        given = state_problem(inputs)
-    else:
-        stated = Stated(tasks, "") if isinstance(tasks, ScheduleProblem) else tasks
-        if not isinstance(stated, Stated):
-            what = f"the tasks are a {type(tasks).__name__}"
-            raise InputError(what, "schedule", "a file, or what load_tasks returns")
-        if machine is not None:
-            raise InputError("the tasks have units already", "machine", "the path of a file of tasks with it")
-        given = Given(replace(stated, problem=asked(stated.problem, objective, weights, at_most)))
-    first = started_from(warm_start, Schedule, ANSWER, partial(read_any_answer, problem=given.problem))
-    with Patience():
-        result = solve_schedule(given.problem, warm_start=first, **how)
-    return ScheduleAnswer(**values_of(result), given=given, inputs=inputs)
+        return state_problem(inputs, checked), inputs
+    stated = Stated(tasks, "") if isinstance(tasks, ScheduleProblem) else tasks
+    if not isinstance(stated, Stated):
+        what = f"the tasks are a {type(tasks).__name__}"
+        raise InputError(what, "schedule", "a file, or what load_tasks returns")
+    if machine is not None:
+        raise InputError("the tasks have units already", "machine", "the path of a file of tasks with it")
+    return Given(replace(stated, problem=asked(stated.problem, objective, weights, at_most))), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.check_assign import Problem
     from nmsolve.cli.commands import AssignOptions
     from nmsolve.cli.earlier import Start
+    from nmsolve.cli.loading import Held
     from nmsolve.model.bound import Bound, Result, Stage
 
 PAGE, PROGRAMS, SCALARS = "report.html", "programs", "scalars.json"
@@ -93,9 +94,8 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
             keep = partial(write_unchecked, o, given, inputs, run)  # of several objectives the first is kept
             told = {"observers": observers, "known": known, "keep": keep, **how}
             if len(names) > 1:
-                given, inputs, result, earlier = _in_order(
-                    given, inputs, names, first, _searching(limit), told
-                )
+                given, held, result, earlier = run_stages(given, names, first, _searching(limit), told)
+                inputs = msgspec.structs.replace(inputs, objective=given.operators.objective, before=held)
                 better = None
             else:
                 earlier = ()
@@ -178,22 +178,25 @@ def _search(
     return found.result, found.better
 
 
-def _in_order(
-    given: Given, inputs: AssignInputs, names: Sequence[str], first: Any, seconds: float, how: dict[str, Any]
-) -> tuple[Given, AssignInputs, Result[Any], Sequence[Stage]]:
-    """Minimise several objectives in order; the problem, inputs and result are those of the last, with the stages before."""
-    from nmsolve.cli.pareto import run_in_order
+def run_stages(
+    given: Given, names: Sequence[str], first: Any, seconds: float, how: Mapping[str, Any],
+    say: Callable[[str], None] | None = None,
+) -> tuple[Given, tuple[Held, ...], Result[Any], Sequence[Stage]]:  # fmt: skip
+    """Minimise several objectives in order: the last problem, what earlier ones are held at, the last result, the stages before.
+
+    ``say`` is told what each came to; standard error if not given.
+    """
+    from nmsolve.cli.pareto import run_in_order, to_errors
     from nmsolve.solvers.assignment.multi_objective import AssignObjectives
     from nmsolve.solvers.run import Options
 
-    options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how["known"])
+    options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how.get("known", ()))
     objectives = AssignObjectives(given.operators, Options(**options), first, known)
-    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES)
-    inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
+    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES, say or to_errors)
     own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
     # the checker takes the terms from the problem's objective, so that it needs the last stage's
     stated = None if given.stated is None else replace(given.stated, problem=own)
-    return replace(given, own=own, stated=stated), inputs, result, earlier
+    return replace(given, own=own, stated=stated), held, result, earlier
 
 
 def _assign_front(

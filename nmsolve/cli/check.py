@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.routes import RoutesFile
 
 
+T = TypeVar("T", "ScoreOptions", "VerifyOptions")
+
+
 class Scores(NamedTuple):
     """All objectives of an answer: as a row of JSON, whose ``scores`` they are, and as lines for people."""
 
@@ -61,25 +64,39 @@ def scored(o: ScoreOptions) -> Scores:
     InputError : files that cannot be read, an answer that breaks a rule, or options that do not apply to it
     """
     from nmsolve.cli.check_assign import assign_file, score_assign
-    from nmsolve.cli.check_pipeline import plan_file
+    from nmsolve.cli.check_pipeline import plan_file, score_plan
     from nmsolve.cli.check_schedule import schedule_file, score_schedule
     from nmsolve.hw.scores import score
 
-    if plan_file(o.mapping) is not None:
-        expected = (
-            "a mapping, an assignment or a schedule (`nmsolve verify` recomputes the period of a pipeline)"
-        )
-        raise InputError("this is a pipeline", str(o.mapping), expected)
+    plan = plan_file(o.mapping)
+    if plan is not None:
+        return Scores(*score_plan(plan, o))
     scheduled = schedule_file(o.mapping, o.graph)
     if scheduled is not None:
         return Scores(*score_schedule(scheduled, o))
     assigned = assign_file(o.mapping, o.graph)
     if assigned is not None:
         return Scores(*score_assign(assigned, o))
-    loaded = load_answer(o, o.memory)
-    scores = score(loaded.graph, loaded.machine, loaded.core)
+    routed, routes = _mapping_of(o)
+    loaded = load_answer(routed, o.memory)
+    scores = (
+        score(loaded.graph, loaded.machine, loaded.core) if routes is None else _route_scores(loaded, routes)
+    )
     row = {"type": "scores", "graph": loaded.graph.name, "machine": loaded.machine.name, "scores": scores}
     return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
+
+
+def _route_scores(loaded: Loaded, path: Path) -> dict[str, float]:
+    """Return every objective of routes. InputError if they break a rule."""
+    from nmsolve.cli.front_kinds import RouteFront
+    from nmsolve.model.routing.files import read_flow_routes
+    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+
+    problem = replace(read_flow_routes(path, loaded.machine).problem, objective=tuple(ROUTING_OBJECTIVES))
+    _, scores, wrong = RouteFront(problem, loaded).read(path, {})
+    if wrong:
+        raise InputError(f"the routes break a rule: {wrong[0]}", str(path), "legal ones")
+    return scores
 
 
 def run_verify(o: VerifyOptions) -> int:
@@ -110,7 +127,8 @@ def _checked(o: VerifyOptions) -> list[CheckPart]:
     from nmsolve.cli.check_schedule import schedule_file, verify_schedule
 
     settle(o.mapping if o.mapping.is_dir() else o.mapping.parent)
-    o = _with_mapping(o)
+    o, routes = _mapping_of(o)
+    o = o if routes is None else replace(o, routes=o.routes or routes)
     plan, assigned, scheduled = plan_file(o.mapping), assign_file(o.mapping), schedule_file(o.mapping)
     if plan is not None or assigned is not None or scheduled is not None:
         given = (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
@@ -137,19 +155,20 @@ def _checked(o: VerifyOptions) -> list[CheckPart]:
     return [*_answer_checks(loaded, o), *_route_checks(loaded, o)]
 
 
-def _with_mapping(o: VerifyOptions) -> VerifyOptions:
-    """Return the options for the mapping whose routes `nmsolve route` has left in the folder, as its report names it."""
+def _mapping_of(o: T) -> tuple[T, Path | None]:
+    """Return the options for the mapping whose routes `nmsolve route` has left in the folder, as its report names it, and the
+    file of these; None, and the options as they are, for any other answer."""
     from nmsolve.cli.commands import AnswerOptions
     from nmsolve.cli.earlier import ROUTE, answer_of, stated_options
 
     kind, path = answer_of(o.mapping) or (None, o.mapping)
     report = path.parent / ROUTE.report
     if kind is not ROUTE or not report.exists() or (path.parent / "mapping.json").exists():
-        return o
+        return o, None
     inputs = read_object(report).get("inputs")
     said = vars(stated_options(ROUTE._replace(options=AnswerOptions), inputs, {}, report))
     stated = {name: getattr(o, name) or value for name, value in said.items() if name != "mapping"}
-    return replace(o, mapping=said["mapping"], routes=o.routes or path, **stated)
+    return replace(o, mapping=said["mapping"], **stated), path
 
 
 def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:

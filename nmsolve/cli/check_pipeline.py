@@ -23,7 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import VerifyOptions
+    from nmsolve.cli.commands import ScoreOptions, VerifyOptions
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
@@ -49,6 +49,34 @@ def plan_file(path: Path) -> Path | None:
     if path.is_dir():
         return path / PLAN if (path / REPORT).exists() and not (path / "mapping.json").exists() else None
     return path if path.name == PLAN else None
+
+
+def score_plan(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
+    """Return every objective of a plan (``nmsolve score``): as a row of JSON, and as lines for people.
+
+    Raises
+    ------
+    InputError : no report beside the plan, not of this model, or it breaks a rule
+    """
+    from nmsolve.cli.pipeline_problem import read_inputs, state_problem
+    from nmsolve.hw.pipeline.stages import all_objectives
+    from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.files import read_plan
+
+    if (o.machine, o.chips, o.placement, o.memory) != (None, None, None, None):
+        what = "options that a pipeline's report has"
+        raise InputError(what, "--machine, --chips, --placement, --memory", "at most --graph")
+    inputs = read_inputs(path.parent / REPORT)[1]
+    if o.graph is not None:
+        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
+    problem = state_problem(inputs).problem
+    plan = read_plan(path, problem)
+    wrong = plan_complaint(problem, plan)
+    if wrong is not None:
+        raise InputError(f"the plan breaks a rule: {wrong}", str(path), "a legal one")
+    values = all_objectives(problem, plan)
+    row = {"type": "scores", "graph": problem.name, "scores": values}
+    return row, [f"{name:16} {number(value):>20}" for name, value in values.items()]
 
 
 def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
+    from nmsolve.solvers.assignment.limits import AssignLimits
+    from nmsolve.solvers.schedule.limits import ScheduleLimits
     from nmsolve.solvers.search.conflict import Conflict, Explanation, Limits
 
 S = TypeVar("S")
@@ -146,7 +148,6 @@ def run_explain_assign(o: ExplainAssignOptions) -> int:
     from nmsolve.cli.assign_problem import stated_inputs
     from nmsolve.hw.assignment.constraints import read_constraints
     from nmsolve.hw.assignment.machine_file import load_processors
-    from nmsolve.model.assignment.files import write_assignment
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
@@ -162,9 +163,6 @@ def run_explain_assign(o: ExplainAssignOptions) -> int:
     constraints = None if inputs.constraints is None else read_constraints(inputs.constraints)
     limits = assign_limits(graph, machine, bindings, constraints)
 
-    def write(path: Path, answer: Assignment) -> None:
-        write_assignment(path, limits.restricted(limits.every).stated(), answer)
-
     names = {"model": Path(inputs.model).stem, "machine": machine.name}
     words = Words(
         names,
@@ -173,9 +171,17 @@ def run_explain_assign(o: ExplainAssignOptions) -> int:
         "assignment",
         "program, which tries all assignments,",
     )
+    write = partial(write_assignment_of, limits)
     return _explained(
         o, limits, words, lambda a: f"an assignment to {len(set(a.unit.tolist()))} units", write
     )
+
+
+def write_assignment_of(limits: AssignLimits, path: Path, answer: Assignment) -> None:
+    """Write an assignment that keeps all limits as assignment.json."""
+    from nmsolve.model.assignment.files import write_assignment
+
+    write_assignment(path, limits.restricted(limits.every).stated(), answer)
 
 
 def run_explain_schedule(o: ExplainScheduleOptions) -> int:
@@ -185,15 +191,11 @@ def run_explain_schedule(o: ExplainScheduleOptions) -> int:
     ------
     InputError : anything wrong with the input
     """
-    from nmsolve.cli.check_schedule import write_answer
     from nmsolve.cli.schedule_problem import state_problem, stated_inputs
     from nmsolve.solvers.schedule.limits import ScheduleLimits
 
     given = state_problem(stated_inputs(o), checked=False)
     limits = ScheduleLimits(given.problem)
-
-    def write(path: Path, answer: Schedule) -> None:
-        write_answer(path, limits.restricted(limits.every), answer)
 
     name = given.problem.name
     words = Words(
@@ -205,7 +207,14 @@ def run_explain_schedule(o: ExplainScheduleOptions) -> int:
             f"a schedule of {len(answer.start):,} processes that ends at {answer.end(limits.problem).max():,}"
         )
 
-    return _explained(o, limits, words, found, write)
+    return _explained(o, limits, words, found, partial(write_schedule_of, limits))
+
+
+def write_schedule_of(limits: ScheduleLimits, path: Path, answer: Schedule) -> None:
+    """Write a schedule that keeps all limits as schedule.json."""
+    from nmsolve.cli.check_schedule import write_answer
+
+    write_answer(path, limits.restricted(limits.every), answer)
 
 
 def _load(o: ExplainOptions) -> MappingProblem:

@@ -63,9 +63,10 @@ def tell_stage(
 
 
 def run_in_order(
-    objectives: Objectives[Any], names: Sequence[str], seconds: float, units: Mapping[str, str]
-) -> tuple[tuple[Held, ...], Stage, Result[Any], list[Stage]]:
-    """Minimise several objectives in order, and say what each came to; ``units``: of their values.
+    objectives: Objectives[Any], names: Sequence[str], seconds: float, units: Mapping[str, str],
+    say: Callable[[str], None] = to_errors,
+) -> tuple[tuple[Held, ...], Stage, Result[Any], list[Stage]]:  # fmt: skip
+    """Minimise several objectives in order, and ``say`` what each came to; ``units``: of their values.
 
     Returns
     -------
@@ -75,11 +76,13 @@ def run_in_order(
     from nmsolve.cli.loading import Held
     from nmsolve.solvers.multi_objective import lexicographic
 
-    *earlier, (stage, result) = lexicographic(objectives, names, seconds, partial(tell_stage, units=units))
+    *earlier, (stage, result) = lexicographic(
+        objectives, names, seconds, partial(tell_stage, units=units, say=say)
+    )
     held = tuple(Held(s.objective, r.objective or 0.0, r.bound, r.status) for s, r in earlier)
     for s, r in earlier:
         value = amount(r.objective, units[s.objective])
-        print(f"first {s.objective} {value} ({r.status}), then {stage.objective}", file=sys.stderr)
+        say(f"first {s.objective} {value} ({r.status}), then {stage.objective}")
     return held, stage, result, [s for s, _ in earlier]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nmsolve.cli.earlier import Start
+    from nmsolve.cli.loading import Held
     from nmsolve.cli.schedule_options import ScheduleOptions
     from nmsolve.hw.schedule.walk import Walk
     from nmsolve.model.bound import Bound, Result, Stage
@@ -65,7 +66,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     """
     limit, how = opt.seconds(o.time_limit), opt.search(o)
     front = None if o.pareto is None else _front_names(o)
-    names: Sequence[str] = () if o.objective is None else _names(o.objective, "--objective")
+    names: Sequence[str] = () if o.objective is None else objectives_in_order(o.objective, "--objective")
     if start is not None and start.stays:
         names = names[-1:]
     noise = opt.fraction(o.noise, "--noise")
@@ -101,7 +102,8 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
             keep = partial(write_unchecked, o, given, inputs, run)  # of several objectives the first is kept
             told = {"observers": observers, "known": known, "keep": keep, **how}
             if len(names) > 1:
-                given, inputs, result, earlier = _in_order(given, inputs, names, first, seconds, told)
+                given, held, result, earlier = run_stages(given, names, first, seconds, told)
+                inputs = msgspec.structs.replace(inputs, objective=given.problem.objective, before=held)
             else:
                 stays = start is not None and start.stays
                 result, better = _search(given.problem, first, stays, seconds, told)
@@ -109,7 +111,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         return finish(o, result, report, _words(report), (PAGE, REPORT), "schedule", "schedule exists")
 
 
-def _names(text: str, option: str) -> tuple[str, ...]:
+def objectives_in_order(text: str, option: str) -> tuple[str, ...]:
     """Return objectives in order; ``weighted`` stands alone, as its worth is no limit that a file could state."""
     from nmsolve.solvers.multi_objective import objective_names
 
@@ -123,7 +125,7 @@ def _front_names(o: ScheduleOptions) -> tuple[str, str]:
     """Return the two objectives of ``--pareto``."""
     from nmsolve.cli.pareto import require_front
 
-    return require_front(o, _names(o.pareto or "", "--pareto"))
+    return require_front(o, objectives_in_order(o.pareto or "", "--pareto"))
 
 
 def _first(o: ScheduleOptions, start: Start | None, given: Given) -> tuple[Schedule | None, list[Bound]]:
@@ -149,20 +151,23 @@ def _search(
     return found.result, found.better
 
 
-def _in_order(
-    given: Given, inputs: ScheduleInputs, names: Sequence[str], first: Schedule | None, seconds: float, how: dict[str, Any]
-) -> tuple[Given, ScheduleInputs, Result[Schedule], Sequence[Stage]]:  # fmt: skip
-    """Minimise several objectives in order; the problem, inputs and result are those of the last, with the stages before."""
-    from nmsolve.cli.pareto import run_in_order
+def run_stages(
+    given: Given, names: Sequence[str], first: Schedule | None, seconds: float, how: Mapping[str, Any],
+    say: Callable[[str], None] | None = None,
+) -> tuple[Given, tuple[Held, ...], Result[Schedule], Sequence[Stage]]:  # fmt: skip
+    """Minimise several objectives in order: the last problem, what earlier ones are held at, the last result, the stages before.
+
+    ``say`` is told what each came to; standard error if not given.
+    """
+    from nmsolve.cli.pareto import run_in_order, to_errors
     from nmsolve.solvers.run import Options
     from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
 
-    options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how["known"])
+    options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how.get("known", ()))
     objectives = ScheduleObjectives(given.problem, Options(**options), first, known)
-    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES)
-    inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
+    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES, say or to_errors)
     last = replace(given.problem, objective=stage.objective, ceilings=stage.ceilings)
-    return given.restated(last), inputs, result, earlier
+    return given.restated(last), held, result, earlier
 
 
 def _front(

@@ -230,7 +230,7 @@ class Library:
         if own[1] != VERSION:
             raise InputError(f"version {own[1]} of the library", self.where, f"version {VERSION}")
         found = file.execute("SELECT type, name, sql FROM sqlite_master").fetchmany(len(SCHEMA) + 1)
-        if sorted(found) != sorted(("table", name, sql) for name, sql in SCHEMA.items()):
+        if len(found) != len(SCHEMA) or set(found) != {("table", name, sql) for name, sql in SCHEMA.items()}:
             raise InputError(
                 "tables that are not the library's", self.where, "a file that `nmsolve profile` wrote"
             )

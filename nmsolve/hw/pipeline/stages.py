@@ -14,13 +14,14 @@ memory takes what the cores cannot hold, moving it takes time, which counts as t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.energy import Energy, EnergyParts
+from nmsolve.model.pipeline.objectives import LIMITS, PERIOD, minimised, used
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -268,6 +269,13 @@ def live_peaks(
             now += change[x]
             most[s] = max(most[s], now)
     return most
+
+
+def all_objectives(problem: PipelineProblem, plan: PipelinePlan) -> dict[str, float]:
+    """Return every objective of a legal plan by name: what the problem minimises, the period, and what can be limited."""
+    plain = replace(problem, rounds=None, energy=None)
+    values = {minimised(problem): objective(problem, plan), PERIOD: objective(plain, plan)}
+    return values | {name: float(used(problem, plan, name)) for name in LIMITS}
 
 
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:

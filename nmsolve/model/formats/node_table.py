@@ -18,6 +18,7 @@ from nmsolve.model.formats.delimited import (
     WHITE,
     Rows,
     fields_of,
+    fields_or_none,
     mark_length,
     separator,
     whole_lines,
@@ -138,7 +139,7 @@ class _Reader:
             raise InputError("there is no table", str(path), "a line of names, such as node,neurons")
         title = lines[first].decode("utf-8", "replace")
         between = separator([title])
-        if between == BLANK and len(fields_of(title, BLANK)) == 1:
+        if between == BLANK and len(fields_or_none(title, BLANK)) == 1:
             between = "\t"  # nothing separates ids alone
         self.title = f"{path}:{first + 1}"
         try:
