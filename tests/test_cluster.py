@@ -190,7 +190,7 @@ def refused(address: str, *more: str) -> str:
     [
         ("nowhere", "no address"),
         ("127.0.0.1:99999", "no address"),
-        ("127.0.0.1:9", "nobody answers"),
+        ("127.0.0.1:9", "no answer"),
         ("ray://127.0.0.1:9", "an address of a client"),
     ],
 )

@@ -154,6 +154,7 @@ BAD_JSON = [
     (node_link(nodes=[A, {"id": "b", "sizes": {"x": 1e300}}]), "$.nodes[1].sizes.x"),
     (node_link(nodes=[A, {"id": "b", "multicast": "yes"}]), "$.nodes[1].multicast: found 'yes'"),
     (node_link(nodes=[A, {"id": "b", "rate": -2}]), "$.nodes[1].rate: rate is -2"),
+    (node_link(nodes=[A, {"id": "b", "rate": 10**400}]), "$.nodes[1].rate: rate is inf"),
     (node_link(directed=False, nodes=[A, {"id": "b", "multicast": True}]), "multicast node in an undirected"),
     (node_link(nodes=[{"id": "1"}, {"id": 2}], edges=[{"source": 1, "target": 2}]), "there is a node '1'"),
     (node_link(edges=None), "$: the file has no edges"),
@@ -183,6 +184,7 @@ def test_bad_json_names_its_path(tmp_path: Path, text: str | bytes, message: str
         ({"mesh": [10**9, 10**9]}, "$.graph.mesh: the board has"),
         ({"mesh": [2, 2], "capacity": {"neurons": -1}}, "$.graph.capacity.neurons: found -1"),
         ({"distances": [[0, 1], [-2, 0]]}, "negative or infinite"),
+        ({"distances": [[0, 10**400], [2, 0]]}, "no matrix of numbers"),
         ({"distances": [[0, 1]]}, "found shape (1, 2)"),
     ],
 )

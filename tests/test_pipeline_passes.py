@@ -221,7 +221,7 @@ def test_a_batch_from_the_command_line(call: Called, tmp_path: Path) -> None:
         (["--training", "1f1b", "--weight-copies", "0.5"], "copies of the weights"),
         (["--training", "1f1b", "--weight-copies", "0"], "copies of the weights"),
         (["--training", "1f1b", "--weight-copies", "nan"], "copies of the weights"),
-        (["--training", "1f1b", "-B", "2000000000"], "2000000000 micro-batches of so many bytes"),
+        (["--training", "1f1b", "-B", "2000000000"], "2000000000 micro-batches: bytes in flight"),
         (["--training", "1f1b", "--recompute", "--pareto", "period,core-memory", "--core-memory", "9MiB"], "--recompute"),
         (["--recompute"], "--training"),
         (["--weight-copies", "2"], "--training"),

@@ -184,7 +184,7 @@ def test_memory_from_scarce_to_plenty(schedule: str, recompute: bool) -> None:
     [
         ({"schedule": "chimera"}, "unknown schedule"),
         ({"batches": 0}, "0 micro-batches"),
-        ({"batches": 2**52}, "micro-batches of so many bytes"),
+        ({"batches": 2**52}, "micro-batches: bytes in flight"),
         ({"forward": np.zeros((2, 3))}, "times of the forward pass"),
         ({"forward": np.full((2, 4), 9.0)}, "times of the forward pass"),
         ({"forward": np.array([[1.0, 1, 1, 2], [0, 0, 0, 0]])}, "slower on more cores"),

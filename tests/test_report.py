@@ -132,9 +132,9 @@ def test_equal_input_draws_equal_bytes() -> None:
     ("changes", "word"),
     [
         ({"status": "optimal", "bound": 14.0, "gap": 0.0}, "Proved optimal"),
-        ({"status": "feasible"}, "could still be saved"),
-        ({"bound": None, "gap": None}, "nothing is claimed"),
-        ({"bound": 0.0, "gap": 1.0}, "nothing is claimed"),
+        ({"status": "feasible"}, "A better one could save at most"),
+        ({"bound": None, "gap": None}, "the distance to the optimum is unknown"),
+        ({"bound": 0.0, "gap": 1.0}, "the distance to the optimum is unknown"),
         ({"status": "infeasible", "solution": None, "objective": None}, "no mapping meets"),
         (
             {"status": "unknown", "solution": None, "objective": None, "bound": None, "gap": None},

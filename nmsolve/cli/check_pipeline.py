@@ -131,7 +131,7 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks += claim_checks(report, bounds, checks)
     many = _replicas_said(problem, plan, report)
     if many is None:
-        text = "the report lacks the replicas of a stage, or the problem does not allow so many"
+        text = "the report lacks the replicas of a stage, or they are more than the problem allows"
         checks.append(CheckPart("replicas", False, text))
     many = many or [1] * len(plan.cores)
     groups = [

@@ -562,7 +562,7 @@ class ProfileOptions:
     processor: A[str, Option(help="Name of this host in the library; a machine file's processors name it, too.")] = "host"
     runs: A[int, Option(min=3, max=10000, help="Most runs of every node.")] = 20
     seconds: A[float, Option(min=0.001, max=3600, help="No more runs of a node begin after that.")] = 0.3
-    spread: A[float, Option(help="Refuse a node whose median time is more than so many times its low quantile.")] = 3.0
+    spread: A[float, Option(help="Refuse a node whose median time is more than this many times its low quantile.")] = 3.0
     fused: A[bool, Option("--fused/--no-fused", help="Also run the model whole, plain and optimised: what fusion gains.")] = True
     integers: A[bool, Option("--integers/--no-integers", help="Also measure float products as products of whole "
                              "numbers.")] = True

@@ -16,7 +16,7 @@ from nmsolve.model import clock
 from nmsolve.model.host.processes import ALARMS
 from nmsolve.solvers.search.stop import Stop, stopping
 
-#: Seconds that checks and pictures may continue after the time limit, and after somebody asked for the end.
+#: Seconds that checks and pictures may continue after the time limit, and after the end was asked for.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: Seconds of the limit that searches leave to checks and pictures, and most of it.
 PAGE, PAGE_PART = 1.2, 0.1
@@ -36,7 +36,7 @@ def search_time(limit: float, page: float = PAGE) -> float:
 
 
 class OutOfTime(KeyboardInterrupt):
-    """Time for what can be left out is up; as if somebody had asked for the end."""
+    """Time for what can be left out is up; as if the end had been asked for."""
 
 
 class Patience:
@@ -45,7 +45,7 @@ class Patience:
     The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What runs in :meth:`optional` ends at the
     signal, or a moment later if the signal came before it began; at the latest :data:`AFTER_LIMIT` after the time limit. A second
     signal ends everything. An import is never cut off: it is done first, as half of a module would be there ever after.
-    Outside the main thread, where Python delivers no signals, nothing is cut off; on Windows only where somebody asks for it.
+    Outside the main thread, where Python delivers no signals, nothing is cut off; on Windows only if asked for.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Patience:
 
     @property
     def asked(self) -> bool:
-        """True once somebody asked for the end."""
+        """True once the end was asked for."""
         return self._stop.asked
 
     def left(self) -> float:
@@ -96,9 +96,9 @@ class Patience:
 
     @contextmanager
     def optional(self, least: float = 0.0) -> Iterator[None]:
-        """Raises KeyboardInterrupt in here as soon as somebody asks for the end or time is up, also before.
+        """Raises KeyboardInterrupt in here as soon as the end is asked for or time is up, also before.
 
-        ``least`` : seconds that it gets however late it is, unless somebody asks for the end meanwhile.
+        ``least`` : seconds that it gets however late it is, unless the end is asked for meanwhile.
         """
         in_main = threading.current_thread() is threading.main_thread()
         asked = self.asked

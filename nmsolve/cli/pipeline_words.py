@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.pipeline_report import PipelineReport, StagePart
 
 #: What is said where filling and draining take more than this part of the time.
-MUCH, HINT = 0.1, " `--objective batch` looks for the plan that is fastest for so many."
+MUCH, HINT = 0.1, " `--objective batch` looks for the plan that is fastest for this many."
 #: Most names of control flow that a sentence lists.
 NAMED = 4
 

@@ -317,19 +317,18 @@ def in_words(report: Report) -> list[str]:
     words = []
     if report.bound is None or report.gap is None or not report.bound > 0:
         words.append(
-            "No useful bound is proved for the whole problem, so nothing is claimed about its distance from the best."
+            "No useful lower bound was found, so the distance to the optimum is unknown. More time may help (nmsolve gap)."
         )
     else:
         words.append(
-            f"{_among(report)}The best possible mapping has {name} of at least {report.bound:,.10g}; "
-            f"this one has {report.objective:,.10g}. So at most {percent(report.gap)} of it could still be saved."
+            f"{_among(report)}No mapping has {name} below {report.bound:,.10g}; this one has {report.objective:,.10g}. "
+            f"A better one could save at most {percent(report.gap)}."
         )
         words += rests
     if report.placement_gap is not None and report.placement_bound:
         words.append(
-            f"With the parts kept as they are (the nodes that share a core), no arrangement on the machine goes below "
-            f"{report.placement_bound:,.10g}: at most {percent(report.placement_gap)} is left there. "
-            "Other parts may do better than that."
+            f"If nodes that share a core stay together, moving whole cores gives no less than {report.placement_bound:,.10g}, "
+            f"and could save at most {percent(report.placement_gap)}. Other parts may do better than that."
         )
     return words
 

@@ -18,7 +18,7 @@ class TrainOptions:
     seconds: A[float, Option(min=0, help="CPU seconds to train.")] = 600.0
     updates: A[
         int | None,
-        Option(min=0, help="End after so many updates; with the same seed this gives the same file."),
+        Option(min=0, help="End after this many updates; with the same seed this gives the same file."),
     ] = None
     seed: Seed = 0
     resume: A[bool, Option("--resume", help="Go on from the state beside --out.")] = False

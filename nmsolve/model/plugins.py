@@ -1,6 +1,6 @@
 """What other packages offer by entry points (docs/extend.md): found by name, loaded when asked for, known by their code.
 
-Installed packages are looked through once in a process, and not before somebody asks. Nothing is imported by that.
+Installed packages are looked through once in a process, when they are first needed. Nothing is imported by that.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def offered(group: str) -> list[EntryPoint]:
 
 
 def entry_of(group: str, name: str, own: Collection[str] = ()) -> EntryPoint | None:
-    """Return what a package offers in a group under a name, whatever its case; None if nobody does.
+    """Return what a package offers in a group under a name, whatever its case; None if there is no such package.
 
     Raises
     ------
-    InputError : two packages do, or the name is among our ``own``: nobody could tell which was used
+    InputError : two packages do, or the name is among our ``own``: it would be unclear which was used
     """
     found = [one for one in offered(group) if one.name.lower() == name.lower()]
     if found and (name.lower() in own or len(found) > 1):

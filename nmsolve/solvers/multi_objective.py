@@ -163,7 +163,7 @@ def pareto_front(
     Raises
     ------
     InputError : fewer than two points, or no solution was found
-    KeyboardInterrupt : somebody asked for the end before there was one
+    KeyboardInterrupt : the run was interrupted before there was one
     """
     if points < 2:
         raise InputError(f"{points} points", "--points", "at least 2, the ends of the front")

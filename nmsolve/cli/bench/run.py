@@ -44,7 +44,7 @@ class Measured:
     ----------
     runs : every run that is done, those of earlier times too
     others : runs in the store that belong to other versions, machines or settings
-    interrupted : somebody asked for the end
+    interrupted : the run was interrupted
     """
 
     head: Head
@@ -175,7 +175,7 @@ def _methods(text: str, sources: Sequence[Source]) -> list[str]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the folder meanwhile; the lock goes with the process, however it ends."""
+    """No other process writes to the folder meanwhile; the lock goes with the process, however it ends."""
     try:
         handle = lock_folder(folder)
     except BlockingIOError:

@@ -49,7 +49,7 @@ class PublishedRule:
             return "takes no nonrenewable resources"
         if problem.count <= FEW or problem.count * _width(problem) <= MOST_LOOKS:
             return None
-        return "takes no problems in which so many processes are ready at once"
+        return "too many processes are ready at once"
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Offer its schedule."""

@@ -79,7 +79,7 @@ def _capacity(value: object, where: str) -> dict[str, int]:
 def _matrix(value: object, where: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     try:
         matrix = np.array(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("found no matrix of numbers", where, "rows of equal length") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError(f"found shape {matrix.shape}", where, "a square matrix")

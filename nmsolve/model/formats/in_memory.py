@@ -138,7 +138,7 @@ def _writable(value: Any) -> bool:
 
 def _weight(value: Any, u: Hashable, v: Hashable, where: str) -> float:
     value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 2**1023:
         raise InputError(f"edge {u!r} -> {v!r} has weight {value!r}", where, "a finite number >= 0")
     return float(value)
 

@@ -69,7 +69,10 @@ def amounts(
     ------
     InputError : a value is negative or not finite
     """
-    out = np.array(values, np.float64)
+    try:
+        out = np.array(values, np.float64)
+    except OverflowError:  # whole numbers of more than 308 digits
+        out = np.array([v if abs(v) < 2**1023 else np.inf if v > 0 else -np.inf for v in values], np.float64)
     bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
     if len(bad):
         k = int(bad[0])

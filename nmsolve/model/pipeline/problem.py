@@ -263,7 +263,9 @@ class PipelineProblem:
         training.require(self.time, self.buffers.count, self.name)
         if self.storage.sum() + (2.0 * training.batches + 2.0) * self.buffers.size.sum() >= 2**53:
             raise InputError(
-                f"{training.batches} micro-batches of so many bytes", self.name, "below 2^53 in all"
+                f"{training.batches} micro-batches: bytes in flight add up to 2^53 or more",
+                self.name,
+                "below 2^53 in all",
             )
 
     def _require_rounds(self, rounds: int) -> None:

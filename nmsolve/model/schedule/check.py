@@ -130,7 +130,11 @@ def holds(problem: ScheduleProblem, answer: Schedule) -> tuple[IntArray, IntArra
     if len(missing):
         p = int(missing[0])
         name = problem.items.names[int(item[p])]
-        return begin, until, f"process {problem.labels[p]!r} uses {name!r}, which nobody has loaded"
+        return (
+            begin,
+            until,
+            f"process {problem.labels[p]!r} uses {name!r}, whose weights are not loaded there",
+        )
     kept = np.flatnonzero(again & ~answer.loaded[order])
     until[order[kept - 1]] = answer.start[order[kept]]
     return begin, until, None

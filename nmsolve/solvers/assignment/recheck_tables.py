@@ -48,7 +48,7 @@ class NetworkTables:
         self.network, self.parts = network, parts
         finite = network.cost[network.cost < FORBIDDEN], network.table[network.table < FORBIDDEN]
         if (sum(int(x.max(initial=0)) * len(x) for x in finite) + abs(network.constant)) * parts >= ROOM:
-            raise CertificateError("costs are too large for so many parts")
+            raise CertificateError("costs are too large for this many parts")
         dearest = sum(int(x.astype(object).sum()) for x in finite)
         self.dearest, self.most = dearest * parts, dearest + max(0, network.constant)
 
@@ -159,7 +159,7 @@ class StatedTables:
         self.most = int(self.run.max(axis=1).astype(object).sum()) + int(self.move.astype(object).sum())
         self.dearest = (self.most + int(gains.max(axis=1).astype(object).sum())) * parts
         if self.dearest >= ROOM:
-            raise CertificateError("costs are too large for so many parts")
+            raise CertificateError("costs are too large for this many parts")
         for name, rows, most in (("site", apart, u.sites), ("memory", light, len(u.memories))):
             if any(t >= flows.count or where >= most for t, where in rows):
                 raise CertificateError(f"a tensor or {name} that does not exist")

@@ -96,7 +96,7 @@ def _short(text: str) -> str:
 
 
 def _knock(address: str) -> None:
-    """Refuse an address where nobody answers."""
+    """Refuse an address that does not answer."""
     where = f"--cluster {address}"
     if "://" in address:
         raise InputError("an address of a client, not of a machine of the cluster", where, _EXPECTED)
@@ -109,6 +109,6 @@ def _knock(address: str) -> None:
             line.sendall(_HELLO)
             answer = line.recv(9)
     except OSError as error:
-        raise InputError(f"nobody answers ({error.strerror or error})", where, _EXPECTED) from error
+        raise InputError(f"no answer ({error.strerror or error})", where, _EXPECTED) from error
     if answer[3:4] != _SETTINGS:
-        raise InputError("somebody answers, but no Ray cluster", where, _EXPECTED)
+        raise InputError("the address answers, but is not the head of a Ray cluster", where, _EXPECTED)

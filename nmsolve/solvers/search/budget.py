@@ -62,7 +62,7 @@ class Budget:
 
     @property
     def interrupted(self) -> bool:
-        """True once somebody asked the run to end."""
+        """True once the run was asked to end."""
         return self._interrupt.is_set() or self._stop.asked
 
     def starve(self) -> None:

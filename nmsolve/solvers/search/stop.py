@@ -13,7 +13,7 @@ from nmsolve.model.host.processes import ASKING, HANGUP
 
 
 class Stop:
-    """Whether, and when (``clock.now()``), somebody asked for the end."""
+    """Whether, and when (``clock.now()``), the end was asked for."""
 
     def __init__(self) -> None:
         self.asked_at: float | None = None
@@ -27,7 +27,7 @@ class Stop:
 
     @property
     def asked(self) -> bool:
-        """True once somebody asked for the end."""
+        """True once the end was asked for."""
         return self.asked_at is not None
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -52,7 +52,7 @@ def stopping() -> Iterator[Stop]:
     """While active, signals are kept in the :class:`Stop`. Inside another such block it is that one's: whoever asks for the end
     of a part of a run asks for the end of the run.
 
-    Outside the main thread, where Python delivers no signals, nobody ever asks.
+    Outside the main thread, where Python delivers no signals, it is never asked for.
     """
     if threading.current_thread() is not threading.main_thread():
         yield Stop()

@@ -92,7 +92,7 @@ def _goal(
 
 @plain_callee
 def _exchange(a: AxonState, room: Room, u: int, v: int, q: int, heat: float, rng: AnyArray) -> int:
-    """Move ``u`` to core ``q``, and ``v`` (-1: nobody) the other way, if Metropolis' rule takes it; the work done."""
+    """Move ``u`` to core ``q``, and ``v`` (-1: none) the other way, if Metropolis' rule takes it; the work done."""
     p = a.core[u]
     too_many, entries = a.excess[0], a.excess[1]
     shift(a, u, p, q)

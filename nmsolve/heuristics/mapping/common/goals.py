@@ -60,7 +60,7 @@ def goal(s: Places, u: int, rng: AnyArray) -> np.int64:
 
 @plain_callee
 def some_change(s: Places, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
-    """A random node, a core that it may go to, and the node there that it changes places with (-1: nobody).
+    """A random node, a core that it may go to, and the node there that it changes places with (-1: none).
 
     The node is -1 if none was found. What it has to change with is the head of a ring, which turns.
     """

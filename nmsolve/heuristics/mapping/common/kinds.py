@@ -50,7 +50,7 @@ def no_one(ptr: IntArray, items: Int32Array, most: IntArray, kinds: int) -> Pres
 
 @plain_callee
 def company(s: Presence, p: int, comes: int, goes: int) -> np.int64:
-    """How many kinds core ``p`` has once a node with the set ``comes`` came and one with the set ``goes`` left (-1: nobody)."""
+    """How many kinds core ``p`` has once a node with the set ``comes`` came and one with the set ``goes`` left (-1: none)."""
     out = s.kinds[p]
     if comes >= 0:
         for e in range(s.ptr[comes], s.ptr[comes + 1]):

@@ -40,7 +40,7 @@ def metropolis(
     ``relative``: that part of itself. The heat falls geometrically from ``hot`` to ``cold``; 0 takes improvements only.
 
     A kernel names the functions of its state and calls this, which becomes part of it: numba keeps no kernel that it is given
-    functions for. ``propose(s, rng)`` draws a node, a core and the node there that takes its place (-1: nobody); the first is -1
+    functions for. ``propose(s, rng)`` draws a node, a core and the node there that takes its place (-1: none); the first is -1
     if none was found. ``move(s, u, q)`` puts node ``u`` on core ``q``.
     """
     now, heat = value(s), hot

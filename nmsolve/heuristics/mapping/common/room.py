@@ -61,7 +61,7 @@ def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
 
 @embedded
 def fits(s: Room, u: int, p: int, without: int) -> bool:
-    """True if node ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
+    """True if node ``u`` may go to core ``p`` once node ``without`` (-1: none) has left it."""
     if not s.domains[s.domain_of[u], p]:
         return False
     for r in range(s.sizes.shape[1]):
@@ -79,7 +79,7 @@ def fits(s: Room, u: int, p: int, without: int) -> bool:
 
 @plain_callee
 def kinds_fit(s: Room, u: int, p: int, without: int) -> bool:
-    """True if the kinds on core ``p`` allow node ``u`` once node ``without`` (-1: nobody) has left it; kinds are limited."""
+    """True if the kinds on core ``p`` allow node ``u`` once node ``without`` (-1: none) has left it; kinds are limited."""
     goes = np.int64(s.kind_of[without]) if without >= 0 else np.int64(-1)
     return bool(company(s.kinds, p, s.kind_of[u], goes) <= s.kinds.most[p])
 

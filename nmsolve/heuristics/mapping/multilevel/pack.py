@@ -28,7 +28,7 @@ def _over(load: IntArray, limit: IntArray, scale: AnyArray, p: int) -> float:
 
 @plain_callee
 def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: int) -> float:
-    """Overflow of core ``p`` if ``comes`` came and ``goes`` went (-1: nobody)."""
+    """Overflow of core ``p`` if ``comes`` came and ``goes`` went (-1: none)."""
     out = 0.0
     for r in range(s.load.shape[1]):
         x = s.load[p, r] - s.limit[p, r]
@@ -43,7 +43,7 @@ def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: in
 
 @plain_callee
 def _strangers(net: Net, s: State, p: int, comes: int, goes: int) -> float:
-    """Kinds too many on core ``p`` if ``comes`` came and ``goes`` went (-1: nobody)."""
+    """Kinds too many on core ``p`` if ``comes`` came and ``goes`` went (-1: none)."""
     if len(net.kind) == 0:
         return 0.0
     a = np.int64(net.kind[comes]) if comes >= 0 else np.int64(-1)

@@ -65,7 +65,7 @@ def _matrix_price(
 
 @embedded
 def swap_price(s: Direct, u: int, v: int, x0: int, y0: int, x1: int, y1: int) -> Any:
-    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (< 0: nobody) the other way."""
+    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (< 0: none) the other way."""
     indptr, indices, weights, out, back, matrix, across, symmetric = s.links
     if matrix.shape[0] == 0:
         price = _mesh_price(s, u, v, x0, y0, x1, y1)

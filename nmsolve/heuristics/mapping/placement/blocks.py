@@ -98,7 +98,7 @@ def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> A
 
 @embedded_callee
 def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
-    """Append node ``u`` (< 0: nobody) to the ring ``queue`` unless it waits there; the new tail."""
+    """Append node ``u`` (< 0: none) to the ring ``queue`` unless it waits there; the new tail."""
     if u < 0 or queued[u]:
         return tail
     queue[tail % len(queue)] = u

@@ -51,7 +51,7 @@ def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
 
 @embedded_callee
 def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
-    """Put ``u`` on core ``q`` and ``v`` (< 0: nobody) on ``p``, where ``u`` was."""
+    """Put ``u`` on core ``q`` and ``v`` (< 0: none) on ``p``, where ``u`` was."""
     seats.cx[u], seats.cy[u], seats.node[q], seats.node[p] = q % cols, q // cols, u, v
     if v >= 0:
         seats.cx[v], seats.cy[v] = p % cols, p // cols
@@ -59,7 +59,7 @@ def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
 
 @embedded_callee
 def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> bool:
-    """True if ``u`` may sit on core ``p`` and ``v`` (< 0: nobody) on ``q``."""
+    """True if ``u`` may sit on core ``p`` and ``v`` (< 0: none) on ``q``."""
     if domains.shape[0] == 1:
         return True
     return domains[domain[u], p] and (v < 0 or domains[domain[v], q])

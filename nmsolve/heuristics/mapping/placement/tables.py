@@ -125,7 +125,7 @@ def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None
 def table_price(
     s: Tabled, u: int, v: int, x0: int, y0: int, x1: int, y1: int, limit: float
 ) -> tuple[float, int]:
-    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (< 0: nobody) the other way, or some number above
+    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (< 0: none) the other way, or some number above
     ``limit`` if it is; and the neighbour entries looked at."""
     lines, cols = s.tables.lines, s.grid.dx.shape[0]
     price = lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0]
@@ -139,7 +139,7 @@ def table_price(
 
 @embedded_callee
 def make_swap(s: Tabled, u: int, v: int, x1: int, y1: int) -> int:
-    """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: nobody) to where ``u`` was; neighbour entries touched."""
+    """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: none) to where ``u`` was; neighbour entries touched."""
     node, cx, cy = s.seats
     indptr, change, dx, dy = s.net.indptr, s.tables.change, s.grid.dx, s.grid.dy
     cols, rows = dx.shape[0], dy.shape[0]

@@ -118,7 +118,7 @@ def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
 
 @embedded_callee
 def change(s: RemapState, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
-    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is.
+    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: none) to where ``u`` is.
 
     Compiled without the net kernel where ``nets`` is None.
     """

@@ -112,7 +112,7 @@ def _goal(s: StepState, u: int, rng: AnyArray) -> np.int64:
 
 @plain_callee
 def propose(s: StepState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
-    """A node, a core that it may go to, and the node there that it changes places with (-1: nobody); the first -1 if none."""
+    """A node, a core that it may go to, and the node there that it changes places with (-1: none); the first -1 if none."""
     room = s.room
     u = np.int64(below(rng, len(room.core)))
     if (s.paid[2] <= 0.0 or len(s.draw) > 0) and uniform(rng) < BUSY:

@@ -56,7 +56,7 @@ class Types:
 
         Raises
         ------
-        InputError : nobody knows its type
+        InputError : its type is unknown
         """
         import onnx
 

@@ -86,7 +86,7 @@ def cost_of(a: Arena, core: IntArray) -> float:
 
 @plain_callee
 def fits(a: Arena, m: Mapping, u: int, q: int, leaving: int) -> bool:
-    """True if core q may and can take node u once node ``leaving`` (-1: nobody) has gone."""
+    """True if core q may and can take node u once node ``leaving`` (-1: none) has gone."""
     if not a.domains[a.domain[u], q]:
         return False
     for r in range(a.sizes.shape[1]):
@@ -125,7 +125,7 @@ def change(a: Arena, m: Mapping, u: int, q: int, v: int) -> float:
 
 @plain
 def send(a: Arena, m: Mapping, u: int, q: int, v: int, delta: float) -> None:
-    """Send u to q, its partner v (-1: nobody) to where u was; ``delta`` is their :func:`change`."""
+    """Send u to q, its partner v (-1: none) to where u was; ``delta`` is their :func:`change`."""
     p = m.core[u]
     for r in range(a.sizes.shape[1]):
         size = a.sizes[u, r]
