@@ -9,11 +9,16 @@ export NUMBA_NUM_THREADS ?= 1
 # Modules are byte-compiled where they are first imported, not all of every package: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup warm map collected test lint docs bench benchmarks clean
+# Files go by name, not by their number of tests: the few long tests of `adversary` come first, and no process is left with one.
+# A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
+TESTS := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+.PHONY: help setup warm map collected test test-deep lint docs bench benchmarks clean
 
 help:
 	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto 64 cores"
 	@echo "make test   set up, then run the tests"
+	@echo "make test-deep  set up, then run the long tests: forgers, floors of strength, sweeps, clusters"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the site of the docs, in site/ (warnings are errors; the tutorials run)"
 	@echo "make bench  rerun the figures of docs/results.md (see bench/README.md)"
@@ -47,10 +52,13 @@ map: setup
 collected: .venv/learn
 	$(BIN)/python -m pytest --collect-only -q > /dev/null
 
-# A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
-# Files go by name, not by their number of tests: the few long tests of `adversary` come first, and no process is left with one.
+# What tells that everything works, of every kind of problem.
 test: warm .venv/learn
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(TESTS) -m "not deep"
+
+# What takes most of the time and rarely changes: forgers, floors of strength, sweeps, clusters (`DEEP` in tests/conftest.py).
+test-deep: warm .venv/learn
+	$(TESTS) -m deep
 
 lint: setup
 	$(BIN)/ruff check .

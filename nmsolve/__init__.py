@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.model.version import VERSION
+
 if TYPE_CHECKING:
     from nmsolve.api.assignment import AssignmentAnswer, assign
     from nmsolve.api.bench import Benchmark, bench
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.schedule.files import load_schedule as load_tasks
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOME = {
     "AssignmentAnswer": ("nmsolve.api.assignment", "AssignmentAnswer"),

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from command_support import run_here
 
-from nmsolve.cli import drawing
 from nmsolve.model import plugins
 from nmsolve.model.contained import read_by
+from nmsolve.report import drawing
 
 Called = Callable[..., tuple[int, str, str]]
 
@@ -22,6 +22,27 @@ Called = Callable[..., tuple[int, str, str]]
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+#: What ``make test-deep`` runs: forgers, floors of strength, separate references, random sweeps, clusters, pages of the docs, and
+#: what else takes minutes. Folders, and how the names of files begin.
+DEEP = (
+    "adversary/", "strength/", "differential/", "test_axons", "test_bounds_", "test_cli_store", "test_clock", "test_cluster",
+    "test_docs_run", "test_exact_branch_bound_", "test_external", "test_fuzz", "test_host", "test_joint_", "test_kinds",
+    "test_learn_", "test_m2_", "test_min_conflicts", "test_pipeline_border", "test_pipeline_bounds", "test_pipeline_cover",
+    "test_pipeline_energy", "test_pipeline_orders", "test_pipeline_passes", "test_pipeline_replicas", "test_pipeline_training",
+    "test_plugin", "test_read_only", "test_recheck_", "test_remap", "test_routing_large", "test_schedule_bounds",
+    "test_schedule_exact", "test_signals", "test_slices", "test_step_", "test_sweep_readers", "test_training_graphs",
+    "test_unlike_cores", "test_warm",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what :data:`DEEP` names."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(DEEP):
+            item.add_marker(pytest.mark.deep)
 
 
 @pytest.fixture(autouse=True)

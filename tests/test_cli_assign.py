@@ -13,7 +13,7 @@ import pytest
 from assignments_support import pair_machine, small_model
 
 from nmsolve.cli.assign import PARTS
-from nmsolve.cli.report import Report
+from nmsolve.report.mapping_report import Report
 
 #: The pages are looked at as they are.
 pytestmark = pytest.mark.rendered

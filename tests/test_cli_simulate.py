@@ -218,7 +218,7 @@ def test_lengths_of_routes() -> None:
 @pytest.mark.parametrize("counts", [{}, {5: 3}, {0: 1, 16383: 9}, {16383: 4}, {12: 1000, 900: 1}])
 def test_every_packet_of_a_histogram_is_drawn_or_named(counts: dict[int, int]) -> None:
     """Bars and the number beyond them add up, whatever the histogram; equal input gives equal bytes."""
-    from nmsolve.cli.pictures_routing import latency_histogram
+    from nmsolve.report.pictures_routing import latency_histogram
 
     histogram = np.zeros(16384, np.int64)
     for latency, packets in counts.items():
@@ -234,8 +234,8 @@ def test_every_packet_of_a_histogram_is_drawn_or_named(counts: dict[int, int]) -
 
 def test_turn_map_counts_what_is_prohibited() -> None:
     """Every board of the map says how many of its turns are prohibited; together they are the set's number."""
-    from nmsolve.cli.pictures_routing import turn_map
     from nmsolve.hw.turns import turn_set
+    from nmsolve.report.pictures_routing import turn_map
 
     machine = load_machine("mesh:3x4")
     turns = turn_set("odd-even", machine)

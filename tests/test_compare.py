@@ -68,11 +68,10 @@ def test_answers_of_other_kinds_are_called_what_they_are(runs: Path, tmp_path: P
     told = run_here("compare", runs / "best", tmp_path, "-o", tmp_path / "page.html", code=2).stderr
     assert "this is a schedule; expected a mapping" in told and not (tmp_path / "page.html").exists()
     (tmp_path / "plan.json").write_text("{}")
-    for command in ("compare", "score"):
-        told = run_here(
-            command, tmp_path / "plan.json", *([runs / "best"] * (command == "compare")), code=2
-        ).stderr
-        assert "plan.json: this is a pipeline" in told
+    told = run_here("compare", tmp_path / "plan.json", runs / "best", code=2).stderr
+    assert "plan.json: this is a pipeline" in told
+    told = run_here("score", tmp_path / "plan.json", code=2).stderr
+    assert "plan.json: this is a pipeline, and no pipeline-report.json is beside it" in told
 
 
 def test_the_slider_parts_the_two_mappings(runs: Path, browser: Any, tmp_path: Path) -> None:

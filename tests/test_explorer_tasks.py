@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from test_cli_pipeline import cost_graph, network
 
-from nmsolve.cli.explore_network import Sent, positions
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph
+from nmsolve.report.explore_network import Sent, positions
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MODELS = Path(__file__).parent / "data" / "onnx"

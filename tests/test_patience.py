@@ -15,7 +15,7 @@ import pytest
 from command_support import run_here
 from test_cli import NMSOLVE
 
-from nmsolve.cli import drawing, html, patience
+from nmsolve.cli import html, patience
 from nmsolve.cli.answer import exit_code
 from nmsolve.cli.map_answer import write_answer
 from nmsolve.cli.patience import Patience
@@ -25,6 +25,7 @@ from nmsolve.model import clock
 from nmsolve.model.bound import Result
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.report import drawing
 from nmsolve.solvers.mapping.api import make_problem, solve
 
 #: The pages are looked at as they are.

@@ -11,13 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nmsolve.cli.core_figures import populations, resource_table
-from nmsolve.cli.drawing import plain_labels
 from nmsolve.cli.html import render_html
 from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
-from nmsolve.cli.pictures import SHARE, core_use
-from nmsolve.cli.progress import ProgressTable, amount, event_to_json, number, percent
-from nmsolve.cli.report import CheckPart, build_report, in_words
+from nmsolve.cli.progress import ProgressTable, event_to_json
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
 from nmsolve.model.bound import Bound, Event, Result
@@ -25,6 +21,11 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.report.core_figures import populations, resource_table
+from nmsolve.report.drawing import plain_labels
+from nmsolve.report.figures import amount, number, percent
+from nmsolve.report.mapping_report import CheckPart, build_report, in_words
+from nmsolve.report.pictures import SHARE, core_use
 
 #: The pages are looked at as they are.
 pytestmark = pytest.mark.rendered
@@ -259,7 +260,7 @@ def test_the_table_has_the_unit_of_the_search_that_runs() -> None:
 
 
 def test_an_objective_that_ends_at_0_is_drawn(recwarn: pytest.WarningsRecorder) -> None:
-    from nmsolve.cli.pictures import convergence
+    from nmsolve.report.pictures import convergence
 
     events = (
         Event(0.1, "bound", "star", None, 0.0),

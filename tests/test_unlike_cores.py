@@ -17,8 +17,6 @@ from exact_support import Recorder, random_graph
 from hw_reference import times
 
 import nmsolve
-from nmsolve.cli.core_figures import resource_table
-from nmsolve.cli.pictures import resource_use
 from nmsolve.hw.describe import describe
 from nmsolve.hw.occupied import beside
 from nmsolve.hw.verify import verify
@@ -29,6 +27,8 @@ from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.report.core_figures import resource_table
+from nmsolve.report.pictures import resource_use
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 #: The pages are looked at as they are.

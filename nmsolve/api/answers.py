@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nmsolve.cli.answer import prepare_folder
-from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import BackendError, InputError
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,6 @@ import numpy as np
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, in_order, left, run_options, silent
 from nmsolve.cli import options as opt
-from nmsolve.cli import pictures
 from nmsolve.cli.assign import run_stages, write_assign
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem
 from nmsolve.cli.assign_report import AssignReport, build_assign_report
@@ -35,6 +34,7 @@ from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.report import pictures
 from nmsolve.solvers.assignment import api
 from nmsolve.solvers.multi_objective import objective_names
 from nmsolve.solvers.run import Options

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from nmsolve.api.answers import drawn, table
 from nmsolve.api.inputs import FOLDER, MachineLike, grid_text
-from nmsolve.cli import pictures
 from nmsolve.cli.answer import prepare_folder
 from nmsolve.cli.bench.pages import PICTURES, markdown
 from nmsolve.cli.bench.run import Measured, measure, write_tables
@@ -27,6 +26,7 @@ from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.in_memory import GraphLike, named_graph
 from nmsolve.model.machine import Machine
 from nmsolve.model.quantities import seconds
+from nmsolve.report import pictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,12 +11,12 @@ from nmsolve.api.answers import Answer, table
 from nmsolve.api.inputs import MachineLike, MappingLike, core_of, grid_text, source_of
 from nmsolve.cli.check import checked, scored
 from nmsolve.cli.commands import ScoreOptions, VerifyOptions
-from nmsolve.cli.report import CheckPart
 from nmsolve.cli.verdict import label, words_behind
 from nmsolve.hw.scores import score as score_mapping
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.api.fronts import ParetoFront

@@ -35,7 +35,6 @@ from nmsolve.cli.map_problem import objectives_of, state_map
 from nmsolve.cli.pareto import picture_of, require_front, write_front
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.pipeline import stated_inputs
-from nmsolve.cli.progress import number
 from nmsolve.cli.route import route_inputs
 from nmsolve.cli.schedule import objectives_in_order
 from nmsolve.cli.schedule_options import ScheduleOptions
@@ -46,6 +45,7 @@ from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.report.figures import number
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives
 from nmsolve.solvers.multi_objective import Front, objective_names, pareto_front
 from nmsolve.solvers.run import Options

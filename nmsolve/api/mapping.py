@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from nmsolve.cli.report import RoutingPart
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.report.mapping_report import RoutingPart
     from nmsolve.solvers.run import RunOptions
 
 
@@ -119,8 +119,8 @@ class MappingAnswer(Answer[IntArray]):
         ------
         InputError : another kind, no mapping to draw, or no links: the machine is no mesh
         """
-        from nmsolve.cli import pictures
         from nmsolve.cli.draw import mapping_pictures
+        from nmsolve.report import pictures
 
         kinds: dict[str, Callable[[], Figure]] = {
             "convergence": partial(pictures.convergence.figure, self.events, self.wall_seconds, "full")
@@ -133,9 +133,9 @@ class MappingAnswer(Answer[IntArray]):
 
     def _links(self) -> Figure:
         """Draw the links by the routes that were chosen."""
-        from nmsolve.cli import pictures
         from nmsolve.cli.routing_page import drawn_links, hottest_links
         from nmsolve.hw.routing.loads import route_loads
+        from nmsolve.report import pictures
 
         mapped, machine = self.found.beside.mapped, self.problem.machine
         assert mapped is not None

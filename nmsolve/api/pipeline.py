@@ -13,7 +13,6 @@ from nmsolve.api.how import How, MapHow, run_options
 from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
 from nmsolve.api.mapping import MappingAnswer
 from nmsolve.api.mapping import map as map_graph
-from nmsolve.cli import pictures
 from nmsolve.cli.answer import explained, prepare_file
 from nmsolve.cli.check_pipeline import PLAN
 from nmsolve.cli.commands import PipelineOptions
@@ -29,6 +28,7 @@ from nmsolve.model.file_set import new_run
 from nmsolve.model.pipeline.objectives import minimised
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.report import pictures
 from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:

@@ -15,12 +15,10 @@ from nmsolve.api.answers import Answer, drawn, table, values_of
 from nmsolve.api.how import How, in_order, run_options
 from nmsolve.api.inputs import MachineLike, MappingLike
 from nmsolve.api.placed import Placed, placed
-from nmsolve.cli import pictures
 from nmsolve.cli.answer import explained
 from nmsolve.cli.commands import RouteOptions
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.route import routing_problem, write_routing
-from nmsolve.cli.route_report import FLOWS
 from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.arguments import plain_arguments
@@ -30,6 +28,8 @@ from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.routing.files import routes_again
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes
+from nmsolve.report import pictures
+from nmsolve.report.route_report import FLOWS
 from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class RoutingAnswer(Answer[ChosenRoutes]):
         ------
         InputError : another kind, or no routes to draw
         """
-        from nmsolve.cli import pictures_routing
+        from nmsolve.report import pictures_routing
 
         kinds = {"convergence": partial(pictures.convergence.figure, self.events, self.wall_seconds, "full")}
         if self.solution is not None:

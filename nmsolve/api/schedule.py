@@ -14,7 +14,6 @@ import msgspec
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, in_order, left, run_options, silent
 from nmsolve.cli import options as opt
-from nmsolve.cli import pictures
 from nmsolve.cli.check_schedule import ANSWER, read_any_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.schedule import objectives_in_order, run_stages, write_run
@@ -28,6 +27,7 @@ from nmsolve.model.file_set import new_run
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.statement import Stated
+from nmsolve.report import pictures
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.schedule.api import asked, bound_schedule, solve_schedule
 

@@ -11,7 +11,6 @@ from nmsolve.api.answers import drawn, table
 from nmsolve.api.inputs import FOLDER, MachineLike, MappingLike, grid_text, machine_text, source_machine
 from nmsolve.api.placed import Placed, placed
 from nmsolve.api.routing import RoutingAnswer
-from nmsolve.cli import pictures, pictures_routing
 from nmsolve.cli.answer import prepare_folder
 from nmsolve.cli.commands import SimulateOptions
 from nmsolve.cli.patience import Patience
@@ -25,6 +24,7 @@ from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.quantities import seconds
+from nmsolve.report import pictures, pictures_routing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

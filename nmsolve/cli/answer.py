@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from nmsolve.cli.assign_report import AssignReport
     from nmsolve.cli.commands import AssignOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.pipeline_report import PipelineReport
-    from nmsolve.cli.report import Report
-    from nmsolve.cli.route_report import RouteReport
     from nmsolve.cli.schedule_options import ScheduleOptions
     from nmsolve.cli.schedule_report import ScheduleReport
     from nmsolve.model.bound import Event, Result
+    from nmsolve.report.mapping_report import Report
+    from nmsolve.report.route_report import RouteReport
 
     Finished: TypeAlias = AssignOptions | PipelineOptions | RouteOptions | ScheduleOptions
 

@@ -27,14 +27,15 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.answer_files import ASSIGN_FILES, FRONT_FILES
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
 from nmsolve.cli.assign_report import AssignReport, assign_words, build_assign_report
-from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
 from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.patience import CHECKS, LONG_PAGE, Patience, search_time
-from nmsolve.cli.progress import amount, percent, watching
+from nmsolve.cli.progress import watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
+from nmsolve.report.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
+from nmsolve.report.figures import amount, percent
 
 if TYPE_CHECKING:
     from nmsolve.cli.check_assign import Problem

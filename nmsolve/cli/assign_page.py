@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli import pictures
 from nmsolve.cli.assign_report import assign_words
-from nmsolve.cli.drawing import PALETTE, svg_of
-from nmsolve.cli.explore import searched
-from nmsolve.cli.page import fill, inline
-from nmsolve.cli.progress import amount
+from nmsolve.report import pictures
+from nmsolve.report.drawing import PALETTE, svg_of
+from nmsolve.report.explore import searched
+from nmsolve.report.figures import amount
+from nmsolve.report.page import fill, inline
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_problem import Given
@@ -29,8 +29,8 @@ def render_assign_html(
     """
     drawn, explorer = {}, None
     if given.own is not None and result.solution is not None:
-        from nmsolve.cli.explore_network import MOST_NODES, network_data
         from nmsolve.cli.pictures_assign import assign_drawings
+        from nmsolve.report.explore_network import MOST_NODES, network_data
 
         drawings = assign_drawings(given.own, result.solution, report)
         if given.own.objective != "makespan":

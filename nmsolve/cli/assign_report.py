@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.assign_problem import COMMAND
-from nmsolve.cli.assign_runs import ProgramsPart, program_words
-from nmsolve.cli.progress import amount, percent
-from nmsolve.cli.report import (
+from nmsolve.hw.assignment.reasons import Share
+from nmsolve.model.assignment.problem import OBJECTIVES
+from nmsolve.model.host.memory import own_peak
+from nmsolve.report.assign_runs import ProgramsPart, program_words
+from nmsolve.report.figures import amount, percent
+from nmsolve.report.mapping_report import (
     BoundPart,
     CheckPart,
     EnginePart,
@@ -22,9 +25,6 @@ from nmsolve.cli.report import (
     proved_words,
     rule_parts,
 )
-from nmsolve.hw.assignment.reasons import Share
-from nmsolve.model.assignment.problem import OBJECTIVES
-from nmsolve.model.host.memory import own_peak
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_problem import Given

@@ -23,12 +23,12 @@ from nmsolve.cli.loading import (
 )
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import UNREAD, unread_checks, verdict
 from nmsolve.model.bound import Result, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart, check_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,12 +23,12 @@ from nmsolve.cli.check_whole import (
     whole_checks,
 )
 from nmsolve.cli.loading import require_types
-from nmsolve.cli.progress import amount, number
-from nmsolve.cli.report import CheckPart
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
+from nmsolve.report.figures import amount, number
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from collections.abc import Collection

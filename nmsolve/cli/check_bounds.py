@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
 from nmsolve.cli.waiting import waiting
 from nmsolve.hw.verify import TOLERANCE
 from nmsolve.model import clock
 from nmsolve.model.bound import BoundCheck
 from nmsolve.model.members import Members
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import VerifyOptions

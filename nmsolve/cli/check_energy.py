@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from nmsolve.cli.report import CheckPart, EnginePart
 from nmsolve.cli.verdict import NOT_READ
 from nmsolve.hw.verify import MOST, TOLERANCE
 from nmsolve.model.bound import Bound, EngineShare, Result, gap
+from nmsolve.report.mapping_report import CheckPart, EnginePart
 
 if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph

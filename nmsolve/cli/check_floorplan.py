@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.cli.pipeline_links import busy_us, link_words, slowest_us
-from nmsolve.cli.report import CheckPart
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given

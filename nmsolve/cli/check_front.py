@@ -23,13 +23,13 @@ from nmsolve.cli.front_kinds import (
     ScheduleFront,
 )
 from nmsolve.cli.loading import load_answer, load_stages, read_object
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
 from nmsolve.cli.rewritten import MAP_OPTIONS, inputs_again
 from nmsolve.cli.verdict import unread
 from nmsolve.hw.verify import TOLERANCE
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import VerifyOptions

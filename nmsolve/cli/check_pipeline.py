@@ -14,13 +14,13 @@ from nmsolve.cli.check_bounds import Budget, Proved, bound_part, budget_of, posi
 from nmsolve.cli.check_fields import same
 from nmsolve.cli.check_whole import whole_checks
 from nmsolve.cli.loading import require_types
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import headline
 from nmsolve.hw.verify import gap_check, status_check
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart, check_parts
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ScoreOptions, VerifyOptions
@@ -66,6 +66,9 @@ def score_plan(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
     if (o.machine, o.chips, o.placement, o.memory) != (None, None, None, None):
         what = "options that a pipeline's report has"
         raise InputError(what, "--machine, --chips, --placement, --memory", "at most --graph")
+    if not (path.parent / REPORT).exists():
+        what = f"this is a pipeline, and no {REPORT} is beside it"
+        raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
     inputs = read_inputs(path.parent / REPORT)[1]
     if o.graph is not None:
         inputs = msgspec.structs.replace(inputs, model=str(o.graph))

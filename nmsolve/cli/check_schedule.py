@@ -21,8 +21,6 @@ from nmsolve.cli.check_whole import (
     whole_checks,
 )
 from nmsolve.cli.loading import require_types
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.hw.schedule.walk import Walk, walked
 from nmsolve.model.bound import BoundCheck, Stage
@@ -30,6 +28,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.schedule_file import ScheduleFile, read_schedule, write_schedule
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from collections.abc import Collection

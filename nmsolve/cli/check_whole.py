@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.check_bounds import Budget, Proofs
 from nmsolve.cli.check_fields import shown as field_shown
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import unread_checks
 from nmsolve.hw.verify import WRITTEN, gap_check, status_check
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart, check_parts
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Held

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from nmsolve.cli.answer import prepare_file, tell
 from nmsolve.cli.loading import Loaded, load_answer
-from nmsolve.cli.progress import number, percent
 from nmsolve.cli.run_events import ending, read_events
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,9 +98,9 @@ def change_words(row: _Row) -> str:
 
 
 def _page(o: CompareOptions, one: Loaded, other: Loaded, rows: list[_Row], moved: int) -> str:
-    from nmsolve.cli.drawing import PALETTE
-    from nmsolve.cli.explore import explored, searched
-    from nmsolve.cli.page import fill, inline
+    from nmsolve.report.drawing import PALETTE
+    from nmsolve.report.explore import explored, searched
+    from nmsolve.report.page import fill, inline
 
     data = [
         explored(

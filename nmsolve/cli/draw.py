@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nmsolve.cli import pictures
 from nmsolve.cli.answer import OK, prepare_file
-from nmsolve.cli.core_figures import core_share, resource_table
 from nmsolve.cli.loading import load_answer, read_object
 from nmsolve.cli.run_events import ending, read_events
 from nmsolve.model.errors import InputError
+from nmsolve.report import pictures
+from nmsolve.report.core_figures import core_share, resource_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -100,12 +100,12 @@ def schedule_pictures(path: Path) -> Pictures:
 
 def routes_pictures(path: Path) -> Pictures:
     """Return the pictures of routes: ``links``, ``directions`` and, where some are prohibited, ``turns``."""
-    from nmsolve.cli import pictures, pictures_routing
     from nmsolve.cli.earlier import ROUTE, stated_options
     from nmsolve.cli.loading import load_answer, read_object
     from nmsolve.cli.routing_page import drawn_links, hottest_links
     from nmsolve.hw.routing.loads import route_loads
     from nmsolve.model.routing.files import read_flow_routes
+    from nmsolve.report import pictures, pictures_routing
 
     beside = path.parent / ROUTE.report
     options = stated_options(

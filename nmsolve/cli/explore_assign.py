@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.explore_network import Amount, Network, Part, Row, Sent
-from nmsolve.cli.progress import amount, percent
 from nmsolve.hw.assignment.evaluate import jobs_of, moves_of
+from nmsolve.report.explore_network import Amount, Network, Part, Row, Sent
+from nmsolve.report.figures import amount, percent
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_report import AssignReport, OperatorPart

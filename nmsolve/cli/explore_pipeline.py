@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.explore_network import Amount, Network, Part, Row, Sent
 from nmsolve.cli.pipeline_words import cores_words
-from nmsolve.cli.progress import number, percent
+from nmsolve.report.explore_network import Amount, Network, Part, Row, Sent
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given

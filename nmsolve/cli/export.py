@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.answer import require_inputs_kept, tell
 from nmsolve.cli.loading import Loaded, load_answer
-from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ExportOptions

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nmsolve import __version__
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERRUPTED, OK, UNKNOWN, Answer, as_json, last_words, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import Patience
-from nmsolve.cli.progress import number, percent
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
+from nmsolve.model.version import VERSION
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import FaultOptions
@@ -164,7 +164,7 @@ def build(
         trials, key=lambda t: (t.outcome == LOST, t.max_link or 0.0, t.total_link or 0.0), reverse=True
     )
     return FaultReport(
-        version=__version__, machine=loaded.machine.name, flows=study.problem.flows.count, links=o.links, cores=o.cores,
+        version=VERSION, machine=loaded.machine.name, flows=study.problem.flows.count, links=o.links, cores=o.cores,
         routers=o.routers, trials=o.trials, finished=done, stop_reason=reason, outcomes=outcomes,
         survivable=alive / done if done else 0.0, survivable_interval=wilson(alive, done),
         without_moving=still / done if done else 0.0, without_moving_interval=wilson(still, done),

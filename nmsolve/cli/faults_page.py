@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.drawing import (
+from nmsolve.model.machine import Machine
+from nmsolve.report.drawing import (
     EMPTY,
     FAINT,
     INK,
@@ -17,8 +18,7 @@ from nmsolve.cli.drawing import (
     new_panels,
     svg_text,
 )
-from nmsolve.cli.page import fill
-from nmsolve.model.machine import Machine
+from nmsolve.report.page import fill
 
 if TYPE_CHECKING:
     from nmsolve.cli.faults import FaultReport, Weak

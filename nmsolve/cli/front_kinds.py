@@ -16,7 +16,6 @@ from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Loaded
-    from nmsolve.cli.report import CheckPart
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Bound, Stage
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
+    from nmsolve.report.mapping_report import CheckPart
 
 #: Objectives without units.
 PLAIN: Mapping[str, str] = {}

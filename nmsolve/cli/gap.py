@@ -19,8 +19,9 @@ from nmsolve.cli.loading import Loaded, given_reading, load_answer, load_certifi
 from nmsolve.cli.map_answer import Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER
 from nmsolve.cli.patience import Patience
-from nmsolve.cli.progress import number, watching
+from nmsolve.cli.progress import watching
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import GapOptions

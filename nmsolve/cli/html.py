@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli import pictures
-from nmsolve.cli.core_figures import core_share, populations, resource_table
-from nmsolve.cli.drawing import PALETTE
-from nmsolve.cli.page import fill, inline
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import Report, in_words, routing_words, tick_words, waiting_words
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.routing.compute import compute_energy
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.report import pictures
+from nmsolve.report.core_figures import core_share, populations, resource_table
+from nmsolve.report.drawing import PALETTE
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import Report, in_words, routing_words, tick_words, waiting_words
+from nmsolve.report.page import fill, inline
 
 if TYPE_CHECKING:
     from nmsolve.cli.map_routes import MappedRoutes
@@ -77,7 +77,7 @@ def render_html(
         sections = route_sections(problem.machine, flows, mapped.routes, mapped.turns, cost)
     explorer = None
     if lively:
-        from nmsolve.cli.explore import explored, searched
+        from nmsolve.report.explore import explored, searched
 
         assert result.core is not None
         search = searched(result.events, result.wall_seconds, result.bound)

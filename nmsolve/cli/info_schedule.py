@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.progress import number
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.model.schedule.statement import Stated

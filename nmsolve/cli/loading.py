@@ -219,7 +219,7 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
     if (path.name == "mapping.json" or POINT.fullmatch(path.name)) and beside.exists():
         content = read_object(beside)
         if beside.name == "report.json":
-            from nmsolve.cli.report import Report
+            from nmsolve.report.mapping_report import Report
 
             require_types(content, Report, beside)
         inputs = _checked_inputs(content, beside)

@@ -15,7 +15,6 @@ from typing import Any, get_type_hints
 import typer
 import typer.core
 
-from nmsolve import __version__
 from nmsolve.cli import commands, schedule_options, train_options
 from nmsolve.cli.compiling import telling
 from nmsolve.cli.completion import add_completion
@@ -26,6 +25,7 @@ from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING
+from nmsolve.model.version import VERSION
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
 LEAST_SPACE = 768 * 2**20
@@ -67,7 +67,7 @@ hw_app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"nmsolve {__version__}")
+        typer.echo(f"nmsolve {VERSION}")
         raise typer.Exit()
 
 

@@ -18,10 +18,10 @@ from nmsolve.cli.map_search import Found, Run, search_map
 from nmsolve.cli.map_turns import resolved
 from nmsolve.cli.pareto import run_front
 from nmsolve.cli.patience import Patience, search_time
-from nmsolve.cli.report import tick_words, waiting_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.mapping.files import read_mapping
+from nmsolve.report.mapping_report import tick_words, waiting_words
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, objective_names
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli.answer import Answer, as_json, event_lines, last_words
 from nmsolve.cli.answer_files import MAP_FILES
 from nmsolve.cli.patience import CHECKS, Patience
-from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
 from nmsolve.model.bound import Result
 from nmsolve.model.file_set import new_run
 from nmsolve.model.files import write_atomic
+from nmsolve.report.figures import number, percent
+from nmsolve.report.mapping_report import CheckPart, Report, build_report, in_words, routing_words
 
 if TYPE_CHECKING:
     from nmsolve.cli.map_routes import MappedRoutes

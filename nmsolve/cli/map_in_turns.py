@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nmsolve.cli.map_routes import CHOSEN, MappedRoutes, chosen_part
-from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.cli.answer import event_lines
-from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart, check_parts
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.hw.turns import RULES
 from nmsolve.model.bound import gap
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
+from nmsolve.report.mapping_report import CheckPart, ObjectivePart, RoutingPart, check_parts
 
 if TYPE_CHECKING:
     from nmsolve.cli.clock import Clock

@@ -13,10 +13,10 @@ from nmsolve.cli.map_answer import ALONE, Beside
 from nmsolve.cli.map_routes import AFTER, CHOSEN, mapping_time, routes_of_answer
 from nmsolve.cli.pareto import tell_stage
 from nmsolve.cli.patience import Patience
-from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number, percent
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives
 from nmsolve.solvers.multi_objective import better_start
 

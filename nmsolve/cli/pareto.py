@@ -9,15 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli import clock, pictures
+from nmsolve.cli import clock
 from nmsolve.cli.answer import OK, Answer
 from nmsolve.cli.answer_files import FRONT_FILES
 from nmsolve.cli.front_kinds import FORMAT, PLAIN, PROOFS
-from nmsolve.cli.page import fill
 from nmsolve.cli.patience import search_time
-from nmsolve.cli.progress import DIGITS, amount
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.report import pictures
+from nmsolve.report.figures import DIGITS, amount
+from nmsolve.report.page import fill
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions | ScheduleOptions
 
 Pair = tuple[float, float]
-#: What :func:`nmsolve.cli.pictures.pareto` draws.
+#: What :func:`nmsolve.report.pictures.pareto` draws.
 _Drawn = tuple[
     tuple[str, str],
     list[Pair],

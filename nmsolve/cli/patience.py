@@ -87,7 +87,7 @@ class Patience:
         """
         least = 0.0
         if self.left() > 0:
-            from nmsolve.cli.drawing import import_what_draws
+            from nmsolve.report.drawing import import_what_draws
 
             import_what_draws()
             least = 0.0 if self.asked else PICTURES

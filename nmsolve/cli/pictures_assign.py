@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli.assign_layout import Drawing, drawing
-from nmsolve.cli.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report.assign_layout import Drawing, drawing
+from nmsolve.report.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from nmsolve.cli.assign_report import AssignReport
-    from nmsolve.cli.drawing import Drawable
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
+    from nmsolve.report.drawing import Drawable
 
 #: Nodes that get their type written beside them, and most bars of a schedule.
 NAMED, BARS = 60, 4000

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.drawing import EMPTY, FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
+from nmsolve.report.drawing import EMPTY, FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 
 if TYPE_CHECKING:
-    from nmsolve.cli.drawing import Drawable
     from nmsolve.cli.schedule_report import ScheduleReport, UnitPart
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
+    from nmsolve.report.drawing import Drawable
 
 #: Most units with a bar of their own, resources that are drawn, bars of the still schedule, and networks in its legend.
 ROWS, RESOURCES, BARS, NAMED = 40, 8, 4_000, 10

@@ -30,10 +30,11 @@ from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, batches_matter, state_problem
 from nmsolve.cli.pipeline_report import PipelineReport, StagePart, build_pipeline_report
 from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
-from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.progress import watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from pathlib import Path

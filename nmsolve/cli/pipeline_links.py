@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.pipeline_problem import slower_problem
-from nmsolve.cli.progress import number
 from nmsolve.model import clock
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given, PipelineInputs

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli import pictures, pictures_pipeline
-from nmsolve.cli.drawing import PALETTE, svg_of
-from nmsolve.cli.explore import searched
-from nmsolve.cli.explore_network import MOST_NODES, network_data
-from nmsolve.cli.page import fill, inline
 from nmsolve.cli.pipeline_report import exchanged
 from nmsolve.cli.pipeline_words import cores_words, pipeline_words, size_words
 from nmsolve.model.pipeline.objectives import ENERGY
+from nmsolve.report import pictures, pictures_pipeline
+from nmsolve.report.drawing import PALETTE, svg_of
+from nmsolve.report.explore import searched
+from nmsolve.report.explore_network import MOST_NODES, network_data
+from nmsolve.report.page import fill, inline
 
 if TYPE_CHECKING:
-    from nmsolve.cli.drawing import Drawable
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.report.drawing import Drawable
 
 #: Above this storage is drawn in MiB.
 _MIB = 2**20

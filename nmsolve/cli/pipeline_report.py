@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, ended, parts_of
 from nmsolve.model.pipeline.objectives import ENERGY, minimised
+from nmsolve.report.mapping_report import BoundPart, CheckPart, EnginePart, ended, parts_of
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import proved_words
 from nmsolve.model.bound import meets
 from nmsolve.model.pipeline.objectives import ENERGY, PERIOD
+from nmsolve.report.figures import number, percent
+from nmsolve.report.mapping_report import proved_words
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_report import PipelineReport, StagePart

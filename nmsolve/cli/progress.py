@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from nmsolve.cli.compiling import told_by
 from nmsolve.model import clock
 from nmsolve.model.bound import Event, gap
+from nmsolve.report.figures import DIGITS, amount, percent
 
 if TYPE_CHECKING:
     from nmsolve.solvers.search.incumbent import Observer
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
-#: How figures are written: steps of a thousand from the unit of the objective.
-SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
-#: Digits of a figure in the table, so that small steps show.
-DIGITS = 7
 #: Incumbent, bound, and the engine that last changed one of them.
 Standing = tuple[float | None, float | None, str]
 NOTHING: Standing = (None, None, "")
@@ -210,37 +207,3 @@ class LiveLines:
                 self._file.write(json.dumps(event_to_json(event)).encode() + b"\n")
             except OSError:
                 self._file = None
-
-
-#: Figures from here on are printed with an exponent.
-LARGEST = 1e21
-
-
-def number(value: float | None) -> str:
-    """Return a figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
-    if value is None or value != value or value in (float("inf"), float("-inf")):
-        return "-"
-    if value == int(value) and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{value:,.2f}" if 1000 <= abs(value) < LARGEST else f"{value:.6g}"
-
-
-def amount(value: float | None, unit: str, digits: int = 4) -> str:
-    """Return a figure for people: ``1.234 ms``; ``-`` for none, a plain number where the unit has no :data:`SCALES`."""
-    if value is None or unit not in SCALES or value != value or abs(value) == float("inf"):
-        return number(value)
-    for name in SCALES[unit]:
-        shown = f"{value:.{digits}g}"
-        if abs(float(shown)) < 1000 or name == SCALES[unit][-1]:
-            break
-        value /= 1000.0
-    return f"{value:,.0f} {name}" if abs(float(shown)) >= 1000 else f"{shown} {name}"
-
-
-def percent(share: float | None) -> str:
-    """Return a gap for people: ``3.10 %``, ``-`` for none. A gap that is not 0 never prints as 0.00 %."""
-    if share is None or share == float("inf"):
-        return "-"
-    if 0 < share < 0.00005:
-        return "<0.01 %"
-    return f"{100 * share:.2f} %"

@@ -55,9 +55,9 @@ def map_again(
     overridden : options of ``verify`` that stand for fields of the report
     """
     from nmsolve.cli.map_routes import ROUTES
-    from nmsolve.cli.report import RoutingPart, build_report
     from nmsolve.cli.rewritten_routes import routing_again
     from nmsolve.hw.scores import score
+    from nmsolve.report.mapping_report import RoutingPart, build_report
 
     report, name = loaded.report or {}, problem.objective
     said = report.get("scores") or {}

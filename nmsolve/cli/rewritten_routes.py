@@ -19,9 +19,9 @@ from nmsolve.cli.check_fields import (
     under,
 )
 from nmsolve.cli.loading import require_types
-from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
 from nmsolve.hw.turns import RULES
 from nmsolve.model.bound import gap
+from nmsolve.report.mapping_report import CheckPart, ObjectivePart, RoutingPart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def route_fields(
     problem : the flows of graph and mapping, with the turns that were given
     said : that report; ``alone``: it is a route-report.json, whose fields are checked here, too
     """
-    from nmsolve.cli.route_report import PAGE, REPORT, RouteReport, max_link_by_rule
+    from nmsolve.report.route_report import PAGE, REPORT, RouteReport, max_link_by_rule
 
     rule = None if alone else loaded.inputs.route
     checks = [routes_check(path, file, _rules(loaded, file, problem, rule), rule)]

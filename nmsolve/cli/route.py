@@ -27,14 +27,15 @@ from nmsolve.cli.commands import RouteOptions, RouteProblemOptions, VerifyOption
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.pareto import require_front, run_front
 from nmsolve.cli.patience import CHECKS, Patience, search_time
-from nmsolve.cli.progress import number, percent, watching
-from nmsolve.cli.report import ObjectivePart, check_parts, ended, package_behind
+from nmsolve.cli.progress import watching
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
-from nmsolve.cli.route_report import FLOWS, PAGE, REPORT, RouteReport, max_link_by_rule
 from nmsolve.model.bound import Result, gap
 from nmsolve.model.file_set import new_run
 from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+from nmsolve.report.figures import number, percent
+from nmsolve.report.mapping_report import ObjectivePart, check_parts, ended, package_behind
+from nmsolve.report.route_report import FLOWS, PAGE, REPORT, RouteReport, max_link_by_rule
 from nmsolve.solvers.multi_objective import objective_names
 
 if TYPE_CHECKING:

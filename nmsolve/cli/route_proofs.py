@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.check_bounds import Proofs, RouteBounds
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.verdict import unread
 from nmsolve.hw.verify import gap_check, status_check
 from nmsolve.model.bound import Stage
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart, ObjectivePart
 
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound

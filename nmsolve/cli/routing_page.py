@@ -7,12 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli import pictures, pictures_routing
-from nmsolve.cli.drawing import PALETTE
-from nmsolve.cli.explore import searched
-from nmsolve.cli.page import fill, inline
-from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import rests_on
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.links import link_ends, link_works
@@ -21,13 +15,19 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report import pictures, pictures_routing
+from nmsolve.report.drawing import PALETTE
+from nmsolve.report.explore import searched
+from nmsolve.report.figures import number, percent
+from nmsolve.report.mapping_report import rests_on
+from nmsolve.report.page import fill, inline
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Loaded
-    from nmsolve.cli.route_report import RouteReport
     from nmsolve.hw.routing.compute import ComputeEnergy
     from nmsolve.hw.routing.energy import EnergyParts
     from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.report.route_report import RouteReport
 
 #: Links that get a rank, and flows that are listed for each.
 HOTTEST, NAMED = 10, 4
@@ -87,7 +87,7 @@ def links_picture(machine: Machine, loads: FloatArray, hot: list[int], unit: str
 def drawn_links(
     machine: Machine, loads: FloatArray, hot: list[int]
 ) -> tuple[Machine, IntArray, FloatArray, list[int]]:
-    """Return what :func:`nmsolve.cli.pictures.link_loads` draws of the loads (4 * P,) of all links and the hottest of them."""
+    """Return what :func:`nmsolve.report.pictures.link_loads` draws of the loads (4 * P,) of all links and the hottest of them."""
     links = np.flatnonzero(link_works(machine))
     ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
     return machine, ends, loads[links], np.searchsorted(links, hot).tolist()
@@ -182,7 +182,7 @@ def render_route_html(
         cost = compute_energy(loaded.graph, machine, loaded.core)
         sections = route_sections(machine, flows, routes, found.turns, cost, still=plain)
         if not plain:
-            from nmsolve.cli.explore_routes import routes_data
+            from nmsolve.report.explore_routes import routes_data
 
             search = searched(first_stage(result.events), result.wall_seconds, None)
             explorer = inline(routes_data(problem, routes, search))

@@ -24,7 +24,7 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.answer_files import FRONT_FILES, SCHEDULE_FILES
 from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.patience import CHECKS, LONG_PAGE, Patience, search_time
-from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.progress import watching
 from nmsolve.cli.schedule_again import EARLIER
 from nmsolve.cli.schedule_problem import Given, ScheduleInputs, asked_inputs, state_problem
 from nmsolve.cli.schedule_report import (
@@ -38,6 +38,7 @@ from nmsolve.cli.verdict import label
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.schedule.problem import OBJECTIVES
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from pathlib import Path

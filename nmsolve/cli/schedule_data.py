@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli.drawing import PALETTE
 from nmsolve.hw.schedule.occupancy import Steps, memory_steps, transfers
 from nmsolve.model.schedule.problem import NEVER
+from nmsolve.report.drawing import PALETTE
 
 if TYPE_CHECKING:
     from nmsolve.cli.schedule_problem import Given

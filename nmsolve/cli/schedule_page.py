@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli import pictures
-from nmsolve.cli.drawing import svg_of
-from nmsolve.cli.page import fill, inline
-from nmsolve.cli.progress import percent
 from nmsolve.cli.schedule_report import figure, schedule_words
+from nmsolve.report import pictures
+from nmsolve.report.drawing import svg_of
+from nmsolve.report.figures import percent
+from nmsolve.report.page import fill, inline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

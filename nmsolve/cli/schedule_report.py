@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import (
+from nmsolve.cli.schedule_options import MOST_RUNS
+from nmsolve.cli.schedule_problem import COMMAND
+from nmsolve.model.errors import InputError
+from nmsolve.model.host.memory import own_peak
+from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
+from nmsolve.report.figures import number, percent
+from nmsolve.report.mapping_report import (
     BoundPart,
     CheckPart,
     EnginePart,
@@ -22,11 +27,6 @@ from nmsolve.cli.report import (
     proved_words,
     rule_parts,
 )
-from nmsolve.cli.schedule_options import MOST_RUNS
-from nmsolve.cli.schedule_problem import COMMAND
-from nmsolve.model.errors import InputError
-from nmsolve.model.host.memory import own_peak
-from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 
 if TYPE_CHECKING:
     from nmsolve.cli.schedule_problem import Given

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nmsolve import __version__
 from nmsolve.model import clock
 from nmsolve.model.types import FloatArray
+from nmsolve.model.version import VERSION
 
 if TYPE_CHECKING:
     from nmsolve.cli.simulate_setting import Setting
@@ -103,7 +103,7 @@ def build(setting: Setting, runs: Runs, edge: Saturation | None, seed: int) -> S
     if compute is not None and network.unit == "pJ":
         parts |= {k: v * steps_of(setting, main) for k, v in compute.by_part.items()}
     return SimulationReport(
-        version=__version__,
+        version=VERSION,
         machine=setting.machine.name,
         routing=main.routing,
         traffic=main.traffic,

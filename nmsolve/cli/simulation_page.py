@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmsolve.cli import pictures_routing
-from nmsolve.cli.page import fill
 from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
 from nmsolve.cli.simulate_report import (
     Runs,
@@ -19,6 +17,8 @@ from nmsolve.cli.simulate_report import (
     steps_of,
 )
 from nmsolve.model.routing.routes import Routes
+from nmsolve.report import pictures_routing
+from nmsolve.report.page import fill
 
 if TYPE_CHECKING:
     from nmsolve.cli.simulate_report import SimulationReport
@@ -79,7 +79,7 @@ def _curve(setting: Setting, report: SimulationReport) -> str:
 
 
 def curve_of(setting: Setting, report: SimulationReport) -> Curve | None:
-    """Return what :func:`nmsolve.cli.pictures_routing.latency_curve` draws; None unless several loads were simulated."""
+    """Return what :func:`nmsolve.report.pictures_routing.latency_curve` draws; None unless several loads were simulated."""
     runs = [run for run in report.runs if run.load is not None]
     if len(runs) < 2:
         return None

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.check_bounds import positive
-from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
+from nmsolve.report.figures import number
+from nmsolve.report.mapping_report import CheckPart
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Held

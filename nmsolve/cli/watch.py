@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from nmsolve.cli.answer import OK
-from nmsolve.cli.drawing import PALETTE
-from nmsolve.cli.page import fill
 from nmsolve.cli.progress import LIVE
 from nmsolve.model.errors import InputError
+from nmsolve.report.drawing import PALETTE
+from nmsolve.report.page import fill
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import WatchOptions

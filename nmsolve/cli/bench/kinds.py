@@ -16,8 +16,8 @@ from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
     from nmsolve.cli.patience import Patience
-    from nmsolve.cli.report import CheckPart
     from nmsolve.model.bound import Result
+    from nmsolve.report.mapping_report import CheckPart
 
 #: Checks of an answer, and the names of those that were left out for lack of time.
 Checked = tuple[list["CheckPart"], list[str]]

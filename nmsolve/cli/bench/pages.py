@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nmsolve.cli import pictures
 from nmsolve.cli.bench.summary import Summary, Table
-from nmsolve.cli.page import fill
 from nmsolve.model.types import FloatArray
+from nmsolve.report import pictures
+from nmsolve.report.page import fill
 
 
 @dataclass(frozen=True)

@@ -82,9 +82,9 @@ def _check(
 ) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
     from nmsolve.cli.patience import CHECKS
-    from nmsolve.cli.report import check_parts
     from nmsolve.hw.verify_routes import verify_flow_routes
     from nmsolve.model.routing.files import write_flow_routes
+    from nmsolve.report.mapping_report import check_parts
 
     found = result.solution
     assert found is not None

@@ -22,12 +22,12 @@ from nmsolve.cli.bench.suites import Instance, Source, find_suite, load_suite
 from nmsolve.cli.bench.summary import Summary, Table, summarise
 from nmsolve.cli.command_line import as_command
 from nmsolve.cli.commands import BenchOptions
-from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.host import cores
 from nmsolve.model.host.locks import lock_folder, unlock
 from nmsolve.model.lookup import named
+from nmsolve.report.figures import number
 from nmsolve.solvers.search.entries import look_up
 
 #: The suite of networks for tools of others, and the word for those tools among methods.

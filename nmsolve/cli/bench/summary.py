@@ -21,8 +21,8 @@ from nmsolve.cli.bench.measures import (
 )
 from nmsolve.cli.bench.store import Key, Outcome
 from nmsolve.cli.bench.suites import Instance
-from nmsolve.cli.progress import number, percent
 from nmsolve.model.types import FloatArray
+from nmsolve.report.figures import number, percent
 
 #: A run is late if it exceeded its limit by more than this fraction plus this many seconds.
 LATE, LATE_SECONDS = 0.1, 1.0

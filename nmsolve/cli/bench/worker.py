@@ -19,8 +19,8 @@ import msgspec
 from nmsolve.model.clock import stood, watchers
 
 if TYPE_CHECKING:
-    from nmsolve.cli.report import CheckPart
     from nmsolve.model.bound import Event, Result
+    from nmsolve.report.mapping_report import CheckPart
 
 
 class Order(msgspec.Struct):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.model.errors import InputError
+from nmsolve.report.mapping_report import CheckPart, ObjectivePart
 
 if TYPE_CHECKING:
     from nmsolve.model.routing.problem import RoutingProblem

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
 
 import numpy as np
 
-from nmsolve.cli.progress import SCALES
 from nmsolve.model import clock
 from nmsolve.model.host.folders import place_fonts
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray
+from nmsolve.report.figures import SCALES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

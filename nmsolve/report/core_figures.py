@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.cli.pictures import SHARE
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report.pictures import SHARE
 
 #: What a core holds of a resource: the same everywhere, or (cores,); None: unlimited.
 Limit = int | IntArray | None

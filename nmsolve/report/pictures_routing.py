@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli.drawing import (
+from nmsolve.hw.turns import LEFT, LETTERS, RIGHT
+from nmsolve.model.links import link_works
+from nmsolve.model.machine import Machine
+from nmsolve.model.turns import TurnSet, possible_turns
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report.drawing import (
     EMPTY,
     FAINT,
     INK,
@@ -21,12 +26,7 @@ from nmsolve.cli.drawing import (
     new_figure,
     new_panels,
 )
-from nmsolve.cli.progress import number
-from nmsolve.hw.turns import LEFT, LETTERS, RIGHT
-from nmsolve.model.links import link_works
-from nmsolve.model.machine import Machine
-from nmsolve.model.turns import TurnSet, possible_turns
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

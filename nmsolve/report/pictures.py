@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nmsolve.cli.drawing import (
+from nmsolve.model.bound import Event
+from nmsolve.model.machine import Machine
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.report.drawing import (
     EMPTY,
     FAINT,
     INK,
@@ -22,9 +25,6 @@ from nmsolve.cli.drawing import (
     plain_labels,
     scaled,
 )
-from nmsolve.model.bound import Event
-from nmsolve.model.machine import Machine
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: What the colours of :func:`core_use` mean where resources are limited.
 SHARE = "share of the limit"

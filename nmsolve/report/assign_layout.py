@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.cli.layered import layers_of_nodes, places_in_layers
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report.layered import layers_of_nodes, places_in_layers
 
 #: More operators than this are folded; layers of one row of the picture.
 MOST, ROW = 300, 40

@@ -89,7 +89,7 @@ def grouped(problem: MappingProblem) -> tuple[IntArray, list[str], str]:
 
     Communities are those of Louvain's method without a limit of size, the largest first; small ones share the last group.
     """
-    from nmsolve.cli.core_figures import populations
+    from nmsolve.report.core_figures import populations
 
     graph = problem.graph
     of, names = populations(graph)
@@ -163,7 +163,7 @@ def _amounts(core: IntArray, groups: IntArray, cores: int, count: int) -> IntArr
 
 def _resources(problem: MappingProblem, core: IntArray, listed: bool) -> list[dict[str, Any]]:
     """Return every resource: what each node needs, what each core holds of it, and its limit."""
-    from nmsolve.cli.core_figures import resource_table
+    from nmsolve.report.core_figures import resource_table
 
     names, used, limits = resource_table(problem, core)
     sizes = {name: problem.graph.sizes[:, i] for i, name in enumerate(problem.graph.resources)}

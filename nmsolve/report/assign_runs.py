@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nmsolve.cli.report import CheckPart
+from nmsolve.report.mapping_report import CheckPart
 
 
 class CasePart(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.report.drawing import FAINT, INK, PALETTE, Drawn, Picture, amounts, new_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.cli.explore import board_of, column
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.check import table_entries
+from nmsolve.report.explore import board_of, column
 
 if TYPE_CHECKING:
     from nmsolve.model.routing.problem import RoutingProblem
@@ -20,7 +20,7 @@ MOST_STEPS = 2_000_000
 
 
 def routes_data(problem: RoutingProblem, routes: Routes, search: dict[str, Any]) -> dict[str, Any]:
-    """Return the data of the page's script, as JSON has it; ``search``: of :func:`nmsolve.cli.explore.searched`."""
+    """Return the data of the page's script, as JSON has it; ``search``: of :func:`nmsolve.report.explore.searched`."""
     machine, flows = problem.machine, problem.flows
     size, row = machine.size, np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     listed = len(routes.channel) + len(flows.targets) <= MOST_STEPS

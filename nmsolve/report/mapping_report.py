@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nmsolve import __version__
-from nmsolve.cli.progress import number, percent
 from nmsolve.hw.energy import states_all
 from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.magnitude import uncomputable
@@ -19,6 +17,8 @@ from nmsolve.model.host.memory import own_peak
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.model.version import VERSION
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.hw.verify import Check
@@ -166,7 +166,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def ended(result: Any) -> dict[str, Any]:
     """Return what every report says of its run."""
     return {
-        "version": __version__,
+        "version": VERSION,
         "status": result.status,
         "stop_reason": result.stop_reason,
         "wall_seconds": round(result.wall_seconds, 3),

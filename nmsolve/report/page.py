@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import Any
 
-from nmsolve.cli.progress import number, percent
+from nmsolve.report.figures import number, percent
 
 
 def fill(template: str, **values: Any) -> str:
@@ -25,4 +25,4 @@ def inline(data: dict[str, Any]) -> str:
 
 
 def _text(name: str) -> str:
-    return (resources.files("nmsolve.cli") / "templates" / name).read_text("utf-8")
+    return (resources.files("nmsolve.report") / "templates" / name).read_text("utf-8")

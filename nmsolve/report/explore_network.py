@@ -16,9 +16,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from nmsolve.cli.explore import column
-from nmsolve.cli.layered import data_order, layers_of_nodes, places_in_layers
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.report.explore import column
+from nmsolve.report.layered import data_order, layers_of_nodes, places_in_layers
 
 #: Nodes up to which a network can be explored; a larger one has still pictures.
 MOST_NODES = 20_000
@@ -109,7 +109,7 @@ class Network:
 
 
 def network_data(network: Network, search: dict[str, Any]) -> dict[str, Any]:
-    """Return the data of the page's script, as JSON has it; ``search``: of :func:`nmsolve.cli.explore.searched`."""
+    """Return the data of the page's script, as JSON has it; ``search``: of :func:`nmsolve.report.explore.searched`."""
     sent, count = network.sent, len(network.labels)
     row, x, y = positions(count, sent)
     return {

@@ -1,0 +1,3 @@
+"""The version of nmsolve."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,1 @@
+"""What an answer looks like: reports, sentences, figures, pages and pictures."""
