@@ -42,7 +42,7 @@ SUMS = {
 }  # fmt: skip
 #: The same under ceilings on other objectives, up to FEW operators: CP-SAT proves in a second what ``tree``, for which a ceiling
 #: is one multiplier, takes minutes for.
-CEILED, FEW = {"min-conflicts": 0.1, "assign-cpsat": 0.1} | SUMS, 500
+CEILED, FEW = {"min-conflicts": 0.1, "assign-cpsat": 0.1} | SUMS, 2000
 LOADS = {"min-conflicts": 0.1, "assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
 MAKESPANS = {"min-conflicts": 0.1, "assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
 NETWORKS = {"min-conflicts": 1.0, "subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
