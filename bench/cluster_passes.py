@@ -61,7 +61,7 @@ def passes(problem: MappingProblem, level: Level, crew: Crew, sweeps: int) -> tu
 
 
 def away(problem: MappingProblem, level: Level, machines: int, sweeps: int) -> tuple[dict[str, float], Any]:
-    """Return the same of so many machines of a cluster, and the seconds of giving out the connections."""
+    """Return the same of this many machines of a cluster, and the seconds of giving out the connections."""
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE})
     try:
         for _ in range(machines - 1):

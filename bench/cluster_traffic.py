@@ -123,7 +123,7 @@ class Player:
 
 
 def played(workers: int, rate: dict[str, float], size: int, seconds: float) -> dict[str, Any]:
-    """Return what so many workers see of one ledger."""
+    """Return what this many workers see of one ledger."""
     agents = max(1, workers // PER_AGENT)
     with tempfile.TemporaryDirectory() as folder:
         ledger = ray.remote(Ledger).options(num_cpus=0).remote(f"{folder}/log")

@@ -30,7 +30,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import solve
 
-#: What runs in SANA-FE's environment: one mapping, so many steps; prints seconds and joules.
+#: What runs in SANA-FE's environment: one mapping, this many steps; prints seconds and joules.
 SIMULATE = """
 import json, sanafe, sys
 folder, steps = sys.argv[1], int(sys.argv[2])

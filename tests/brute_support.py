@@ -53,7 +53,7 @@ def _add(
 
 @cache
 def orders(count: int, n: int) -> IntArray:
-    """(M, n) all ways to give ``n`` nodes one of so many places each, no place twice; in order."""
+    """(M, n) all ways to give ``n`` nodes one of this many places each, no place twice; in order."""
     out = np.array(list(permutations(range(count), n)), np.int64).reshape(-1, n)
     out.flags.writeable = False
     return out

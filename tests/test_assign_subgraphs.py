@@ -19,7 +19,7 @@ from nmsolve.solvers.assignment.recheck import check_assign_bound
 
 
 class Offers:
-    """A context that keeps the offers and their costs; ends after so many seconds."""
+    """A context that keeps the offers and their costs; ends after this many seconds."""
 
     workers, memory, pace = 1, None, 1.0
 

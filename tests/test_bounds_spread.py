@@ -72,7 +72,7 @@ def one_per_core(problem: MappingProblem) -> float:
 
 
 def found(problem: MappingProblem, most: int = 60) -> list[Bound]:
-    """Its bounds within so many rounds, which are its seconds: equal runs do equal work."""
+    """Its bounds within this many rounds, which are its seconds: equal runs do equal work."""
     asked = 0
 
     def stop() -> bool:

@@ -38,7 +38,7 @@ def board(nodes: int, side: int) -> MappingProblem:
 
 
 def bounds(problem: MappingProblem, rounds: int, memory: Callable[[], int | None]) -> list[Bound]:
-    """What is proved within so many rounds, which are its seconds."""
+    """What is proved within this many rounds, which are its seconds."""
     asked = 0
 
     def stop() -> bool:

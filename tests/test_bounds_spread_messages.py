@@ -33,7 +33,7 @@ from nmsolve.solvers.mapping.recheck.spread_messages import check_messages, mess
 
 
 def found(problem: MappingProblem, most: int = 40) -> list[Bound]:
-    """Its bounds within so many rounds, which are its seconds: equal runs do equal work."""
+    """Its bounds within this many rounds, which are its seconds: equal runs do equal work."""
     asked = 0
 
     def stop() -> bool:

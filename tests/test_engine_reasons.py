@@ -27,7 +27,7 @@ REGISTRIES = {
 }  # fmt: skip
 REASONS = tomllib.loads((HERE / "data" / "engines.toml").read_text("utf-8"))
 WITHOUT: dict[str, list[str]] = REASONS.pop("without_evidence")
-#: So many engines had no evidence when the file was made. The number only falls.
+#: This many engines had no evidence when the file was made. The number only falls.
 MOST_WITHOUT = 22
 #: What an entry states, by its reason; ``as`` may come with a row.
 KEYS = {"best": {"page", "row"}, "published": {"page", "row"}, "requirement": {"number"}}

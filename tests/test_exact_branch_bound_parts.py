@@ -31,7 +31,7 @@ INSTANCES = Path(engine.__file__).parents[3] / "cli/bench/instances"
 
 
 class Away:
-    """Machines with so many threads that do a few steps of a part at a time; one part in ``lose`` is lost, or all."""
+    """Machines with this many threads that do a few steps of a part at a time; one part in ``lose`` is lost, or all."""
 
     def __init__(self, doer: Any, threads: int, lose: float, rng: np.random.Generator) -> None:
         self.doer, self.threads, self.lose, self.rng = pickle.dumps(doer), threads, lose, rng
@@ -67,7 +67,7 @@ class Away:
 
 
 class Spread(Recorder):
-    """A run with other machines, which stops after so many looks."""
+    """A run with other machines, which stops after this many looks."""
 
     def __init__(
         self, problem: MappingProblem, start: Any, lose: float, looks: float = np.inf, threads: int = 3

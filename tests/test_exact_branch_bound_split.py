@@ -134,7 +134,7 @@ def test_bound_rises_best_first_and_memory_is_bounded(monkeypatch: pytest.Monkey
 
 
 class Stopping(Recorder):
-    """Stops after so many questions whether to."""
+    """Stops after this many questions whether to."""
 
     asked = 0
 

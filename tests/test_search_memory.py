@@ -46,7 +46,7 @@ class Hungry:
 
 
 def searched(engine: Hungry, room: int):
-    """Run the engine with so many MiB more than what is held once earlier tests' memory has gone back to the system."""
+    """Run the engine with this many MiB more than what is held once earlier tests' memory has gone back to the system."""
     referee, budget, incumbent = make(20.0)
     gc.collect()
     return_freed()

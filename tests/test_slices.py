@@ -1,4 +1,4 @@
-"""Slices: at most so many neurons of a population on a core. Files, checks, engines and bounds against every mapping tried."""
+"""Slices: at most this many neurons of a population on a core. Files, checks, engines and bounds against every mapping tried."""
 
 from __future__ import annotations
 

@@ -360,7 +360,7 @@ def tables(name: str, stated: int, own: list[int]) -> MappingProblem:
 @pytest.mark.parametrize("name", ["axons_in", "axons_out", "table_entries"])
 @pytest.mark.parametrize("own", [[9, 9, 9], [8, 9, 10]])
 def test_tables_are_as_large_as_core_tables_say(name: str, own: list[int]) -> None:
-    """``[capacity]`` says 1, but every core has so many entries that no mapping could need more."""
+    """``[capacity]`` says 1, but every core has this many entries that no mapping could need more."""
     problem = tables(name, 1, own)
     assert problem.axons is None and problem.table_limit is None and not explain_misfit(problem)
     walked = verify(problem.graph, problem.machine, (), np.array([0, 0, 1, 2]))

@@ -45,7 +45,7 @@ class Tiles:
 
 
 def tiles_of(given: Given, plan: PipelinePlan, seed: int, seconds: float) -> Tiles:
-    """Return the tiles of ``plan``; their regions are sought for so many seconds. Regions that are not whole are dropped."""
+    """Return the tiles of ``plan``; their regions are sought for this many seconds. Regions that are not whole are dropped."""
     from nmsolve.heuristics.pipeline.floorplan import floorplan
     from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic, tile_graph
 

@@ -66,7 +66,7 @@ def render_pipeline_html(
 
 
 def target(minimised: str, rounds: int | None) -> str:
-    """Return what is minimised: the slowest stage, the time of so many micro-batches, or the energy of one."""
+    """Return what is minimised: the slowest stage, the time of this many micro-batches, or the energy of one."""
     if minimised == ENERGY:
         return "energy of a micro-batch"
     return "slowest stage" if rounds is None else f"time of {rounds:,} micro-batch" + "es" * (rounds > 1)

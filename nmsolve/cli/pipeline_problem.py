@@ -277,7 +277,7 @@ def _of_layers(
 
 
 def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
-    """Return the problem of an ONNX model ``given``, not of its training, as if its cores sent so many bytes per second."""
+    """Return the problem of an ONNX model ``given``, not of its training, as if its cores sent this many bytes per second."""
     assert given.layers is not None and given.figures is not None
     figures = replace(given.figures, bandwidth=bandwidth)
     return _of_layers(inputs, given.layers, figures, given.problem.cores, None)

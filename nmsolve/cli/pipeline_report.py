@@ -97,7 +97,7 @@ class TrainingPart(msgspec.Struct, frozen=True):
 
 
 class BatchPart(msgspec.Struct, frozen=True):
-    """So many micro-batches through the pipeline (docs/pipeline.md)."""
+    """This many micro-batches through the pipeline (docs/pipeline.md)."""
 
     batches: int
     total: float

@@ -74,7 +74,7 @@ def page_data(given: Given, answer: Schedule, seen: Walk, chain: Sequence[Link])
 def bars_by_row(
     problem: ScheduleProblem, answer: Schedule, seen: Walk, out: PageData, most: int
 ) -> tuple[list[str], Sequence[Sequence[Bar]], bool]:
-    """Return the rows' names (units, or processes where none takes a unit), at most so many bars, and whether some were merged.
+    """Return the rows' names (units, or processes where none takes a unit), at most this many bars, and whether some were merged.
 
     Then a bar names a network, else a process. What is left out is said in ``out``.
     """

@@ -28,7 +28,7 @@ class Draw(NamedTuple):
     work: float
 
     def total(self, messages: float, cores: float, time: float) -> float:
-        """Return the pJ of a step of ``time`` ns with ``messages`` pJ for its messages, on so many cores."""
+        """Return the pJ of a step of ``time`` ns with ``messages`` pJ for its messages, on this many cores."""
         return self.work + messages + (self.chips + self.core * cores) * time
 
 

@@ -36,7 +36,7 @@ class MeshLinks:
 
     @property
     def edges_at_once(self) -> int:
-        """So many routes cross about ``CROSSED`` links at most."""
+        """This many routes cross about ``CROSSED`` links at most."""
         return max(1, CROSSED // (self.machine.rows + self.machine.cols))
 
 

@@ -103,7 +103,7 @@ def run_training(
     updates: int | None = None,
     say: Callable[[Mapping[str, float]], None] = lambda row: None,
 ) -> None:
-    """Train for so many CPU seconds or updates more, whatever ends first; write all files now and then and at the end.
+    """Train for this many CPU seconds or updates more, whatever ends first; write all files now and then and at the end.
 
     An interrupt ends the training and keeps what was learned. ``title`` is that of the card, ``how`` its settings.
     """

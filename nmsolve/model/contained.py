@@ -227,7 +227,7 @@ class _Source:
         return np.frombuffer(data, dtype).reshape(shape)
 
     def _read(self, size: int) -> bytearray:
-        """So many bytes; none at all at the end."""
+        """This many bytes; none at all at the end."""
         if size > self.allowance.memory:
             raise _too_much(self.path, self.allowance)
         data = bytearray(size)

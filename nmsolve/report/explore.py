@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
 
-#: Nodes that are in a page one by one, and bytes of base64 that their messages may take, or so many per node if that is more.
+#: Nodes that are in a page one by one, and bytes of base64 that their messages may take, or this many per node if that is more.
 MOST_NODES, MESSAGE_BYTES, NODE_BYTES = 100_000, 2_000_000, 60
 #: Pairs of cores whose traffic is in a page, and cores for which detours round dead links are.
 MOST_PAIRS, MOST_DETOURS = 400_000, 512

@@ -137,7 +137,7 @@ def honest(kind: str) -> dict[str, list[Certificate]]:
 
 
 def batch(kind: str, seed: int, tries: int) -> Count:
-    """So many tries; the same for the same arguments."""
+    """This many tries; the same for the same arguments."""
     rng = random.Random(f"{kind} {seed}")
     count, stock = Count(), honest(kind)
     names = sorted(stock)

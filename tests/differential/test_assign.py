@@ -60,7 +60,7 @@ def answer_of(found: Assignment) -> Answer:
 
 
 class Patient(LocalContext):
-    """Ends after so many questions, however busy the machine is."""
+    """Ends after this many questions, however busy the machine is."""
 
     asked = 0
 

@@ -72,7 +72,7 @@ def needed(operators: list[Operator]) -> tuple[list[int], dict[int, set[int]]]:
 
 
 def load_of(t: Trained, blocks: list[list[int]], s: int, cores: int) -> float | None:
-    """The load of stage s on so many cores; None: it does not fit."""
+    """The load of stage s on this many cores; None: it does not fit."""
     own, flights = set(blocks[s]), t.step.batches
     if t.step.schedule == "1f1b":
         flights = min(flights, len(blocks) - s)

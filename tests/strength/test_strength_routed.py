@@ -30,7 +30,7 @@ PROBLEM = MappingProblem(near(60, 4), board(4, 4), "max-link", (), 5)
 
 
 class AskedBudget:
-    """The budget of a run of so many rounds: a second goes by when it is asked for the time after one."""
+    """The budget of a run of this many rounds: a second goes by when it is asked for the time after one."""
 
     interrupted = False
 

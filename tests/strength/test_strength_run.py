@@ -68,7 +68,7 @@ class Race:
 
     Parameters
     ----------
-    bound : what a run of so many seconds proves
+    bound : what a run of this many seconds proves
     gain : what a run of the heuristic leaves of the objective
     """
 

@@ -63,7 +63,7 @@ def _check(problem: Problem, result: Result[Any], patience: Patience) -> Checked
 
 
 def _blocks(count: int, width: int, branches: int, **options: Any) -> Maker:
-    """Return a model of so many blocks: ``branches`` products of ``width`` squared side by side, their sum, a softmax that few
+    """Return a model of this many blocks: ``branches`` products of ``width`` squared side by side, their sum, a softmax that few
     accelerators like, and a reshape whose lengths are read from the data's shape."""
 
     def make(path: Path) -> dict[str, Any]:

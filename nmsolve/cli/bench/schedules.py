@@ -57,7 +57,7 @@ def _check(problem: ScheduleProblem, result: Result[Any], patience: Patience) ->
 
 
 def _networks(networks: int, processes: int, units: int, **options: Any) -> Maker:
-    """Return so many generated networks on units with memories and power states."""
+    """Return this many generated networks on units with memories and power states."""
 
     def make(path: Path) -> dict[str, Any]:
         from nmsolve.model.schedule.generate import generate_tasks

@@ -90,7 +90,7 @@ def _entry(net: Network, e: int, i: int, a: int, b: int) -> float:
 
 @plain_callee
 def _grow(net: Network, block: Block, most: int, rng: AnyArray) -> int:
-    """Grow a random tree of at most so many nodes with no pair between them but those of the tree; its size."""
+    """Grow a random tree of at most this many nodes with no pair between them but those of the tree; its size."""
     count, n = 1, len(net.ptr) - 1
     block.nodes[0] = below(rng, n)
     block.up[0] = -1

@@ -9,7 +9,7 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
 
-#: A seed is at least so many times as fast as on the host.
+#: A seed is at least this many times as fast as on the host.
 SEED = 3.0
 #: Most rounds of growing and giving back.
 ROUNDS = 20

@@ -13,7 +13,7 @@ from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.tight import Tight
 from nmsolve.model.types import FloatArray
 
-#: The temperature falls by this factor after each stage; so many stages without a better bound end a round.
+#: The temperature falls by this factor after each stage; this many stages without a better bound end a round.
 COOLING, VAIN = 0.6, 4
 #: Sweeps at temperature 0 before a bound is stated.
 POLISH = 10
@@ -70,7 +70,7 @@ class MessageAscent:
         return heat
 
     def _ascend(self, heat: float, sweeps: int) -> None:
-        """Make so many sweeps, fewer if time is up."""
+        """Make this many sweeps, fewer if time is up."""
         done, some = 0, 1
         while done < sweeps and not self.stop():
             start = time.perf_counter()

@@ -224,7 +224,7 @@ def _move_prices(rows: Rows, dual: Dual, node: IntArray, cost: FloatArray, heat:
 
 @kernel
 def ascend(net: Network, rows: Rows, dual: Dual, node: IntArray, heat: float, sweeps: int) -> None:
-    """Make so many sweeps up and down at a temperature, and move prices after each (not at temperature 0).
+    """Make this many sweeps up and down at a temperature, and move prices after each (not at temperature 0).
 
     Parameters
     ----------

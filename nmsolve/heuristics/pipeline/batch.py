@@ -27,7 +27,7 @@ from nmsolve.model.types import IntArray
 
 #: Prices tried per ceiling; a ceiling that falls by less than this part asks for an exact search.
 TRIES, SLOW = 24, 0.01
-#: Where that is too large, so many may fall by less than this.
+#: Where that is too large, this many may fall by less than this.
 STILL, SMALL = 1e-4, 20
 #: Prices tried per ceiling while a good plan is looked for, places of ceilings at first, and rounds in which two more are tried.
 LOOK, PLACES, ROUNDS = 8, 10, 5

@@ -19,7 +19,7 @@ from nmsolve.heuristics.pipeline.stage_costs import Costs, cost_of, fewest, leas
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import FloatArray, IntArray
 
-#: Part by which sums of so many floats can be off.
+#: Part by which sums of this many floats can be off.
 OFF = 1e-13
 
 
@@ -37,7 +37,7 @@ class Arcs(NamedTuple):
 
     @classmethod
     def room(cls, size: int) -> Arcs:
-        """Room for so many."""
+        """Room for this many."""
         a, b, c, d, e, f = (np.empty(size, np.int64) for _ in range(6))
         return cls(a, b, c, d, e, f, np.empty(size))
 

@@ -72,7 +72,7 @@ def run_load(compute: int, move: int, overlap: bool) -> int:
 
 @embedded_callee
 def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
-    """Ticks in which a group of so many cores takes in and gives out what crosses the borders of the run [i, j)."""
+    """Ticks in which a group of this many cores takes in and gives out what crosses the borders of the run [i, j)."""
     side, ticks = chain.side[cores - 1], chain.move[i, j]
     if side > 1:  # a division takes longer than all the rest
         ticks = (ticks + side - 1) // side
@@ -81,7 +81,7 @@ def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
 
 @embedded_callee
 def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores, off-chip memory included; it does not rise with them."""
+    """The load of the run [i, j) on this many cores, off-chip memory included; it does not rise with them."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
     turns = 1 + chain.turns[j] - chain.turns[i]
     offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
@@ -92,7 +92,7 @@ def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
 
 @embedded_callee
 def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores that hold it, or have off-chip memory; it does not rise with them."""
+    """The load of the run [i, j) on this many cores that hold it, or have off-chip memory; it does not rise with them."""
     if chain.offchip > 0.0:
         return int(streamed_load(i, j, cores, chain))
     compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
@@ -144,7 +144,7 @@ def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: 
 
 @plain_callee
 def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores, with the best number of replicas."""
+    """The load of the run [i, j) on this many cores, with the best number of replicas."""
     held = chain.storage[j] - chain.storage[i]
     if chain.live.shape[0] > 0:
         held += chain.live[i, j]
@@ -159,13 +159,13 @@ def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
 
 @plain_callee
 def times(ceiling: int, factor: int) -> int:
-    """So many ceilings, at most ``ANY_LOAD``."""
+    """This many ceilings, at most ``ANY_LOAD``."""
     return ANY_LOAD if ceiling >= ANY_LOAD // factor else ceiling * factor
 
 
 @embedded_callee
 def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores in training, as stage number ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
+    """The load of the run [i, j) on this many cores in training, as stage ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
     what it keeps does not fit. It does not rise with the cores."""
     held = chain.storage[j] - chain.storage[i] + chain.live[i, j]
     flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches

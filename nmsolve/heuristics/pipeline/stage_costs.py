@@ -42,7 +42,7 @@ class Costs(NamedTuple):
 
 @embedded_callee
 def load_of(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
-    """The load of the run [i, j) on so many cores, with room for it, as stage number ``stage`` of training."""
+    """The load of the run [i, j) on this many cores, with room for it, as stage number ``stage`` of training."""
     if chain.kept.shape[0] > 0:
         return int(trained_load(i, j, cores, stage, chain))
     return int(group_load(i, j, cores, chain))
@@ -59,7 +59,7 @@ def cost_of(i: int, j: int, cores: int, stage: int, chain: Chain, costs: Costs) 
 
 @embedded_callee
 def least_cost(i: int, j: int, cores: int, stage: int, chain: Chain, costs: Costs) -> int:
-    """A cost that the run is not below on so many cores or more. What moves off chip falls with them, as loads do."""
+    """A cost that the run is not below on this many cores or more. What moves off chip falls with them, as loads do."""
     largest = chain.work.shape[1]
     if costs.work.shape[0] == 0:
         return int(load_of(i, j, largest, stage, chain))

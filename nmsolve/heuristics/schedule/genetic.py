@@ -28,7 +28,7 @@ from nmsolve.model.types import IntArray
 
 #: Lists of a population, and children in a row without gain before it is given up.
 LISTS, STALL = 300, 30_000
-#: So many populations that were given up give their best lists to one of the next level.
+#: This many populations that were given up give their best lists to one of the next level.
 MERGED = 4
 #: How strongly first lists prefer what much must follow, per tick.
 REGRET = 0.3

@@ -14,7 +14,7 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Shifts of a child, at most.
 SHIFTS = 6
-#: Processes that could be next in a random list, of which one is taken: so many at most.
+#: Processes that could be next in a random list, of which one is taken: this many at most.
 LOOKS = 64
 #: Numbers in ``Work.counts``: children made, children kept, children since the last gain.
 CHILDREN, KEPT, IDLE = range(3)

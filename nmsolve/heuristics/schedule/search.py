@@ -80,7 +80,7 @@ LITTLE = 0.3
 #: Processes of a stretch, moves per process, the heat as a part of what a move that is worse costs on average, and how much of it
 #: is left at the end; by how much a schedule may be worse than the best for a while.
 STRETCH, STEPS_STRETCH, HOT_STRETCH, COLD_STRETCH, SLIP = 120, 10, 0.002, 0.05, 0.0015
-#: Problems of so many processes are searched by stretches.
+#: Problems of this many processes are searched by stretches.
 MANY = 1500
 #: Prices of units in ticks of the end per tick of work: for the first schedules, and for modes that the decoder chooses later.
 PRICES, PRICE = (0.3, 1.0, 3.0, 2.0), 2.0

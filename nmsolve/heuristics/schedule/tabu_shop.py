@@ -202,7 +202,7 @@ def settle(s: Shop, a: State) -> int:
 
 @plain_callee
 def _power(load: float, squares: int) -> float:
-    """Return ``load`` squared so many times."""
+    """Return ``load`` squared this many times."""
     for _ in range(squares):
         load *= load
     return load

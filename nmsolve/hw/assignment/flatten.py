@@ -19,7 +19,7 @@ from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.trips import branch_of
 from nmsolve.model.operators.weights import captured_names
 
-#: A standing tensor of at most so many bytes is part of the program, not data (16 whole numbers of 64 bits).
+#: A standing tensor of at most this many bytes is part of the program, not data (16 whole numbers of 64 bits).
 SMALL = 128
 #: Operators that give something else every time.
 RANDOM = frozenset(

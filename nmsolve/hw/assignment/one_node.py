@@ -57,7 +57,7 @@ class NodeModels:
                     self._collect(attribute.g)
 
     def model(self, step: Step, copies: int = 1) -> Model:
-        """Return a model with so many copies of the node of a step, all with the same inputs.
+        """Return a model with this many copies of the node of a step, all with the same inputs.
 
         Raises
         ------

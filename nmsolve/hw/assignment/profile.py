@@ -49,10 +49,10 @@ class Profiling:
 
     Attributes
     ----------
-    threads : numbers of threads, each stands for a processor of so many cores
+    threads : numbers of threads, each stands for a processor of this many cores
     processor : name of this host in the library
     patience : runs of every node
-    most_spread : a node whose median is so many times its low quantile, again and again, is not trusted
+    most_spread : a node whose median is this many times its low quantile, again and again, is not trusted
     fused : run the model whole, too
     integers : measure the integer forms of float products, too
     again : measure also what the library has

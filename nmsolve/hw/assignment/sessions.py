@@ -23,7 +23,7 @@ class Patience:
 
     Attributes
     ----------
-    runs : at most so many, after ``warm`` that do not count
+    runs : at most this many, after ``warm`` that do not count
     seconds : no more runs begin after that, but ``least`` there are
     quantile : which of the times counts
     """

@@ -99,7 +99,7 @@ def choose_tiles(
 
 
 def _most_columns(extent: Extent, rows: int, columns: int, depth: int, budget: int, doubled: bool) -> int:
-    """Return the most columns of a tile of so many rows that fit; bytes grow evenly with columns."""
+    """Return the most columns of a tile of this many rows that fit; bytes grow evenly with columns."""
     fixed = tile_bytes(extent, rows, 0, depth, doubled)
     each = tile_bytes(extent, rows, 1, depth, doubled) - fixed
     return max(0, min(columns, (budget - fixed) // each))

@@ -28,7 +28,7 @@ def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
 
 
 def period_at_least(problem: PipelineProblem, ticks: int) -> bool:
-    """Return whether every chain of stages that keeps the rules has a largest load of so many ticks."""
+    """Return whether every chain of stages that keeps the rules has a largest load of this many ticks."""
     return ticks <= 0 or not _possible(problem, ticks - 1)
 
 
@@ -74,7 +74,7 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         cores = np.full(len(begins), never)
         for replicas in range(
             1, min(problem.replicas, problem.cores) + 1
-        ):  # each may take so many times as long
+        ):  # each may take this many times as long
             longest = min(replicas * ceiling, 2**62)
             each = _least_cores(work, begins, end, _Ceiling(longest, between, sides, problem.overlap), off)
             if off is None:
@@ -100,7 +100,7 @@ class _Ceiling(NamedTuple):
     overlap: bool
 
     def room(self, cores: IntArray) -> IntArray:
-        """(B,) what is left for the rest on so many cores; -1 if the transfers alone take too long."""
+        """(B,) what is left for the rest on this many cores; -1 if the transfers alone take too long."""
         moved = -(-self.between // self.sides[cores - 1])
         return np.where(moved > self.longest, -1, self.longest if self.overlap else self.longest - moved)
 
@@ -116,7 +116,7 @@ class _Stream(NamedTuple):
     overlap: bool
 
     def within(self, work: IntArray, cores: IntArray, room: IntArray) -> BoolArray:
-        """(B,) whether work and what does not fit on so many cores, moved in every run, take at most ``room``."""
+        """(B,) whether work and what does not fit on this many cores, moved in every run, take at most ``room``."""
         space = cores * self.memory
         spilled = np.maximum(self.live - space, 0)
         read = self.weights - np.clip(space - self.live, 0, self.weights)

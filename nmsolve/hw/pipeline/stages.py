@@ -218,7 +218,7 @@ def streamed_bytes(weights: int, live: int, room: int) -> int:
 
 @embedded
 def stream_ticks(moved: int, offchip: float, cores: int) -> int:
-    """Ticks that ``cores`` take to move so many bytes; rounded alike everywhere, it falls with more cores."""
+    """Ticks that ``cores`` take to move this many bytes; rounded alike everywhere, it falls with more cores."""
     return int(float(moved) * offchip / float(cores))
 
 

@@ -23,9 +23,9 @@ from nmsolve.model.schedule.tasks_file import After, Links, Process, Task, Tasks
 
 #: Most choices of cores for a stage that is not placed.
 CHOICES = 16
-#: Ticks of the fastest network's slowest stage are at least so many, so that rounding up costs no more than a thousandth ...
+#: Ticks of the fastest network's slowest stage are at least this many, so that rounding up costs no more than a thousandth ...
 LEAST_TICKS = 1000
-#: ... unless all stages together take more than so many.
+#: ... unless all stages together take more than this many.
 MOST_TICKS = 2**36
 #: Seconds per unit of time of a plan.
 SECONDS = {"us": 1e-6}

@@ -49,7 +49,7 @@ class Settings:
     mean, distance : as in :class:`~nmsolve.learn.mapping.policy.Size`
     pool : different graphs per family
     samples : placements drawn per graph
-    threshold, most_graphs : an update follows once rewards add up to the threshold, or after so many graphs
+    threshold, most_graphs : an update follows once rewards add up to the threshold, or after this many graphs
     clip, passes, rate, entropy : PPO's epsilon, passes over a batch, step of Adam, weight of the entropy
     """
 

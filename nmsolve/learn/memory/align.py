@@ -18,7 +18,7 @@ from nmsolve.model.types import IntArray
 TRUSTED = 0.5
 #: Votes that map less than this begin once more with descriptors; with less than that, with smooth coordinates.
 DOUBTFUL, POOR = 0.75, 0.35
-#: Up to so many nodes without a counterpart are paired by assignment.
+#: Up to this many nodes without a counterpart are paired by assignment.
 LEFT = 400
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from nmsolve.learn.memory.arcs import Arcs
 from nmsolve.model.types import AnyArray, IntArray
 
-#: Rounds of refinement at most: surroundings up to so many steps away.
+#: Rounds of refinement at most: surroundings up to this many steps away.
 ROUNDS = 24
-#: After so many rounds, fewer unique colours mean that what has changed spreads; before, that a regular graph has few yet.
+#: After this many rounds, fewer unique colours mean that what has changed spreads; before, that a regular graph has few yet.
 SURE = 3
 #: Nodes that are paired at will, one after the other, where colours alone cannot tell them apart.
 PAIRED = 64

@@ -11,7 +11,7 @@ from nmsolve.model.types import FloatArray, IntArray
 
 #: Heaviest connections of a node, in either direction, that are looked at one by one; steps that surroundings reach.
 HEAVIEST, STEPS = 3, 2
-#: Beyond so many nodes, neighbours are sought along so many principal axes: along all, the search looks at nearly every pair.
+#: Beyond this many nodes, neighbours are sought along this many principal axes: along all, the search looks at nearly every pair.
 MANY, AXES = 5000, 7
 
 

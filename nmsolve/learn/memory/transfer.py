@@ -13,7 +13,7 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Passes in which nodes without a place take that of their neighbours.
 PASSES = 20
-#: Up to so many nodes, or parts, without a core of their own are spread over the free ones by assignment.
+#: Up to this many nodes, or parts, without a core of their own are spread over the free ones by assignment.
 SPREAD = 1500
 
 

@@ -147,7 +147,7 @@ class _Builder:
         self.needs, self.presence, self.residency = [rows], [rows], [rows]
 
     def add_nodes(self, sizes: IntArray, cost: IntArray) -> tuple[IntArray, IntArray]:
-        """Add nodes with so many strategies each and their costs; the numbers of the nodes, and their first choices."""
+        """Add nodes with this many strategies each and their costs; the numbers of the nodes, and their first choices."""
         node = self.nodes + np.arange(len(sizes))
         choice = self.choices + np.cumsum(sizes) - sizes
         self.nodes, self.choices = self.nodes + len(sizes), self.choices + int(sizes.sum())

@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import IntArray
 
-#: A node and its nearest targets are at most so many: Poisson(8) is above 49 less than once in 10^22 draws.
+#: A node and its nearest targets are at most this many: Poisson(8) is above 49 less than once in 10^22 draws.
 MOST_NEAR = 50
 Edges = dict[tuple[int, int], float]
 

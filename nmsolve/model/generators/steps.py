@@ -7,5 +7,5 @@ SECOND = 1000.0
 
 
 def step_name(step: float) -> str:
-    """Return what a step of so many milliseconds adds to a network's name; nothing for a second."""
+    """Return what a step of this many milliseconds adds to a network's name; nothing for a second."""
     return "" if step == SECOND else f"-{step:g}ms"

@@ -1,4 +1,4 @@
-"""Slices: at most so many neurons of a population on a core, as one more resource of every mapping problem.
+"""Slices: at most this many neurons of a population on a core, as one more resource of every mapping problem.
 
 Tools of SpiNNaker cut a population into slices of at most ``max_atoms_per_core`` neurons. A constraint of kind ``slices`` says
 so here. Its nodes take what they count of a resource of its own, of which every core has ``most``; so whatever keeps to

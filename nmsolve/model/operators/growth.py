@@ -12,7 +12,7 @@ from nmsolve.model.operators.graph import Tensor
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
 
-#: Up to so many trips the work of each is added up; beyond, all are as long as the last.
+#: Up to this many trips the work of each is added up; beyond, all are as long as the last.
 MOST_TRIPS = 1024
 
 

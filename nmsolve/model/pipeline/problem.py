@@ -118,7 +118,7 @@ class PipelineProblem:
         every loop of the stage; None: no loops
     training : layers run backward, too: ``time`` is that of both passes, and stages keep results (chains with buffers); None:
         the model only runs forward
-    rounds : the objective is the time of so many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
+    rounds : the objective is the time of this many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
         without hosts); None: it is the period, the largest load
     energy : the objective is the energy of a micro-batch: what stages take, and power for the largest load (chains without
         hosts or training); None: it is a time

@@ -47,15 +47,15 @@ class Training:
         return self.forward, self.indptr, self.layer
 
     def in_flight(self, behind: int) -> int:
-        """Return the most micro-batches in flight in a stage with so many stages ``behind`` it.
+        """Return the most micro-batches in flight in a stage with this many stages ``behind`` it.
 
-        With 1F1B the last stage takes each one back at once, and every stage one more than the next: so many are enough for a
+        With 1F1B the last stage takes each one back at once, and every stage one more than the next: this many are enough for a
         period of the slowest stage, as a micro-batch's way to the last stage and back takes no more than a period per stage.
         """
         return self.batches if self.schedule == "gpipe" else min(self.batches, behind + 1)
 
     def require(self, time: FloatArray, buffers: int, where: str) -> None:
-        """Raise InputError unless all of it fits a problem with this (L, C) ``time`` and so many ``buffers``."""
+        """Raise InputError unless all of it fits a problem with this (L, C) ``time`` and this many ``buffers``."""
         if self.schedule not in SCHEDULES:
             raise InputError(f"unknown schedule {self.schedule!r}", where, "one of " + ", ".join(SCHEDULES))
         if self.batches < 1:

@@ -11,9 +11,9 @@ from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.tight import Tight
 from nmsolve.model.types import FloatArray, IntArray
 
-#: Whole numbers stand for so many parts of a unit, at most, and sums stay below ``LARGEST``.
+#: Whole numbers stand for this many parts of a unit, at most, and sums stay below ``LARGEST``.
 PARTS, LARGEST = 2**30, 2.0**60
-#: Prices are finer by at most so many bits.
+#: Prices are finer by at most this many bits.
 FINEST = 30
 
 

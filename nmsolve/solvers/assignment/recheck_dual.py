@@ -315,7 +315,7 @@ def _require_small(numbers: FloatArray | IntArray, times: float = 1.0) -> None:
 def _charges(network: CostNetwork, prices: IntArray, finer: int) -> tuple[IntArray, int]:
     """Return what the memory of every choice costs at least, and what all memories are paid at most, in parts.
 
-    Rows of ``prices`` are memory, position, price; prices are finer than parts by so many bits.
+    Rows of ``prices`` are memory, position, price; prices are finer than parts by this many bits.
     """
     charge, paid = np.zeros(len(network.cost), np.int64), 0
     memory, _, price = prices.T

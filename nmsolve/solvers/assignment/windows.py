@@ -132,7 +132,7 @@ class Parts:
         self._known: dict[str, Solved] = {}
 
     def solve(self, part: Part, seconds: float) -> Solved:
-        """Return what is found about a part within about so many seconds."""
+        """Return what is found about a part within about this many seconds."""
         key = part.problem.content_hash
         if key not in self._known:
             self._known[key] = self._solve(part.problem, seconds)

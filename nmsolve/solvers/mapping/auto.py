@@ -46,7 +46,7 @@ CUT_NODES = 5000
 DENSE = 13.0
 #: The same for paths through the network; and nodes from which these say more than eigenvalues where neighbours are few.
 CROWDED, MANY_NODES = 24.0, 2000
-#: A network is local if two steps lead to less than this part of as many nodes as there are ways, as seen from so many nodes.
+#: A network is local if two steps lead to less than this part of as many nodes as there are ways, as seen from this many nodes.
 #: From SEVERAL_NODES on paths then say more than eigenvalues: on geometric, layered and community networks, not on random ones.
 LOCAL, SEEN, SEVERAL_NODES = 0.6, 64, 200
 
@@ -225,13 +225,13 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     if name == "subgraphs" and problem.one_per_core and _neighbours(problem) > DENSE:
         return "nodes have many neighbours, where the bound `split` is better"
     if name == "spread" and problem.n <= EXACT_NODES:
-        return "on so few nodes exact engines prove more"
+        return "exact engines prove more on few nodes"
     if name == "spread" and uses_nets(problem):
         if problem.one_per_core:
             return "with one node per core the bounds `slots` and `star` are better for messages"
-        return "on so many nodes eigenvalues say more of messages" if problem.n > MANY_NODES else None
+        return "eigenvalues are better for messages on many nodes" if problem.n > MANY_NODES else None
     if name == "spread" and _neighbours(problem) > CROWDED:
-        return "nodes have many neighbours, where eigenvalues say more"
+        return "eigenvalues are better where nodes have many neighbours"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))

@@ -62,7 +62,7 @@ class Climb:
         return blocks[usable], self.cover.sizes[fits.argmax(axis=1)][usable]
 
     def best(self, ceiling: int, blocks: BoolArray, cores: IntArray) -> Prices:
-        """Return the best prices for the blocks known and these (B, I), which cost so many ``cores`` (B,)."""
+        """Return the best prices for the blocks known and these (B, I), which cost this many ``cores`` (B,)."""
         known, fewest = self.fewest(ceiling)
         every = np.concatenate([known, blocks]), np.concatenate([fewest, cores])
         return best_prices(self.cover, self.kind, *every, ceiling)

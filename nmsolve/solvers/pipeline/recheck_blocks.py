@@ -169,7 +169,7 @@ def _most_hosted(items: list[tuple[int, int]], problem: PipelineProblem, ceiling
 
 
 def _memory(problem: PipelineProblem, stored: list[Fraction], cores: int) -> tuple[list[int], int | None]:
-    """Return storage and the memory of a group of so many cores, in whole numbers that let no block be left out."""
+    """Return storage and the memory of a group of this many cores, in whole numbers that let no block be left out."""
     total = sum(stored, Fraction(0))
     if problem.memory is None or problem.streams or not math.isfinite(problem.memory) or total == 0:
         return [0] * len(stored), None

@@ -96,6 +96,6 @@ class Sweeping(Climb):
         return False, False
 
     def helps(self, best: Prices, new: BoolArray, cores: IntArray) -> bool:
-        """Do the best prices change for ``new`` blocks (B, I) that cost so many ``cores`` (B,)?"""
+        """Do the best prices change for ``new`` blocks (B, I) that cost this many ``cores`` (B,)?"""
         stage = max(0.0, (1 - self.cover.cores * best.core) / self.cover.groups)
         return bool((new @ best.item > (cores * best.core + stage) * WORTH).any())

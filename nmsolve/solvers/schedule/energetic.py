@@ -18,7 +18,7 @@ from nmsolve.model.compiled import plain
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.types import FloatArray, IntArray
 
-#: At most so many begins and ends of windows are looked at, and at most so many modes in all of these.
+#: At most this many begins and ends of windows are looked at, and at most this many modes in all of these.
 MOST_ENDS, MOST_MODES = 400, 3e7
 #: Prices are whole numbers up to this, unless sums would not fit in 64 bits.
 PARTS = 2**20

@@ -44,13 +44,13 @@ class Paths:
         self.fine = [timely[k] and through[k] <= self.ceiling for k in range(len(through))]
 
     def delay(self, size: int, convert: int, a: int, b: int) -> int:
-        """Return what a dependency of so many bytes and ticks of conversion delays its target by, between two modes."""
+        """Return what a dependency of this many bytes and ticks of conversion delays its target by, between two modes."""
         far = self.hops[self.set[a]][self.set[b]] if self.set[a] >= 0 and self.set[b] >= 0 else 0
         net = self.problem.network
         return convert + (far * net.hop_time + _over(size, net.bandwidth) if far and size else 0)
 
     def _earliest(self, value: IntArray, edge: tuple[int, int, int], there: range, here: range) -> IntArray:
-        """Return for every mode ``here`` the least ``value``, span and delay of a mode ``there``, over an edge of so many bytes
+        """Return for every mode ``here`` the least ``value``, span and delay of a mode ``there``, over an edge of this many bytes
         and ticks of conversion; ``edge`` also names it."""
         _, size, convert = edge
         done, net = (

@@ -15,7 +15,7 @@ from nmsolve.model.kernel_cache import cached_files
 #: The folder of this package.
 PACKAGE = Path(__file__).parents[2]
 #: Compiling uses up the time that a search may take, so it is repeated until it compiles nothing: phases that it never
-#: reached may have kernels of their own. So many times at most.
+#: reached may have kernels of their own. This many times at most.
 TRIES = 30
 
 

@@ -93,7 +93,7 @@ def changed(graph: LogicGraph, kind: str, seed: int) -> LogicGraph:
 
 
 def board(nodes: int, per_core: int = 1, lost: tuple[int, ...] = ()) -> Machine:
-    """Return the least square mesh with room for so many nodes, and a little more where cores hold several."""
+    """Return the least square mesh with room for this many nodes, and a little more where cores hold several."""
     side = int(np.ceil((nodes / per_core) ** 0.5))
     capacity = {} if per_core == 1 else {"neurons": per_core}
     return Machine("board", (1, 1), (side, side), capacity=capacity, faulty_cores=lost)

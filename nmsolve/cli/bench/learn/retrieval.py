@@ -250,7 +250,7 @@ class Timed(Context):
         """Return None: there is no other machine."""
 
     def at(self, seconds: float) -> float:
-        """Return the best value after so many CPU seconds; inf if there was none."""
+        """Return the best value after this many CPU seconds; inf if there was none."""
         return min((value for at, value in self.log if at <= 1.05 * seconds), default=np.inf)
 
     def reached(self, value: float) -> float:

@@ -29,7 +29,7 @@ SHARES_FRESH, SHARES_AGAIN = (0.45, 0.15, 0.4), (0.2, 0.2, 0.6)
 MELT = 0.05
 #: Share by which its start temperature may raise the cost of the coarsest level in a V-cycle.
 RISE_COARSEST = 1.0
-#: Coarse levels may overfill a core by the largest node, and by at most one in so many: finer ones must take it back.
+#: Coarse levels may overfill a core by the largest node, and by at most one in this many: finer ones must take it back.
 LOOSENED = 32
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05

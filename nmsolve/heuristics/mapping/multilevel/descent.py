@@ -21,7 +21,7 @@ from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: A table of what the members of cores make of exchanges pays from this many nodes per core on, up to this many cores.
 FULL, MANY_CORES = 8, 2048
-#: On so many cores a descent then looks for the best partner of a node.
+#: On this many cores a descent then looks for the best partner of a node.
 TRIED = 3
 
 

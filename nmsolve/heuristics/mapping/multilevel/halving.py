@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
-#: Regions of fewer nodes are halved as they are; clustering stops at so many.
+#: Regions of fewer nodes are halved as they are; clustering stops at this many.
 LEAST, FEW = 50, 30
 #: Clusters take at most this many times the mean volume below, and this share of the region.
 GROWTH, LARGEST = 5.0, 0.05

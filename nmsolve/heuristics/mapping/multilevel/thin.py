@@ -2,7 +2,7 @@
 
 Where a node has hundreds of neighbours, a sample of them pulls it the same way. A connection of weight w is kept with the
 probability min(1, w / T), and then weighs max(w, T): every mapping has the same expected cost as on the whole network, and the
-variances of the weights add up to the least for so many expected connections (threshold sampling: Duffield, Lund and Thorup, IEEE
+variances of the weights add up to the least for that expected number of them (threshold sampling: Duffield, Lund and Thorup, IEEE
 Trans. Inf. Theory 51(5), 2005).
 """
 

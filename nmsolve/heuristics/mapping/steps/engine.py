@@ -233,7 +233,7 @@ def _found(problem: MappingProblem, context: Context) -> list[tuple[float, float
 def _packed(
     problem: MappingProblem, objective: str, most: int, seconds: float, context: Context
 ) -> IntArray | None:
-    """Return a mapping of nodes that talk together, at most so many per core, or None."""
+    """Return a mapping of nodes that talk together, at most this many per core, or None."""
     end = context.time_left() - seconds
     limit = most if problem.node_limit is None else min(most, problem.node_limit)
     return mapper.map_multilevel(

@@ -15,7 +15,7 @@ from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 
-#: Part of the tries that take a node of the busiest of so many cores; that go to a core of a message of the node; that change
+#: Part of the tries that take a node of the busiest of this many cores; that go to a core of a message of the node; that change
 #: places where there is room, too.
 BUSY, DRAWN, NEAR, SWAP = 0.5, 4, 0.6, 0.3
 

@@ -31,7 +31,7 @@ MAX_EIGENVALUES = 40
 SPARE = 3
 #: The last certificate is begun while there is this many times the time that the one before took.
 SURE = 1.75
-#: The first one is not worth its time before so many steps, unless half of the time is over.
+#: The first one is not worth its time before this many steps, unless half of the time is over.
 FEW = 4
 #: On networks of more nodes time counts more than the last percent: no multipliers are predicted where eigenvectors begin near
 #: by, and a certificate is exact for this part of the eigenvalues only, the smallest ones.

@@ -125,7 +125,7 @@ def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -
 
 
 def _least(work: Work, nodes: int, aside: bool) -> float:
-    """Return the ns that a core with so many nodes is busy at least; all of them take every message."""
+    """Return the ns that a core with this many nodes is busy at least; all of them take every message."""
     own, heard = (float(np.sort(side)[:nodes].sum()) for side in (work.own, work.heard))
     if nodes == len(work.own):
         own, heard = work.sending, work.receiving

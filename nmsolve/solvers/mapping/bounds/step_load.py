@@ -6,7 +6,7 @@
   the mean. A message to targets on k cores has k copies: the first target's core, and what the ``connectivity`` of the message
   from that target to the others counts.
 * *Within a limit*: if the step takes no longer than T, a core holds no more nodes than have room in T, so any bound on that
-  connectivity with so many nodes per core gives a bound L(T) on the step. The step takes at least min(T, L(T)) for every T.
+  connectivity with this many nodes per core gives a bound L(T) on the step. The step takes at least min(T, L(T)) for every T.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def room_within(work: Work, limit: float, aside: bool) -> int:
 
 
 def least(work: Work, costs: StepCosts, cores: int, copies: float) -> float:
-    """Return the bound with so many further copies of messages per step, barrier included."""
+    """Return the bound with this many further copies of messages per step, barrier included."""
     sending, receiving = work.sending + costs.sent * copies, work.receiving + costs.taken * copies
     if costs.aside:
         mean, one = max(sending, receiving), np.maximum(work.own, work.heard + work.taking)

@@ -27,7 +27,7 @@ from nmsolve.solvers.mapping.bounds.step_load import Work, least, margin, room_w
 METHOD = "step-power"
 #: Why the bound cannot take a problem, or None.
 refuses_step_power = takes(f"power {LIMITS} -matrix", no_core)
-#: Most pieces, and where a piece without an end is divided: so many times its beginning.
+#: Most pieces, and where a piece without an end is divided: this many times its beginning.
 PIECES, FURTHER = 24, 4.0
 #: A piece whose ends differ by no more than this factor is not divided.
 NARROW = 1.02

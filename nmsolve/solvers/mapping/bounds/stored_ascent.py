@@ -45,7 +45,7 @@ from nmsolve.solvers.mapping.bounds.stored import (
 Form = Callable[[Laplacian], Spectral | None]
 #: Most vectors; enough where connections could not be held beside more; and numbers in all beyond which those are enough, too.
 WIDTH, ENOUGH, NUMBERS = 5 * LANES, 3 * LANES, 1 << 23
-#: Degree of the filter of a step, and of those before a certificate; at most so many of these.
+#: Degree of the filter of a step, and of those before a certificate; at most this many of these.
 DEGREE, SETTLING, PASSES = 12, 30, 3
 #: Filters raise the smallest eigenvectors at most by e to this.
 RAISED = 9.0
@@ -53,7 +53,7 @@ RAISED = 9.0
 VECTORS, SMALL = 8, 0.03
 #: Steps, and part of the time, after which the first certificate is made: it takes longer than they do.
 LATE = 1, 0.25
-#: The proof ends with so many times the seconds of one of its passes left, and this part of the time.
+#: The proof ends with this many times the seconds of one of its passes left, and this part of the time.
 ENDING, UNUSED = 4, 0.03
 #: A certificate is exact for this part of the eigenvalues only, the smallest ones.
 EXACT_PART = 0.65

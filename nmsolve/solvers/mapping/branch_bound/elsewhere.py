@@ -21,7 +21,7 @@ STINT, EACH = 1.0, 0.01
 #: Seconds after which a part can be called back for others; that an answer is waited for, where somebody has nothing to do and
 #: else; that those at the end are.
 EARLY, SOON, WAIT, LAST = 0.05, 0.02, 0.1, 0.3
-#: Partial mappings in a part: one in this many of those that every thread could have, but no more than so many.
+#: Partial mappings in a part: one in this many of those that every thread could have, but no more than this many.
 SHARE, MOST = 4, 16
 #: A part is called back after this many times its stint.
 OVERDUE = 2.0

@@ -221,7 +221,7 @@ class Frontier:
         return False
 
     def take(self, most: int) -> list[Open]:
-        """Return up to so many open partial mappings of the lowest bounds, to be lent; none if none is left here."""
+        """Return up to this many open partial mappings of the lowest bounds, to be lent; none if none is left here."""
         with self._lock:
             out: list[Open] = []
             while self.heap and len(out) < most:

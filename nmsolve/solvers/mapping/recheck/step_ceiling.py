@@ -74,7 +74,7 @@ def _together(problem: MappingProblem, name: str, most: float) -> float:
 
 
 def _with(problem: MappingProblem, objective: str, room: int) -> MappingProblem:
-    """Return the problem of the sum with no more than so many nodes on a core."""
+    """Return the problem of the sum with no more than this many nodes on a core."""
     if problem.node_limit is not None:
         room = min(room, problem.node_limit)
     return replace(problem, objective=objective, ceilings=(), migration=None, node_limit=room)

@@ -93,7 +93,7 @@ class _Work:
         return int(np.flatnonzero((first <= time) & (last <= time)).max(initial=-1)) + 1
 
     def of_lightest(self, nodes: int) -> float:
-        """Return what a step takes at least in which a core holds so many nodes; all of them take a copy of every message."""
+        """Return what a step takes at least in which a core holds this many nodes; all of them take a copy of every message."""
         if nodes == len(self.sends):
             return self.least(1, Fraction(0))
         takes = float(np.sort(self.takes)[nodes - 1])
@@ -121,7 +121,7 @@ class _Work:
         return float((longest + self.barrier) * (1 - self.wrong))
 
     def least(self, cores: int, further: Fraction) -> float:
-        """Return the least time of a step with so many copies beyond the first of every message."""
+        """Return the least time of a step with this many copies beyond the first of every message."""
         sending = float(self.sends.sum()) + self.sent * float(further)
         receiving = float(self.hears.sum()) + self.taken * (self.copies + float(further))
         if self.aside:

@@ -97,7 +97,7 @@ def least_clique(size: int, across: float, along: float, cols: int, rows: int) -
     """Return the least sum of distances of ``size`` different cores of a large mesh, gaps between its lines being these.
 
     The sum of column distances depends on how many cores every column has, and is least if its columns are neighbours with
-    the fullest ones in the middle; the same for rows. A set has so many cores in its columns and rows exactly if the
+    the fullest ones in the middle; the same for rows. A set has this many cores in its columns and rows exactly if the
     rows' numbers are majorised by the conjugate of the columns' (Gale 1957, Ryser 1957), and its columns and rows may be
     put in any order. So the least over such pairs is exact: 4, 8, 16, 25, 38, 54, 72, 96 for sizes 3..10 and gaps 1.
     """
@@ -126,7 +126,7 @@ def _partitions(total: int, most: int) -> list[tuple[int, ...]]:
 
 
 def _line_sum(falling: tuple[int, ...]) -> float:
-    """Least sum over pairs of |line difference| of members on neighbouring lines, so many on each, in any order.
+    """Least sum over pairs of |line difference| of members on neighbouring lines, this many on each, in any order.
 
     The fullest line is in the middle, the next ones left and right of it in turn (Hardy, Littlewood and Polya 1934,
     theorem 371). Every cut between lines is paid by each pair it separates: s (size - s) with s members before it.

@@ -38,7 +38,7 @@ HALF = 0.25
 POLISH = 0.25
 #: Steps between two searches, and most entries of all rows.
 STEPS, ENTRIES = 20, 24_000_000
-#: Bytes per entry that rows, copies of them, certificates and their text take at most at once; so many more of messages.
+#: Bytes per entry that rows, copies of them, certificates and their text take at most at once; this many more of messages.
 ENTRY_BYTES, LED_BYTES = 48, 24
 #: Bytes per entry of rows, and of a certificate that somebody holds.
 ROW_BYTES, STATED_BYTES = 8, 16
@@ -52,7 +52,7 @@ CLIQUES, EXACT = 125, 8
 BLUR = 0.5
 #: Rows with less than this part of the mean share are dropped while others are looked for.
 SMALL = 0.05
-#: From this part of the time on, every so many rounds, messages may carry what their crossings leave them.
+#: From this part of the time on, every this many rounds, messages may carry what their crossings leave them.
 LOOSE, LOOSEN = 0.1, 5
 #: Certificates are made at these parts of the time, and at the end. It goes on if there is this part of it again.
 CERTIFY, GO_ON = (0.05, 0.2, 0.45), 0.2

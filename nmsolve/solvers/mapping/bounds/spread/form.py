@@ -43,7 +43,7 @@ MOST_DISTANCES, KERNELS = 40 << 20, 48 << 20
 
 
 def _given(problem: MappingProblem) -> str | None:
-    """Distances are given or have detours, and between so many cores that what adds up of them takes too long."""
+    """Distances are given or have detours, and between this many cores that what adds up of them takes too long."""
     machine, cores = problem.machine, usable_cores(problem)
     if cores > MAX_GIVEN and (machine.distance_matrix is not None or machine.faulty_links):
         return f"{cores} usable cores, at most {MAX_GIVEN} where distances are given or have detours"

@@ -19,12 +19,12 @@ PLACES = 2.0**-10
 
 
 class Grid(NamedTuple):
-    """An unbounded grid with at most so many rows and columns in use.
+    """An unbounded grid with at most this many rows and columns in use.
 
     Attributes
     ----------
     links : (4,) least link in x and in y in ``1 / scale``, rows, columns
-    clique : (WIDEST + 1,) the least sum of distances between so many nodes, in ``1 / scale``
+    clique : (WIDEST + 1,) the least sum of distances between this many nodes, in ``1 / scale``
     scale : whole numbers per unit of distance, a power of two; ``step`` : paid by every pair on top of the grid
     """
 

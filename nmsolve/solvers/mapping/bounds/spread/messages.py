@@ -98,20 +98,20 @@ def messages_of(problem: MappingProblem) -> Messages:
 
 
 def _widest(many: IntArray) -> int:
-    """Return up to how many terminals splits are looked at, for messages of so many (M,)."""
+    """Return up to how many terminals splits are looked at, for messages of this many (M,)."""
     steps = np.cumsum(np.bincount(np.minimum(many, WIDEST + 1), minlength=WIDEST + 2) * _steps())
     return int(np.flatnonzero(steps[: WIDEST + 1] <= SPLITS).max())
 
 
 def _steps() -> FloatArray:
-    """Return (WIDEST + 2,) the steps of all splits of so many terminals."""
+    """Return (WIDEST + 2,) the steps of all splits of this many terminals."""
     many = np.arange(WIDEST + 2)
     return many * 2.0 ** (many - 1)
 
 
 @plain_callee
 def pair_number(first: int, many: int, i: int, j: int) -> int:
-    """The number of the pair of the i-th and the j-th of so many terminals; ``first`` is that of the message's first pair."""
+    """The number of the pair of the i-th and the j-th of this many terminals; ``first`` is that of the message's first pair."""
     low, high = min(i, j), max(i, j)
     return first + low * many - low * (low + 1) // 2 + high - low - 1
 

@@ -21,7 +21,7 @@ from nmsolve.solvers.mapping.bounds.spread.messages import carried
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets
 
-#: A row that had no share for so many stretches is dropped.
+#: A row that had no share for this many stretches is dropped.
 IDLE = 3
 #: The weight of steps of y and v against those of x and z.
 PULL = 2.0
@@ -78,7 +78,7 @@ class Packing:
         self._keep(self.idle < patience)
 
     def shrink(self, most: int) -> None:
-        """Keep rows of the largest shares, with at most so many entries together."""
+        """Keep rows of the largest shares, with at most this many entries together."""
         order = np.argsort(-self.y, kind="stable")
         kept = np.empty(len(order), bool)
         kept[order] = np.cumsum(np.diff(self.rows.indptr)[order]) <= most

@@ -94,7 +94,7 @@ class _Tree(NamedTuple):
 
 @kernel
 def new_tree(n: int, messages: int) -> _Tree:
-    """Return arrays for a network of n nodes and so many messages."""
+    """Return arrays for a network of n nodes and this many messages."""
     return _Tree(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
         np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.zeros(1, np.int64),
