@@ -199,7 +199,7 @@ def test_no_cluster_is_said_in_a_line(address: str, says: str) -> None:
 
 
 @ray
-def test_somebody_else_at_the_address(tmp_path: Path) -> None:
+def test_another_server_at_the_address(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -207,7 +207,7 @@ def test_somebody_else_at_the_address(tmp_path: Path) -> None:
                 line.sendall(b"HTTP/1.0 400 Bad request\r\n")
 
         threading.Thread(target=answer, daemon=True).start()
-        assert "no Ray cluster" in refused(f"127.0.0.1:{server.getsockname()[1]}")
+        assert "not the head of a Ray cluster" in refused(f"127.0.0.1:{server.getsockname()[1]}")
 
 
 def test_workers_are_those_of_the_cluster() -> None:

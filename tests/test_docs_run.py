@@ -40,7 +40,6 @@ _COMPARED = "tests/test_readme_assign.py runs it and compares what it prints"
 NOT_RUN = {
     "make map": _SETS_UP,
     "make test": _SETS_UP,
-    "make test-deep": _SETS_UP,
     "nmsolve assign tests/data/onnx/mobilenet_v2.onnx --machine laptop-npu --run": _COMPARED,
     "nmsolve assign iopddl-G.json.gz -t 5m -o runs/iopddl": _DOWNLOAD,
     "ray start --head": _CLUSTER,

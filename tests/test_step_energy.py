@@ -124,8 +124,8 @@ def test_what_chips_draw_decides_how_far_a_network_spreads() -> None:
         found = solve(stated, time_limit=1.0, engines=["steps"], seed=1)
         cores.append(len(np.unique(found.core)))
     assert cores[0] == 1 < cores[2] and cores[1] <= cores[2]
-    product_ = solve(replace(problem, objective="energy-delay"), time_limit=1.0, engines=["steps"], seed=1)
-    energy = solve(problem, time_limit=1.0, engines=["steps"], seed=1)
+    product_ = solve(replace(problem, objective="energy-delay"), time_limit=3.0, engines=["steps"], seed=1)
+    energy = solve(problem, time_limit=3.0, engines=["steps"], seed=1)
     timed = replace(problem, objective="step-time")
     assert objective_value(timed, product_.core) < objective_value(timed, energy.core)
 
