@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_support import run_here
 from golden_runs import EXAMPLES
 from test_cli_pipeline import network
 
@@ -119,8 +121,12 @@ def test_objects_instead_of_files(files: Path) -> None:
 def test_explanations_of_what_cannot_be(files: Path, tmp_path: Path) -> None:
     """Limits that conflict are those that the command names."""
     late = nmsolve.explain_schedule(EXAMPLES / "tasks.json", at_most={"makespan": 1}, time_limit=20)
-    assert late.status == "infeasible" and late.limits and late.save(tmp_path / "why.json").exists()
-    (tmp_path / "pin.json").write_text('{"pin": {"@in": "nobody"}}')
+    assert late.status == "infeasible" and late.save(tmp_path / "why.json").exists()
+    told = run_here(
+        "explain", "schedule", EXAMPLES / "tasks.json", "--at-most", "makespan=1", "-t", 20, "--json", code=4
+    )
+    assert [x.name for x in late.limits] == [x["name"] for x in json.loads(told.stdout)["conflict"]]
+    (tmp_path / "pin.json").write_text('{"pin": {"@in": "no such unit"}}')
     with pytest.raises(nmsolve.InputError):
         nmsolve.explain_assign(
             files / "m.onnx", "laptop-npu", bindings="batch=8", constraints=tmp_path / "pin.json"

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import msgspec
 import numpy as np
 
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
@@ -191,17 +190,14 @@ def assign(
         given = state_problem(inputs)
     else:
         given = _stated(model, machine, names, bindings, constraints, library)
+    if objective is not None and given.own is None:
+        raise InputError("a cost network has one objective, its cost", "objective", "none")
     kind: type[Any] = np.ndarray if given.own is None else Assignment
     first = started_from(warm_start, kind, ANSWER, partial(read_any_answer, given=given))
     solve: Any = api.solve_network if given.own is None else api.solve_assignment
-    if objective is not None and given.own is None:
-        raise InputError("a cost network has one objective, its cost", "objective", "none")
     with Patience():
         if len(names) > 1:
-            given, held, result, earlier = run_stages(given, names, first, left(how), how, silent)
-            inputs = inputs and msgspec.structs.replace(
-                inputs, objective=given.operators.objective, before=held
-            )
+            given, inputs, result, earlier = run_stages(given, inputs, names, first, left(how), how, silent)
         else:
             result = solve(given.problem, warm_start=first, **how)
     return AssignmentAnswer(**values_of(result), given=given, inputs=inputs, earlier=earlier)

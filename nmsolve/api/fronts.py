@@ -279,7 +279,8 @@ def pareto(
 
     Parameters
     ----------
-    graph : as for :func:`nmsolve.map`; or an answer of another function: its problem is meant
+    graph : as for :func:`nmsolve.map`; or an answer of ``route``, ``pipeline``, ``assign`` or ``schedule``: its
+        problem is meant
     objectives : two of mappings (hops and max-link if not given), of routes (max-link, total-link), of plans (period, cores),
         of assignments (latency, energy) or of schedules (makespan, energy)
     points : most points of the front
@@ -379,9 +380,7 @@ def _of_assignments(answer: AssignmentAnswer, both: str, points: int, how: RunOp
         raise InputError("the problem of the answer has its control flow taken apart", "objectives", wanted)
     problem = replace(given.own, objective=names[0])
     stated = None if given.stated is None else replace(given.stated, problem=problem)
-    inputs = inputs and msgspec.structs.replace(
-        inputs, objective=names[0], whole=inputs.whole or "makespan" in names
-    )
+    inputs = inputs and msgspec.structs.replace(inputs, objective=names[0])
     with Patience():
         objectives = AssignObjectives(problem, Options(**how), answer.solution)
         front = pareto_front(objectives, names, points, left(how))

@@ -9,8 +9,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import msgspec
-
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, in_order, left, run_options, silent
 from nmsolve.cli import options as opt
@@ -148,10 +146,7 @@ def schedule(
     first = started_from(warm_start, Schedule, ANSWER, partial(read_any_answer, problem=given.problem))
     with Patience():
         if len(names) > 1:
-            given, held, result, earlier = run_stages(given, names, first, left(how), how, silent)
-            inputs = inputs and msgspec.structs.replace(
-                inputs, objective=given.problem.objective, before=held
-            )
+            given, inputs, result, earlier = run_stages(given, inputs, names, first, left(how), how, silent)
         else:
             result = solve_schedule(given.problem, warm_start=first, **how)
     return ScheduleAnswer(**values_of(result), given=given, inputs=inputs, earlier=earlier)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from nmsolve.cli.check_assign import Problem
     from nmsolve.cli.commands import AssignOptions
     from nmsolve.cli.earlier import Start
-    from nmsolve.cli.loading import Held
     from nmsolve.model.bound import Bound, Result, Stage
 
+InputsT = TypeVar("InputsT", bound=AssignInputs | None)
 PAGE, PROGRAMS, SCALARS = "report.html", "programs", "scalars.json"
 #: Names of what is written beside the programs, and of these.
 PARTS = (
@@ -95,8 +95,9 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
             keep = partial(write_unchecked, o, given, inputs, run)  # of several objectives the first is kept
             told = {"observers": observers, "known": known, "keep": keep, **how}
             if len(names) > 1:
-                given, held, result, earlier = run_stages(given, names, first, _searching(limit), told)
-                inputs = msgspec.structs.replace(inputs, objective=given.operators.objective, before=held)
+                given, inputs, result, earlier = run_stages(
+                    given, inputs, names, first, _searching(limit), told
+                )
                 better = None
             else:
                 earlier = ()
@@ -180,10 +181,10 @@ def _search(
 
 
 def run_stages(
-    given: Given, names: Sequence[str], first: Any, seconds: float, how: Mapping[str, Any],
+    given: Given, inputs: InputsT, names: Sequence[str], first: Any, seconds: float, how: Mapping[str, Any],
     say: Callable[[str], None] | None = None,
-) -> tuple[Given, tuple[Held, ...], Result[Any], Sequence[Stage]]:  # fmt: skip
-    """Minimise several objectives in order: the last problem, what earlier ones are held at, the last result, the stages before.
+) -> tuple[Given, InputsT, Result[Any], Sequence[Stage]]:  # fmt: skip
+    """Minimise several objectives in order: problem, inputs and result are those of the last, with the stages before.
 
     ``say`` is told what each came to; standard error if not given.
     """
@@ -193,11 +194,13 @@ def run_stages(
 
     options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how.get("known", ()))
     objectives = AssignObjectives(given.operators, Options(**options), first, known)
-    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES, say or to_errors)
+    inputs, stage, result, earlier = run_in_order(
+        objectives, inputs, names, seconds, OBJECTIVES, say or to_errors
+    )
     own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
     # the checker takes the terms from the problem's objective, so that it needs the last stage's
     stated = None if given.stated is None else replace(given.stated, problem=own)
-    return replace(given, own=own, stated=stated), held, result, earlier
+    return replace(given, own=own, stated=stated), inputs, result, earlier
 
 
 def _assign_front(

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from nmsolve.cli import clock
 from nmsolve.cli.answer import OK, Answer
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from nmsolve.cli.commands import AssignOptions, MapOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.front_kinds import FrontKind
-    from nmsolve.cli.loading import Held
     from nmsolve.cli.patience import Patience
     from nmsolve.cli.schedule_options import ScheduleOptions
     from nmsolve.model.bound import Ceilings, Result, Stage
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     #: The options of a command that has fronts.
     Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions | ScheduleOptions
 
+InputsT = TypeVar("InputsT", bound=msgspec.Struct | None)
 Pair = tuple[float, float]
 #: What :func:`nmsolve.report.pictures.pareto` draws.
 _Drawn = tuple[
@@ -64,15 +66,15 @@ def tell_stage(
 
 
 def run_in_order(
-    objectives: Objectives[Any], names: Sequence[str], seconds: float, units: Mapping[str, str],
+    objectives: Objectives[Any], inputs: InputsT, names: Sequence[str], seconds: float, units: Mapping[str, str],
     say: Callable[[str], None] = to_errors,
-) -> tuple[tuple[Held, ...], Stage, Result[Any], list[Stage]]:  # fmt: skip
+) -> tuple[InputsT, Stage, Result[Any], list[Stage]]:  # fmt: skip
     """Minimise several objectives in order, and ``say`` what each came to; ``units``: of their values.
 
     Returns
     -------
     tuple
-        what the earlier ones are held at; the last problem and its result; the problems before
+        the ``inputs`` of the last problem, with what the earlier ones are held at; it and its result; the problems before
     """
     from nmsolve.cli.loading import Held
     from nmsolve.solvers.multi_objective import lexicographic
@@ -84,7 +86,9 @@ def run_in_order(
     for s, r in earlier:
         value = amount(r.objective, units[s.objective])
         say(f"first {s.objective} {value} ({r.status}), then {stage.objective}")
-    return held, stage, result, [s for s, _ in earlier]
+    if inputs is not None:
+        inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
+    return inputs, stage, result, [s for s, _ in earlier]
 
 
 #: Options that a front does not take: they are about one answer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nmsolve.cli.earlier import Start
-    from nmsolve.cli.loading import Held
     from nmsolve.cli.schedule_options import ScheduleOptions
     from nmsolve.hw.schedule.walk import Walk
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
 
+InputsT = TypeVar("InputsT", bound=ScheduleInputs | None)
 PAGE, TRACE, TABLE = "report.html", "trace.json", "schedule.csv"
 #: Most processes of a run that re-checks its bounds itself; `nmsolve verify --bound` always does.
 QUICK = 2000
@@ -103,8 +103,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
             keep = partial(write_unchecked, o, given, inputs, run)  # of several objectives the first is kept
             told = {"observers": observers, "known": known, "keep": keep, **how}
             if len(names) > 1:
-                given, held, result, earlier = run_stages(given, names, first, seconds, told)
-                inputs = msgspec.structs.replace(inputs, objective=given.problem.objective, before=held)
+                given, inputs, result, earlier = run_stages(given, inputs, names, first, seconds, told)
             else:
                 stays = start is not None and start.stays
                 result, better = _search(given.problem, first, stays, seconds, told)
@@ -153,10 +152,10 @@ def _search(
 
 
 def run_stages(
-    given: Given, names: Sequence[str], first: Schedule | None, seconds: float, how: Mapping[str, Any],
+    given: Given, inputs: InputsT, names: Sequence[str], first: Schedule | None, seconds: float, how: Mapping[str, Any],
     say: Callable[[str], None] | None = None,
-) -> tuple[Given, tuple[Held, ...], Result[Schedule], Sequence[Stage]]:  # fmt: skip
-    """Minimise several objectives in order: the last problem, what earlier ones are held at, the last result, the stages before.
+) -> tuple[Given, InputsT, Result[Schedule], Sequence[Stage]]:  # fmt: skip
+    """Minimise several objectives in order: problem, inputs and result are those of the last, with the stages before.
 
     ``say`` is told what each came to; standard error if not given.
     """
@@ -166,9 +165,11 @@ def run_stages(
 
     options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how.get("known", ()))
     objectives = ScheduleObjectives(given.problem, Options(**options), first, known)
-    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES, say or to_errors)
+    inputs, stage, result, earlier = run_in_order(
+        objectives, inputs, names, seconds, OBJECTIVES, say or to_errors
+    )
     last = replace(given.problem, objective=stage.objective, ceilings=stage.ceilings)
-    return given.restated(last), held, result, earlier
+    return given.restated(last), inputs, result, earlier
 
 
 def _front(

@@ -17,6 +17,7 @@ from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.json_node_link import build
 from nmsolve.model.formats.json_schema import Edge, NodeLink
+from nmsolve.model.formats.json_values import as_float
 from nmsolve.model.formats.matrix import Entries, matrix_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray
@@ -138,9 +139,9 @@ def _writable(value: Any) -> bool:
 
 def _weight(value: Any, u: Hashable, v: Hashable, where: str) -> float:
     value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 2**1023:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"edge {u!r} -> {v!r} has weight {value!r}", where, "a finite number >= 0")
-    return float(value)
+    return as_float(value)
 
 
 def _require_square(shape: tuple[int, ...], what: str) -> None:

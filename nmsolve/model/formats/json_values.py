@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,6 +61,14 @@ class NodeIndex:
         raise InputError(f"no node has id {found!r}{hint}", f"{where}[{k}]{key}", "the id of a node")
 
 
+def as_float(value: float) -> float:
+    """Return a number as a float; infinite for a whole number of more than 308 digits."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def amounts(
     values: Sequence[float], where: str, key: str = "", names: Sequence[str] | None = None
 ) -> FloatArray:
@@ -71,8 +80,8 @@ def amounts(
     """
     try:
         out = np.array(values, np.float64)
-    except OverflowError:  # whole numbers of more than 308 digits
-        out = np.array([v if abs(v) < 2**1023 else np.inf if v > 0 else -np.inf for v in values], np.float64)
+    except OverflowError:
+        out = np.array([as_float(v) for v in values])
     bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
     if len(bad):
         k = int(bad[0])
