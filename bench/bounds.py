@@ -31,7 +31,7 @@ from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 HERE = Path(__file__).parent / "instances"
-QAPLIB = Path(nmsolve.__file__).parent / "cli" / "bench" / "instances"
+QAPLIB = Path(nmsolve.__file__).parent / "benchmarks" / "instances"
 
 
 def qap(name: str) -> Callable[[], LogicGraph]:

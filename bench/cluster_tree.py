@@ -33,7 +33,7 @@ from nmsolve.solvers.mapping.branch_bound.elsewhere import Part, PartDoer
 from nmsolve.solvers.mapping.exact.data import exact_data
 
 STORE = 100_000_000
-NUG20 = Path(nmsolve.__file__).parent / "cli/bench/instances/nug20.dat"
+NUG20 = Path(nmsolve.__file__).parent / "benchmarks/instances/nug20.dat"
 PARTS = re.compile(r"(\d+) parts of the search came back from other machines, (\d+) were lost")
 
 

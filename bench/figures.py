@@ -41,7 +41,7 @@ class Row:
 
 
 SHIPPED = HERE / "instances"
-QAPLIB = HERE.parent / "nmsolve" / "cli" / "bench" / "instances"
+QAPLIB = HERE.parent / "nmsolve" / "benchmarks" / "instances"
 GENERATED: dict[str, tuple[str, ...]] = {
     "snn20k.npz": ("snn", "--nodes", "20000", "--synapses", "600000", "--layers", "8"),
     "snn100k.npz": ("snn", "--nodes", "100000", "--synapses", "5000000", "--layers", "16"),

@@ -16,6 +16,9 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import coo_array, save_npz
 
+from nmsolve.cli.commands import InfoOptions, ShowOptions
+from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+
 #: Recorded spikes in every form.
 RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix", "netpyne.json")
 
@@ -402,14 +405,13 @@ def targets(folder: Path) -> list[Target]:
 
 def _graph_targets(folder: Path) -> list[Target]:
     """Networks of every format: described, and converted where that is another way to read."""
-    from nmsolve.cli import commands
     from nmsolve.cli.info import run_info
     from nmsolve.model.formats import convert
     from nmsolve.model.formats.node_table import read_nodes
     from nmsolve.model.formats.spikes import read_spikes
 
     def info(path: Path) -> object:
-        return run_info(commands.InfoOptions(path, json=True))
+        return run_info(InfoOptions(path, json=True))
 
     def converted(path: Path) -> object:
         return convert(path, path.parent / "out.nmz")
@@ -436,16 +438,15 @@ def _graph_targets(folder: Path) -> list[Target]:
 
 def _machine_targets(folder: Path) -> list[Target]:
     """Machines of like cores and of unlike processors, routers, traces."""
-    from nmsolve.cli import commands
     from nmsolve.cli.hw import run_show
-    from nmsolve.cli.simulate_setting import router
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import read_trace
+    from nmsolve.kinds.simulation.setting import router
 
     board = load_machine("mesh:4x4")
 
     def shown(path: Path) -> object:
-        return run_show(commands.ShowOptions(str(path)))
+        return run_show(ShowOptions(str(path)))
 
     return [
         Target("machine", folder / "board.toml", shown),
@@ -459,9 +460,8 @@ def _machine_targets(folder: Path) -> list[Target]:
 
 def _mapping_targets(folder: Path) -> list[Target]:
     """What goes with a network: demands, mappings in four forms, certificates, costs of layers."""
-    from nmsolve.cli import commands
-    from nmsolve.cli.check import run_score
-    from nmsolve.cli.loading import load_certificates
+    from nmsolve.kinds.check import run_score
+    from nmsolve.kinds.loading import load_certificates
     from nmsolve.model.formats import load_instance
     from nmsolve.model.formats.cost_graph import load_cost_graph
     from nmsolve.model.mapping.constraints_file import load_constraints
@@ -471,7 +471,7 @@ def _mapping_targets(folder: Path) -> list[Target]:
 
     def scored(graph: str, machine: Path | None = None) -> Callable[[Path], object]:
         board = None if machine is None else str(machine)
-        return lambda path: run_score(commands.ScoreOptions(path, folder / graph, board, json=True))
+        return lambda path: run_score(ScoreOptions(path, folder / graph, board, json=True))
 
     mapped = folder / "mapped"
     return [
@@ -536,11 +536,10 @@ def _assignment_targets(folder: Path) -> list[Target]:
 
 def _answer_targets(folder: Path) -> list[Target]:
     """Output folders of every command that writes one: verified with their bounds."""
-    from nmsolve.cli import commands
-    from nmsolve.cli.check import run_verify
+    from nmsolve.kinds.check import run_verify
 
     def verified(path: Path) -> object:
-        return run_verify(commands.VerifyOptions(path, bound=True, json=True))
+        return run_verify(VerifyOptions(path, bound=True, json=True))
 
     answers = ("mapped", "placed", "joint", "front", "routed", "planned", "assigned", "network")
     return [Target(f"verify {name}", folder / name, verified) for name in answers]

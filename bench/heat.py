@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from nmsolve.cli.bench.learn.suite import placement
+from nmsolve.benchmarks.learn.suite import placement
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_data
 from nmsolve.heuristics.mapping.placement.engine import COLD, HOT, MODERATE

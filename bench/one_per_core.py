@@ -23,8 +23,8 @@ import numpy as np
 from figures import NMSOLVE, ONE_THREAD
 from peers import whole_weights
 
-from nmsolve.cli.loading import instance as load
 from nmsolve.hw.scores import objective_value
+from nmsolve.kinds.loading import instance as load
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import make_problem

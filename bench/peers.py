@@ -24,8 +24,8 @@ from figures import MESH, ONE_THREAD, ROWS, Row, instance, run
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from nmsolve.cli.loading import instance as load
 from nmsolve.hw.scores import objective_value
+from nmsolve.kinds.loading import instance as load
 from nmsolve.model.formats import writer
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem

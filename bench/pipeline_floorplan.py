@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
 from nmsolve.heuristics.pipeline.floorplan import floorplan
 from nmsolve.hw.pipeline.regions import apart, region_pieces
 from nmsolve.hw.pipeline.to_graph import region_constraints, stage_traffic, tile_graph
 from nmsolve.hw.routes import link_loads
+from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.operators.binding import symbols_of

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.cli.bench.learn.policy import RANDOM
-from nmsolve.cli.bench.learn.suite import FIRST, placement
-from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
+from nmsolve.benchmarks.learn.policy import RANDOM
+from nmsolve.benchmarks.learn.suite import FIRST, placement
 from nmsolve.hw.scores import objective_value
+from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.mapping.engine import SAMPLES, m1_model, placements
 from nmsolve.learn.mapping.policy import Size, first_arrays

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from nmsolve.cli.bench.routes import layered
+from nmsolve.benchmarks.routes import layered
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes

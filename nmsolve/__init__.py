@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.model.version import VERSION
 
 if TYPE_CHECKING:
+    from nmsolve.api.answers import Verification
     from nmsolve.api.assignment import AssignmentAnswer, assign
     from nmsolve.api.bench import Benchmark, bench
-    from nmsolve.api.checks import Verification, score, verify
+    from nmsolve.api.checks import score, verify
     from nmsolve.api.explain import (
         Explained,
         explain,
@@ -72,7 +73,7 @@ _HOME = {
     "ScheduleAnswer": ("nmsolve.api.schedule", "ScheduleAnswer"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
     "Simulation": ("nmsolve.api.simulation", "Simulation"),
-    "Verification": ("nmsolve.api.checks", "Verification"),
+    "Verification": ("nmsolve.api.answers", "Verification"),
     "assign": ("nmsolve.api.assignment", "assign"),
     "bench": ("nmsolve.api.bench", "bench"),
     "explain": ("nmsolve.api.explain", "explain"),

@@ -22,7 +22,7 @@ def run_here(*arguments: object, code: int | None = 0) -> subprocess.CompletedPr
     words = ["nmsolve", *map(str, arguments)]
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr("nmsolve.cli.clock.STARTED", clock.now())  # time limits count from here
+        patch.setattr("nmsolve.kinds.clock.STARTED", clock.now())  # time limits count from here
         patch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as ended:
             main()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from assignments_support import random_assignment, random_problem
 
+from nmsolve.kinds.assignment.layout import MOST, ROW, drawing
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.report.assign_layout import MOST, ROW, drawing
 
 
 def large(operators: int, module: bool) -> AssignProblem:

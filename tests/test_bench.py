@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmsolve.cli.bench.measures import (
+from nmsolve.benchmarks.measures import (
     distance,
     gap_at,
     interval,
@@ -20,10 +20,10 @@ from nmsolve.cli.bench.measures import (
     sign_test,
     time_to,
 )
-from nmsolve.cli.bench.pages import Head, html, markdown
-from nmsolve.cli.bench.store import Key, Outcome, Store
-from nmsolve.cli.bench.suites import Instance, find_suite, load_suite
-from nmsolve.cli.bench.summary import Summary, summarise
+from nmsolve.benchmarks.pages import Head, html, markdown
+from nmsolve.benchmarks.store import Key, Outcome, Store
+from nmsolve.benchmarks.suites import Instance, find_suite, load_suite
+from nmsolve.benchmarks.summary import Summary, summarise
 from nmsolve.model.errors import InputError
 
 #: The pages are looked at as they are.

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from conftest import Called
 
-from nmsolve.cli.bench.kinds import KINDS
-from nmsolve.cli.bench.suites import find_suite, load_suite
-from nmsolve.cli.patience import Patience
+from nmsolve.benchmarks.kinds import KINDS
+from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.hw.machines import load_machine
+from nmsolve.kinds.patience import Patience
 from nmsolve.model.formats import load_graph, save_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.files import write_mapping

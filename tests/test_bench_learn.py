@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nmsolve.cli.bench.learn import published, retrieval
-from nmsolve.cli.bench.learn.changes import changed
-from nmsolve.cli.bench.learn.parts import PARTS
-from nmsolve.cli.bench.learn.run import BEGIN, END, run_bench_learn
-from nmsolve.cli.bench.learn.suite import HELD_OUT, Row, Suite
-from nmsolve.cli.bench.learn.table import gains
-from nmsolve.cli.commands import BenchLearnOptions
+from nmsolve.benchmarks.learn import published, retrieval
+from nmsolve.benchmarks.learn.changes import changed
+from nmsolve.benchmarks.learn.parts import PARTS
+from nmsolve.benchmarks.learn.run import BEGIN, END, run_bench_learn
+from nmsolve.benchmarks.learn.suite import HELD_OUT, Row, Suite
+from nmsolve.benchmarks.learn.table import gains
+from nmsolve.benchmarks.options import BenchLearnOptions
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 

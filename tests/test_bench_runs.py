@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmsolve.cli.bench import runner
-from nmsolve.cli.bench.run import BenchOptions, run_bench
-from nmsolve.cli.bench.runner import Process, Task, carry_out
-from nmsolve.cli.bench.store import Key, Outcome
-from nmsolve.cli.bench.suites import find_suite, load_suite
+from nmsolve.benchmarks import runner
+from nmsolve.benchmarks.run import BenchOptions, run_bench
+from nmsolve.benchmarks.runner import Process, Task, carry_out
+from nmsolve.benchmarks.store import Key, Outcome
+from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.model.errors import InputError
 
 BENCH = [sys.executable, "-m", "nmsolve", "bench"]

@@ -13,8 +13,8 @@ from brute_support import costs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.cli.check_bounds import MappingBounds
 from nmsolve.hw.machines import load_machine
+from nmsolve.kinds.check_bounds import MappingBounds
 from nmsolve.model.bound import Stage
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.formats import save_graph

@@ -11,9 +11,9 @@ import pytest
 from test_bounds_trees import random_nets
 from test_bounds_valid import optimum
 
-from nmsolve.cli.check_bounds import MappingBounds
 from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.machines import load_machine
+from nmsolve.kinds.check_bounds import MappingBounds
 from nmsolve.model.bound import Stage
 from nmsolve.model.formats import save_graph
 from nmsolve.model.generators import generate

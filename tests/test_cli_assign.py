@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from assignments_support import pair_machine, small_model
 
-from nmsolve.cli.assign import PARTS
-from nmsolve.report.mapping_report import Report
+from nmsolve.kinds.assignment.run import PARTS
+from nmsolve.kinds.mapping.report import Report
 
 #: The pages are looked at as they are.
 pytestmark = pytest.mark.rendered

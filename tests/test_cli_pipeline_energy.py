@@ -103,7 +103,7 @@ def test_where_it_is_refused(call: Called, tmp_path: Path, words: list[str], tex
 
 def test_cost_graphs_have_no_energy(call: Called, tmp_path: Path) -> None:
     """Nor do plans for chips without such figures: null in their reports."""
-    graph = Path(__file__).parent.parent / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
+    graph = Path(__file__).parent.parent / "nmsolve/benchmarks/instances/dnn/layer_bert24_inference.json"
     code, _, error = call(
         "pipeline", graph, "--split", "chain", "--objective", "energy", "-o", tmp_path / "out"
     )

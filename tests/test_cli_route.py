@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from command_support import run_here as run
 
-from nmsolve.cli import map_routes
+from nmsolve.kinds.mapping import routes as map_routes
 
 #: The pages are looked at as they are.
 pytestmark = pytest.mark.rendered

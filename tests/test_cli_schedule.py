@@ -14,13 +14,13 @@ from command_support import run_here
 from schedule_files import one_unit, tasks_file
 
 import nmsolve
-from nmsolve.cli.schedule_again import parse_again
-from nmsolve.cli.schedule_problem import amounts
+from nmsolve.kinds.mapping.report import Report
+from nmsolve.kinds.schedule.again import parse_again
+from nmsolve.kinds.schedule.statement import amounts
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.schedule_file import read_schedule
-from nmsolve.report.mapping_report import Report
 from nmsolve.solvers.schedule.api import ScheduleTask, bound_schedule, solve_schedule
 from nmsolve.solvers.schedule.recheck import RECHECKS, WORDS
 from nmsolve.solvers.schedule.registry import GENERAL, REGISTRY, RULES, SPECIAL, shares_for

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmsolve.cli import compiling
+from nmsolve.kinds import compiling
 from nmsolve.model import clock
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.generators import generate_file

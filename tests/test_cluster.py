@@ -398,7 +398,7 @@ def test_an_agent_that_dies_with_parts_of_a_proof_costs_time_only(
 #: Commands in one process, so that Ray is joined once; a line of what each ended with.
 TASKS = """
 import json, sys
-from nmsolve.cli import clock
+from nmsolve.kinds import clock
 from nmsolve.cli.main import main
 for words in json.loads(sys.argv[1]):
     sys.argv, clock.STARTED = ["nmsolve", *words], clock.now()

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from conftest import Called
 
+from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.cli import main
-from nmsolve.cli.command_line import as_command
-from nmsolve.cli.commands import BenchOptions, ScoreOptions, SimulateOptions, VerifyOptions
+from nmsolve.kinds.command_line import as_command
+from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+from nmsolve.kinds.simulation.options import SimulateOptions
 
 
 def named() -> list[str]:
@@ -27,7 +29,7 @@ def test_every_command_names_a_function_that_is_there() -> None:
     assert len(named()) == 33
     for name in named():
         module, function = name.split(":")
-        path = Path(main.__file__).parent.joinpath(*module.split(".")).with_suffix(".py")
+        path = Path(main.__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
         body = ast.parse(path.read_text()).body
         assert function in {f.name for f in body if isinstance(f, ast.FunctionDef)}, name
 
@@ -35,11 +37,20 @@ def test_every_command_names_a_function_that_is_there() -> None:
 @pytest.mark.parametrize(
     ("run", "options"),
     [
-        ("check:run_score", ScoreOptions(Path("a b.json"), graph=Path("g;h.json"))),
-        ("check:run_verify", VerifyOptions(Path("m"), chips="2x2", bound=True, routes=Path("r.json"))),
-        ("simulate:run_simulate", SimulateOptions(Path("m"), load=0.25, adaptive=True, route="xy", seed=7)),
-        ("simulate:run_simulate", SimulateOptions(machine="mesh:3x3", pattern="uniform", sweep=True)),
-        ("bench.run:run_bench", BenchOptions(["qaplib", "my nets"], "auto,tabu", workers=2, balance=0.1)),
+        ("kinds.check:run_score", ScoreOptions(Path("a b.json"), graph=Path("g;h.json"))),
+        ("kinds.check:run_verify", VerifyOptions(Path("m"), chips="2x2", bound=True, routes=Path("r.json"))),
+        (
+            "kinds.simulation.run:run_simulate",
+            SimulateOptions(Path("m"), load=0.25, adaptive=True, route="xy", seed=7),
+        ),
+        (
+            "kinds.simulation.run:run_simulate",
+            SimulateOptions(machine="mesh:3x3", pattern="uniform", sweep=True),
+        ),
+        (
+            "benchmarks.run:run_bench",
+            BenchOptions(["qaplib", "my nets"], "auto,tabu", workers=2, balance=0.1),
+        ),
     ],
 )
 def test_the_command_of_options_gives_these_options(
@@ -47,7 +58,7 @@ def test_the_command_of_options_gives_these_options(
 ) -> None:
     """What a page shows as its command line is what made it; code of its body is the exit code."""
     given = []
-    monkeypatch.setattr(f"nmsolve.cli.{run.replace(':', '.')}", lambda o: given.append(o) or 3)
+    monkeypatch.setattr(f"nmsolve.{run.replace(':', '.')}", lambda o: given.append(o) or 3)
     name = run.rpartition("_")[2]
     assert call(*shlex.split(as_command(name, options))[1:])[0] == 3
     assert given == [options]

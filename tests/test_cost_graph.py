@@ -19,7 +19,7 @@ from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.solvers.pipeline.api import plan
 
-BERT = Path(__file__).parents[1] / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
+BERT = Path(__file__).parents[1] / "nmsolve/benchmarks/instances/dnn/layer_bert24_inference.json"
 
 
 def node(number: int, fpga: float, cpu: float = 100.0, **more: object) -> dict[str, object]:

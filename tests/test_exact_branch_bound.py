@@ -21,7 +21,7 @@ from nmsolve.solvers.mapping.branch_bound.search import LIMIT, open_bound, searc
 from nmsolve.solvers.mapping.exact.data import exact_data
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT
 
-INSTANCES = Path(__file__).parent.parent / "nmsolve" / "cli" / "bench" / "instances"
+INSTANCES = Path(__file__).parent.parent / "nmsolve" / "benchmarks" / "instances"
 ONE_PER_CORE = (
     "mesh",
     "spare-cores",

@@ -27,7 +27,7 @@ from nmsolve.solvers.mapping.branch_bound import BranchBound, elsewhere, engine,
 from nmsolve.solvers.mapping.certificates import check_bound
 
 BOARDS = {"mesh": Machine("m", (1, 1), (3, 4)), "full": Machine("m", (1, 1), (3, 3))}
-INSTANCES = Path(engine.__file__).parents[3] / "cli/bench/instances"
+INSTANCES = Path(engine.__file__).parents[3] / "benchmarks/instances"
 
 
 class Away:

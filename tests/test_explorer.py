@@ -17,10 +17,11 @@ from command_support import run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.cli.html import render_html
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import link_loads
 from nmsolve.hw.scores import score
+from nmsolve.kinds.mapping.page import render_html
+from nmsolve.kinds.mapping.report import build_report
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -28,7 +29,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray
 from nmsolve.report import explore
 from nmsolve.report.explore import column, explored, grouped, searched
-from nmsolve.report.mapping_report import build_report
 
 EVIL = "</script><script>alert(1)</script>"
 

@@ -19,8 +19,8 @@ import typer
 from typer.testing import CliRunner
 
 import nmsolve
-from nmsolve.cli.bench.suites import find_suite, load_suite
-from nmsolve.cli.bench.worker import Order, run
+from nmsolve.benchmarks.suites import find_suite, load_suite
+from nmsolve.benchmarks.worker import Order, run
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.hw.scores import objective_value, score
@@ -203,16 +203,15 @@ def test_the_problem_runs(
         if name.startswith("test_") and callable(test):
             test()
     commands, main = map(importlib.import_module, ("nmsolve.cli.commands", "nmsolve.cli.main"))
-    names = extended(added["nmsolve/cli/commands.py"], commands)
+    for name, value in extended(added["nmsolve/cli/commands.py"], commands).items():
+        monkeypatch.setattr(commands, name, value, raising=False)
     app = typer.Typer()
     app.callback()(lambda: None)
-    commands_now = ModuleType("commands")
-    vars(commands_now).update(names)
-    exec(added["nmsolve/cli/main.py"].text, vars(main) | {"app": app, "commands": commands_now})
+    exec(added["nmsolve/cli/main.py"].text, vars(main) | {"app": app, "commands": commands})
     done = CliRunner().invoke(app, ["jobs", "5,4,3,3,3", "--machines", "2"])
     assert done.exit_code == 0 and done.output.startswith("feasible: 10 hours, at least 9;"), done.output
     five, seven = load_suite(find_suite("jobs", None), None, {}, tmp_path / "kept")
-    monkeypatch.setattr("nmsolve.cli.clock.STARTED", clock.now())  # time limits count from here
+    monkeypatch.setattr("nmsolve.kinds.clock.STARTED", clock.now())  # time limits count from here
     order = Order("jobs", dict(five.options), five.problem.hash, None, 1, 60.0, 0)
     found = run(order)
     assert (found["status"], found["text"], found["objective"], found["bound"]) == ("feasible", "", 10, 9)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from nmsolve.cli import assign, pipeline
-from nmsolve.cli.answer import OF_RUNS
-from nmsolve.cli.answer_files import FRONT_FILES, MAP_FILES, SCHEDULE_FILES
+from nmsolve.kinds.answer import OF_RUNS
+from nmsolve.kinds.answer_files import FRONT_FILES, MAP_FILES, SCHEDULE_FILES
+from nmsolve.kinds.assignment import run as assign
+from nmsolve.kinds.pipeline import run as pipeline
 from nmsolve.model import file_set as module
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set, require_one_run, settle

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from conftest import Called
 
-from nmsolve.cli.simulate_setting import router
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.noc import read_trace
+from nmsolve.kinds.simulation.setting import router
 from nmsolve.model.errors import InputError
 
 ROOT = Path(__file__).parent.parent

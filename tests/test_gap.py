@@ -23,7 +23,7 @@ from nmsolve.solvers.mapping.api import bound_mapping as bounding
 from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.certificates import check_bound
 
-NUG12 = Path(__file__).resolve().parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
+NUG12 = Path(__file__).resolve().parent.parent / "nmsolve" / "benchmarks" / "instances" / "nug12.dat"
 
 
 def random_problem(seed: int) -> MappingProblem:

@@ -14,7 +14,7 @@ from nmsolve.model.host.processes import HARMLESS
 
 SPIN = """
 import threading
-from nmsolve.cli import guard
+from nmsolve.kinds import guard
 guard.GRACE, guard.STUCK = 0.2, 0.5
 import numba
 import numpy as np
@@ -32,7 +32,7 @@ WITH:
 """
 
 SIGNALS = "with guard.ends_by_second_signal()"
-LIMIT = "from nmsolve.model import clock\nfrom nmsolve.cli.patience import Patience\nwith Patience(clock.now() + 0.5)"
+LIMIT = "from nmsolve.model import clock\nfrom nmsolve.kinds.patience import Patience\nwith Patience(clock.now() + 0.5)"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGTERM") or os.name == "nt", reason="no signals to send")
@@ -53,7 +53,7 @@ def test_a_second_signal_ends_what_hangs_in_compiled_code() -> None:
 
 def test_one_signal_and_those_of_copies_do_not_end_the_process() -> None:
     code = (
-        "import os, signal, time\nfrom nmsolve.cli import guard\nguard.GRACE = 0.0\n"
+        "import os, signal, time\nfrom nmsolve.kinds import guard\nguard.GRACE = 0.0\n"
         "seen = []\nsignal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
         "with guard.ends_by_second_signal():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
@@ -72,6 +72,6 @@ def test_a_time_limit_ends_what_hangs_in_compiled_code_and_nothing_else() -> Non
     spin, wait = SPIN.replace("WITH", LIMIT), LIMIT + ":\n    import time\n    time.sleep(2.5)"
     done = subprocess.run([sys.executable, "-c", spin], capture_output=True, text=True, timeout=120)
     assert done.returncode == 130 and "after the time limit" in done.stderr, done
-    code = "from nmsolve.cli import guard\nguard.STUCK = 0.5\n" + wait
+    code = "from nmsolve.kinds import guard\nguard.STUCK = 0.5\n" + wait
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmsolve.cli.loading import read_object
+from nmsolve.kinds.loading import read_object
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import LOOKED_THROUGH, decode_json, require_single_keys
 from nmsolve.model.formats import load_graph

@@ -10,8 +10,8 @@ import pytest
 from conftest import Called
 from scipy.sparse import csr_array
 
-from nmsolve.cli.bench.learn import duals as bench
-from nmsolve.cli.bench.learn.suite import Suite
+from nmsolve.benchmarks.learn import duals as bench
+from nmsolve.benchmarks.learn.suite import Suite
 from nmsolve.learn.checkpoint import DUALS, FOLDER, Checkpoint, load, model_path, save
 from nmsolve.learn.duals.features import HEAVIEST, WIDTH, node_features
 from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmsolve.cli.map_turns import with_turns
 from nmsolve.hw.obey import obeying_rules, own_turn
 from nmsolve.hw.routes import route
 from nmsolve.hw.turns import LETTERS, RULES, turn_set
+from nmsolve.kinds.mapping.turns import with_turns
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends

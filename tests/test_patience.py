@@ -15,12 +15,13 @@ import pytest
 from command_support import run_here
 from test_cli import NMSOLVE
 
-from nmsolve.cli import html, patience
-from nmsolve.cli.answer import exit_code
-from nmsolve.cli.map_answer import write_answer
-from nmsolve.cli.patience import Patience
 from nmsolve.hw import verify
 from nmsolve.hw.machines import load_machine
+from nmsolve.kinds import patience
+from nmsolve.kinds.answer import exit_code
+from nmsolve.kinds.mapping import page as html
+from nmsolve.kinds.mapping.answer import write_answer
+from nmsolve.kinds.patience import Patience
 from nmsolve.model import clock
 from nmsolve.model.bound import Result
 from nmsolve.model.generators import generate

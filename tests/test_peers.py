@@ -134,8 +134,8 @@ def test_the_benchmark_names_who_is_missing(tmp_path: Path, monkeypatch: pytest.
 def test_the_suite_compares_with_the_tools_that_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nmsolve.cli.bench.run import PEERS, _named_methods
-    from nmsolve.cli.bench.suites import find_suite
+    from nmsolve.benchmarks.run import PEERS, _named_methods
+    from nmsolve.benchmarks.suites import find_suite
 
     monkeypatch.setattr(peers, "missing", dict)
     every = ",".join(peers.PEERS)

@@ -21,7 +21,7 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
-BERT = Path(__file__).parents[1] / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
+BERT = Path(__file__).parents[1] / "nmsolve/benchmarks/instances/dnn/layer_bert24_inference.json"
 
 
 def plenty() -> float:

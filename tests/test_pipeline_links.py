@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from command_support import run_here
 
-from nmsolve.cli import pipeline_links
-from nmsolve.cli.pipeline_links import cut_for_links, slowest_us
-from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
 from nmsolve.hw.pipeline.walk import walked_value
+from nmsolve.kinds.pipeline import links as pipeline_links
+from nmsolve.kinds.pipeline.links import cut_for_links, slowest_us
+from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem
 from nmsolve.model.bound import Result
 from nmsolve.model.clock import now
 from nmsolve.model.pipeline.plan import PipelinePlan

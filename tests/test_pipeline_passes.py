@@ -240,7 +240,7 @@ def test_models_that_are_not_trained(call: Called, tmp_path: Path) -> None:
     cases = [
         (folder / "mobilenet_v2_int8.onnx", [], "weights in floats"),
         (folder / "loop_if_decoder.onnx", ["--bind", "batch=1,width=64,trips_Loop_32=8"], "control flow"),
-        (Path("nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"), [], "for ONNX models"),
+        (Path("nmsolve/benchmarks/instances/dnn/layer_bert24_inference.json"), [], "for ONNX models"),
     ]
     for path, more, text in cases:
         code, _, error = call("pipeline", path, "-n", 16, "--training", "1f1b", *more, "-o", tmp_path / "out")

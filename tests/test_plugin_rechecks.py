@@ -85,7 +85,8 @@ def claim(answer: Path, out: Path, method: str, above: float = 0.0) -> Path:
 BREAKS_OUT = """
 def check(*given):
     import os, sys
-    from nmsolve.cli import check_bounds, verdict
+    from nmsolve.kinds import check_bounds
+    from nmsolve.kinds import verdict
     from nmsolve.solvers.mapping import certificates
     verdict.verdict = lambda *a: 0
     certificates.RECHECKS["liar"] = lambda *a: 1e9

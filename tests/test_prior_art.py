@@ -36,7 +36,7 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import make_problem, solve
 
 ENGINES = ("simple-annealing", "genetic", "ant-colony", "particle-swarm")
-NUG12 = Path(__file__).parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
+NUG12 = Path(__file__).parent.parent / "nmsolve" / "benchmarks" / "instances" / "nug12.dat"
 
 
 def random_problem(seed: int, several: bool) -> tuple[MappingProblem, np.ndarray]:

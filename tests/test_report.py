@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nmsolve.cli.html import render_html
-from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
-from nmsolve.cli.progress import ProgressTable, event_to_json
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
+from nmsolve.kinds.mapping.page import render_html
+from nmsolve.kinds.mapping.report import CheckPart, build_report, in_words
+from nmsolve.kinds.progress import ProgressTable, event_to_json
+from nmsolve.kinds.values import chip_grid, fraction, seconds, size_in_bytes
 from nmsolve.model.bound import Bound, Event, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
@@ -24,7 +25,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.report.core_figures import populations, resource_table
 from nmsolve.report.drawing import plain_labels
 from nmsolve.report.figures import amount, number, percent
-from nmsolve.report.mapping_report import CheckPart, build_report, in_words
 from nmsolve.report.pictures import SHARE, core_use
 
 #: The pages are looked at as they are.

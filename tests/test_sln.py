@@ -16,7 +16,7 @@ from nmsolve.model.mapping.any_file import read_any_mapping
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.sln import qaplib_cost, read_sln, write_sln
 
-INSTANCES = Path(__file__).resolve().parent.parent / "nmsolve" / "cli" / "bench" / "instances"
+INSTANCES = Path(__file__).resolve().parent.parent / "nmsolve" / "benchmarks" / "instances"
 
 
 def mesh_distance(rows: int, cols: int) -> np.ndarray:

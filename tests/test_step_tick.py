@@ -15,10 +15,10 @@ from hw_reference import times
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.step_time import FIGURES, step_costs, tick_of
 from nmsolve.hw.verify import tick_checks
+from nmsolve.kinds.mapping.report import tick_part, tick_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Figure, Machine
-from nmsolve.report.mapping_report import tick_part, tick_words
 from nmsolve.solvers.mapping.api import make_problem
 
 

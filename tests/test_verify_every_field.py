@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from command_support import run_here
 
-from nmsolve.cli.check_bounds import LATE, Budget
-from nmsolve.cli.check_fields import differences, same
+from nmsolve.kinds.check_bounds import LATE, Budget
+from nmsolve.kinds.check_fields import differences, same
 from nmsolve.model.bound import Bound, BoundCheck
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "first.json"

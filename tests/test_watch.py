@@ -21,8 +21,8 @@ import pytest
 from browser_support import chromium
 from command_support import run_here
 
-from nmsolve.cli.progress import LIVE, live
 from nmsolve.cli.watch import MOST_BYTES, MOST_CONNECTIONS, Server, Watcher, events_from, page_of
+from nmsolve.kinds.progress import LIVE, live
 from nmsolve.model.bound import Event
 
 TOKEN = "token"

@@ -14,8 +14,8 @@ import pytest
 from routing_support import every_answer, mesh
 from test_cli_pipeline import cost_graph
 
-from nmsolve.cli.answer import write_models
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.kinds.answer import write_models
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph

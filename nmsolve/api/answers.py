@@ -11,7 +11,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nmsolve.cli.answer import prepare_folder
+from nmsolve.kinds.answer import prepare_folder
+from nmsolve.kinds.check import checked
+from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.verdict import label, words_behind
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.report.figures import number, percent
@@ -19,9 +23,49 @@ from nmsolve.report.figures import number, percent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nmsolve.api.checks import Verification
-
 S = TypeVar("S")
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """What independent checks of an answer found. It is true if none of them failed.
+
+    Attributes
+    ----------
+    checks : each with ``name``, ``ok``, ``text`` and ``word``: the solver on whose word it rests, "" where it was recomputed
+    """
+
+    checks: tuple[CheckPart, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True if no check failed."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The solvers, or the report, on whose word rests what is claimed in the end; empty if all of it was recomputed."""
+        return tuple(words_behind(self.checks))
+
+    def __repr__(self) -> str:
+        """Return the checks as ``nmsolve verify`` prints them."""
+        return "\n".join(f"{label(c):7} {c.name:24} {c.text}" for c in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def to_dataframe(self) -> Any:
+        """Return a row per check. BackendError without pandas."""
+        return table(
+            {name: [getattr(c, name) for c in self.checks] for name in ("name", "ok", "text", "word")}
+        )
+
+
+def verified(
+    answer: Path, graph: Path | None = None, machine: str | None = None, **more: Any
+) -> Verification:
+    """Check a folder or file of any command. InputError for files that cannot be read, or of different runs."""
+    return Verification(tuple(checked(VerifyOptions(answer, graph, machine, **more))))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -69,10 +113,12 @@ class Answer(Result[S]):
 
     def verify(self, *, bound: bool = True) -> Verification:
         """Write the answer to a temporary folder and check it from its files alone (:func:`nmsolve.verify`)."""
-        from nmsolve.api.checks import verify
-
         with tempfile.TemporaryDirectory() as folder:
-            return verify(self.save(folder), bound=bound)
+            return verified(self.save(folder), bound=bound)
+
+    def recomputed(self) -> Mapping[str, float]:
+        """Return every objective by name, recomputed; {} without a solution."""
+        return dict(self.scores)
 
     @abstractmethod
     def to_dataframe(self) -> Any:

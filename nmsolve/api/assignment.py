@@ -12,18 +12,18 @@ import numpy as np
 
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, in_order, left, run_options, silent
-from nmsolve.cli import options as opt
-from nmsolve.cli.assign import run_stages, write_assign
-from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem
-from nmsolve.cli.assign_report import AssignReport, build_assign_report
-from nmsolve.cli.check_assign import ANSWER, read_any_answer
-from nmsolve.cli.commands import AssignOptions
-from nmsolve.cli.patience import Patience
 from nmsolve.hw.assignment.constraints import AssignConstraints, read_constraints
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import state_assignment
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.assignment.check import ANSWER, read_any_answer
+from nmsolve.kinds.assignment.options import AssignOptions
+from nmsolve.kinds.assignment.report import AssignReport, build_assign_report
+from nmsolve.kinds.assignment.run import run_stages, write_assign
+from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem
+from nmsolve.kinds.patience import Patience
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
@@ -127,7 +127,7 @@ class AssignmentAnswer(Answer[Any]):
         events = (self.events, self.wall_seconds, self.objective_name, self.report.unit)
         kinds: dict[str, Any] = {"convergence": partial(pictures.convergence.figure, *events)}
         if self.solution is not None and self.given.own is not None:
-            from nmsolve.cli.pictures_assign import assign_drawings
+            from nmsolve.kinds.assignment.pictures import assign_drawings
 
             return drawn(kind, kinds, assign_drawings(self.given.own, self.solution, self.report))
         return drawn(kind, kinds)

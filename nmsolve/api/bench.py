@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from nmsolve.api.answers import drawn, table
 from nmsolve.api.inputs import FOLDER, MachineLike, grid_text
-from nmsolve.cli.answer import prepare_folder
-from nmsolve.cli.bench.pages import PICTURES, markdown
-from nmsolve.cli.bench.run import Measured, measure, write_tables
-from nmsolve.cli.bench.runner import Task
-from nmsolve.cli.bench.store import Key, Outcome
-from nmsolve.cli.bench.summary import Table
-from nmsolve.cli.commands import BenchOptions
+from nmsolve.benchmarks.options import BenchOptions
+from nmsolve.benchmarks.pages import PICTURES, markdown
+from nmsolve.benchmarks.run import Measured, measure, write_tables
+from nmsolve.benchmarks.runner import Task
+from nmsolve.benchmarks.store import Key, Outcome
+from nmsolve.benchmarks.summary import Table
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.kinds.answer import prepare_folder
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph

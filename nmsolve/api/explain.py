@@ -15,18 +15,18 @@ from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source
 from nmsolve.api.pipeline import stated_plan
 from nmsolve.api.placed import placed
 from nmsolve.api.schedule import stated_tasks
-from nmsolve.cli.answer import prepare_file
-from nmsolve.cli.commands import RouteProblemOptions
-from nmsolve.cli.explain import (
+from nmsolve.hw.assignment.constraints import AssignConstraints
+from nmsolve.hw.assignment.machine import ProcessorMachine
+from nmsolve.kinds.answer import prepare_file
+from nmsolve.kinds.explain import (
     find_conflict,
     problem_to_explain,
     write_assignment_of,
     write_routes_of,
     write_schedule_of,
 )
-from nmsolve.cli.route import routing_problem
-from nmsolve.hw.assignment.constraints import AssignConstraints
-from nmsolve.hw.assignment.machine import ProcessorMachine
+from nmsolve.kinds.routing.options import RouteProblemOptions
+from nmsolve.kinds.routing.run import routing_problem
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.errors import InputError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import msgspec
 
-from nmsolve.api.answers import Answer, drawn, table
+from nmsolve.api.answers import Answer, Verification, drawn, table, verified
 from nmsolve.api.assignment import AssignmentAnswer
 from nmsolve.api.how import MapHow, in_order, left, run_options, split
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
@@ -19,25 +19,21 @@ from nmsolve.api.mapping import MappingAnswer, map_options, run_of
 from nmsolve.api.pipeline import PipelineAnswer
 from nmsolve.api.routing import RoutingAnswer
 from nmsolve.api.schedule import ScheduleAnswer
-from nmsolve.cli.answer import prepare_folder
-from nmsolve.cli.commands import AssignOptions, MapOptions, PipelineOptions, RouteOptions
-from nmsolve.cli.front_kinds import (
-    PLAIN,
-    AssignFront,
-    FrontKind,
-    MapFront,
-    PlanFront,
-    RouteFront,
-    ScheduleFront,
-)
-from nmsolve.cli.map import map_inputs
-from nmsolve.cli.map_problem import objectives_of, state_map
-from nmsolve.cli.pareto import picture_of, require_front, write_front
-from nmsolve.cli.patience import Patience
-from nmsolve.cli.pipeline import stated_inputs
-from nmsolve.cli.route import route_inputs
-from nmsolve.cli.schedule import objectives_in_order
-from nmsolve.cli.schedule_options import ScheduleOptions
+from nmsolve.kinds.answer import prepare_folder
+from nmsolve.kinds.assignment.options import AssignOptions
+from nmsolve.kinds.front_kinds import AssignFront, FrontKind, MapFront, PlanFront, RouteFront, ScheduleFront
+from nmsolve.kinds.in_order import PLAIN
+from nmsolve.kinds.mapping.options import MapOptions
+from nmsolve.kinds.mapping.run import map_inputs
+from nmsolve.kinds.mapping.statement import objectives_of, state_map
+from nmsolve.kinds.pareto import picture_of, require_front, write_front
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.pipeline.options import PipelineOptions
+from nmsolve.kinds.pipeline.run import stated_inputs
+from nmsolve.kinds.routing.options import RouteOptions
+from nmsolve.kinds.routing.run import route_inputs
+from nmsolve.kinds.schedule.options import ScheduleOptions
+from nmsolve.kinds.schedule.run import objectives_in_order
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
@@ -53,7 +49,6 @@ from nmsolve.solvers.run import Options
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nmsolve.api.checks import Verification
     from nmsolve.solvers.run import RunOptions
 
 
@@ -243,10 +238,8 @@ class ParetoFront:
 
     def verify(self, *, bound: bool = True) -> Verification:
         """Write the front to a temporary folder and check it from its files alone (:func:`nmsolve.verify`)."""
-        from nmsolve.api.checks import verify
-
         with tempfile.TemporaryDirectory() as folder:
-            return verify(self.save(folder) / "pareto.json", bound=bound)
+            return verified(self.save(folder) / "pareto.json", bound=bound)
 
     def to_dataframe(self) -> Any:
         """Return a row per point: both objectives, ``proven``, ``bound``. BackendError without pandas."""

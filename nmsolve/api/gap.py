@@ -23,12 +23,11 @@ from nmsolve.api.mapping import MappingAnswer, map_options
 from nmsolve.api.pipeline import PipelineAnswer
 from nmsolve.api.routing import RoutingAnswer
 from nmsolve.api.schedule import ScheduleAnswer
-from nmsolve.cli.commands import GapOptions
-from nmsolve.cli.gap import ROUTED, gap_problem, known_in
-from nmsolve.cli.loading import load_answer
-from nmsolve.cli.map_answer import Beside
-from nmsolve.cli.map_search import Found
-from nmsolve.cli.patience import Patience
+from nmsolve.kinds.loading import load_answer
+from nmsolve.kinds.mapping.found import Beside, Found
+from nmsolve.kinds.mapping.gap import ROUTED, gap_problem, known_in
+from nmsolve.kinds.mapping.options import GapOptions
+from nmsolve.kinds.patience import Patience
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike

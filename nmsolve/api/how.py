@@ -7,7 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from nmsolve.cli.clock import Clock
+from nmsolve.kinds.clock import Clock
 from nmsolve.model.bound import Event
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
-from nmsolve.cli.loading import beside_earlier
-from nmsolve.cli.options import chip_grid
-from nmsolve.cli.options import machine as whole_machine
+from nmsolve.api.answers import Answer
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
+from nmsolve.kinds.loading import beside_earlier
+from nmsolve.kinds.values import chip_grid
+from nmsolve.kinds.values import machine as whole_machine
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.implied import implied_machine
@@ -29,15 +30,12 @@ from nmsolve.model.mapping.constraints_file import ConstraintsFile, constraints_
 from nmsolve.model.mapping.idle import say_idle
 from nmsolve.model.types import AnyArray, IntArray
 
-if TYPE_CHECKING:
-    from nmsolve.api.mapping import MappingAnswer
-
 #: A machine, the name of one, or its file.
 MachineLike: TypeAlias = Machine | str | Path
 #: A file of side constraints, or each of them: as an object, or as an entry of such a file.
 ConstraintsLike: TypeAlias = str | Path | Sequence[SideConstraint | Mapping[str, Any]]
 #: A mapping: an answer, a file or folder, node -> core (a number, or row and column), or the core of every node in order.
-MappingLike: TypeAlias = "MappingAnswer | str | Path | Mapping[Any, Any] | Sequence[int] | AnyArray"
+MappingLike: TypeAlias = Answer[IntArray] | str | Path | Mapping[Any, Any] | Sequence[int] | AnyArray
 
 #: Where an answer keeps what stated its problem, if that has no file of its own.
 FOLDER = "inputs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,15 +20,18 @@ from nmsolve.api.inputs import (
     core_of,
     source_of,
 )
-from nmsolve.cli.clock import Clock
-from nmsolve.cli.commands import MapOptions
-from nmsolve.cli.console import Quiet
-from nmsolve.cli.map_problem import objectives_of, state_map, with_objective
-from nmsolve.cli.map_search import Found, Run, search_map
-from nmsolve.cli.patience import Patience
+from nmsolve.hw.scores import score
+from nmsolve.kinds.clock import Clock
+from nmsolve.kinds.console import Quiet
+from nmsolve.kinds.mapping.found import Found, Run
+from nmsolve.kinds.mapping.options import MapOptions
+from nmsolve.kinds.mapping.search import search_map
+from nmsolve.kinds.mapping.statement import objectives_of, state_map, with_objective
+from nmsolve.kinds.patience import Patience
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.types import IntArray
 
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from nmsolve.kinds.mapping.report import RoutingPart
     from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.report.mapping_report import RoutingPart
     from nmsolve.solvers.run import RunOptions
 
 
@@ -82,8 +85,8 @@ class MappingAnswer(Answer[IntArray]):
 
     def _write(self, folder: Path) -> None:
         """Write what ``nmsolve map`` writes."""
-        from nmsolve.cli.map import map_inputs
-        from nmsolve.cli.map_answer import write_answer
+        from nmsolve.kinds.mapping.answer import write_answer
+        from nmsolve.kinds.mapping.run import map_inputs
 
         o = replace(self.options, **self.source.files(folder), out=folder)
         inputs = map_inputs(o, self.problem) | self.found.more
@@ -98,6 +101,12 @@ class MappingAnswer(Answer[IntArray]):
                 self.found.beside,
                 plain=o.plain,
             )
+
+    def recomputed(self) -> Mapping[str, float]:
+        """Return every objective of mappings by name."""
+        if self.core is None:
+            raise InputError("no mapping was found", "score", "an answer with a mapping")
+        return score(self.problem.graph, self.problem.machine, self.core)
 
     def to_dataframe(self) -> Any:
         """Return a row per node: ``node``, ``core``, ``row``, ``col``, ``chip``. BackendError without pandas."""
@@ -119,7 +128,7 @@ class MappingAnswer(Answer[IntArray]):
         ------
         InputError : another kind, no mapping to draw, or no links: the machine is no mesh
         """
-        from nmsolve.cli.draw import mapping_pictures
+        from nmsolve.kinds.draw import mapping_pictures
         from nmsolve.report import pictures
 
         kinds: dict[str, Callable[[], Figure]] = {
@@ -133,8 +142,8 @@ class MappingAnswer(Answer[IntArray]):
 
     def _links(self) -> Figure:
         """Draw the links by the routes that were chosen."""
-        from nmsolve.cli.routing_page import drawn_links, hottest_links
         from nmsolve.hw.routing.loads import route_loads
+        from nmsolve.kinds.routing.page import drawn_links, hottest_links
         from nmsolve.report import pictures
 
         mapped, machine = self.found.beside.mapped, self.problem.machine

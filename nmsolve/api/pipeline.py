@@ -13,15 +13,16 @@ from nmsolve.api.how import How, MapHow, run_options
 from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
 from nmsolve.api.mapping import MappingAnswer
 from nmsolve.api.mapping import map as map_graph
-from nmsolve.cli.answer import explained, prepare_file
-from nmsolve.cli.check_pipeline import PLAN
-from nmsolve.cli.commands import PipelineOptions
-from nmsolve.cli.patience import Patience
-from nmsolve.cli.pipeline import stated_inputs, write_pipeline
-from nmsolve.cli.pipeline_page import plan_drawings, target
-from nmsolve.cli.pipeline_problem import Given, state_problem
-from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.hw.pipeline.stages import all_objectives
+from nmsolve.kinds.answer import explained, prepare_file
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.pipeline.check import PLAN
+from nmsolve.kinds.pipeline.options import PipelineOptions
+from nmsolve.kinds.pipeline.page import plan_drawings, target
+from nmsolve.kinds.pipeline.report import PipelineReport, build_pipeline_report
+from nmsolve.kinds.pipeline.run import stated_inputs, write_pipeline
+from nmsolve.kinds.pipeline.statement import Given, state_problem
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
@@ -145,6 +146,10 @@ class PipelineAnswer(Answer[PipelinePlan]):
             self.options.model, out, graph, layers.operators, self.solution, unfolded, layers.backward
         )
         return out
+
+    def recomputed(self) -> Mapping[str, float]:
+        """Return every objective of plans by name; {} without a plan."""
+        return {} if self.solution is None else all_objectives(self.problem, self.solution)
 
     def to_dataframe(self) -> Any:
         """Return a row per stage: cores, layers, first and last layer, times, storage per core. BackendError without pandas."""

@@ -18,8 +18,8 @@ from nmsolve.api.inputs import (
     source_of,
 )
 from nmsolve.api.mapping import MappingAnswer
-from nmsolve.cli.commands import AnswerOptions
-from nmsolve.cli.loading import Inputs, Loaded, load_answer
+from nmsolve.kinds.loading import Inputs, Loaded, load_answer
+from nmsolve.kinds.mapping.options import AnswerOptions
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.files import write_mapping

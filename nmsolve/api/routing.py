@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,31 +11,32 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.answers import Answer, Verification, drawn, table, values_of, verified
 from nmsolve.api.how import How, in_order, run_options
 from nmsolve.api.inputs import MachineLike, MappingLike
 from nmsolve.api.placed import Placed, placed
-from nmsolve.cli.answer import explained
-from nmsolve.cli.commands import RouteOptions
-from nmsolve.cli.patience import Patience
-from nmsolve.cli.route import routing_problem, write_routing
-from nmsolve.cli.routing_page import drawn_links, hottest_links
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.hw.routing.values import routing_value
+from nmsolve.kinds.answer import explained
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.routing.options import RouteOptions
+from nmsolve.kinds.routing.page import drawn_links, hottest_links
+from nmsolve.kinds.routing.report import FLOWS
+from nmsolve.kinds.routing.run import routing_problem, write_routing
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.routing.files import routes_again
+from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes
 from nmsolve.report import pictures
-from nmsolve.report.route_report import FLOWS
 from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nmsolve.api.checks import Verification
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.types import IntArray
     from nmsolve.solvers.run import RunOptions
@@ -83,12 +84,17 @@ class RoutingAnswer(Answer[ChosenRoutes]):
 
     def verify(self, *, bound: bool = True) -> Verification:
         """Write mapping and routes to a temporary folder, and check both from their files alone (:func:`nmsolve.verify`)."""
-        from nmsolve.api.checks import verify
-
         with tempfile.TemporaryDirectory() as folder:
             out = self.save(folder).resolve()
             o = self.files(out)
-            return verify(o.mapping, graph=o.graph, machine=o.machine, routes=out / FLOWS, bound=bound)
+            return verified(o.mapping, o.graph, o.machine, routes=out / FLOWS, bound=bound)
+
+    def recomputed(self) -> Mapping[str, float]:
+        """Return every objective of routes by name; {} without routes."""
+        found = self.solution
+        if found is None:
+            return {}
+        return {k: routing_value(self.problem, found.routes, found.numbering, k) for k in ROUTING_OBJECTIVES}
 
     def to_dataframe(self) -> Any:
         """Return a row per flow: ``source``, ``targets`` (cores), ``rate`` per step, ``links``. BackendError without pandas."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
 from nmsolve.api.how import How, in_order, left, run_options, silent
-from nmsolve.cli import options as opt
-from nmsolve.cli.check_schedule import ANSWER, read_any_answer
-from nmsolve.cli.patience import Patience
-from nmsolve.cli.schedule import objectives_in_order, run_stages, write_run
-from nmsolve.cli.schedule_options import ScheduleOptions
-from nmsolve.cli.schedule_problem import Given, ScheduleInputs, state_problem
-from nmsolve.cli.schedule_report import ScheduleReport, build_schedule_report
 from nmsolve.hw.schedule.walk import walked
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.schedule.check import ANSWER, read_any_answer
+from nmsolve.kinds.schedule.options import ScheduleOptions
+from nmsolve.kinds.schedule.report import ScheduleReport, build_schedule_report
+from nmsolve.kinds.schedule.run import objectives_in_order, run_stages, write_run
+from nmsolve.kinds.schedule.statement import Given, ScheduleInputs, state_problem
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
@@ -105,7 +105,7 @@ class ScheduleAnswer(Answer[Schedule]):
         events = (self.events, self.wall_seconds, self.objective_name)
         kinds: dict[str, Any] = {"convergence": partial(pictures.convergence.figure, *events)}
         if self.solution is not None:
-            from nmsolve.cli.pictures_schedule import schedule_drawings
+            from nmsolve.kinds.schedule.pictures import schedule_drawings
 
             return drawn(kind, kinds, schedule_drawings(self.problem, self.solution, self.report))
         return drawn(kind, kinds)

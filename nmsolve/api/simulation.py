@@ -11,15 +11,15 @@ from nmsolve.api.answers import drawn, table
 from nmsolve.api.inputs import FOLDER, MachineLike, MappingLike, grid_text, machine_text, source_machine
 from nmsolve.api.placed import Placed, placed
 from nmsolve.api.routing import RoutingAnswer
-from nmsolve.cli.answer import prepare_folder
-from nmsolve.cli.commands import SimulateOptions
-from nmsolve.cli.patience import Patience
-from nmsolve.cli.routing_page import drawn_links, hottest_links
-from nmsolve.cli.simulate import simulated, write_simulation
-from nmsolve.cli.simulate_report import Runs, SimulationReport, build, shown
-from nmsolve.cli.simulate_setting import InMemory, Setting, setting_of
-from nmsolve.cli.simulation_page import UNIT, curve_of
 from nmsolve.hw.machine_write import save_machine
+from nmsolve.kinds.answer import prepare_folder
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.routing.page import drawn_links, hottest_links
+from nmsolve.kinds.simulation.options import SimulateOptions
+from nmsolve.kinds.simulation.page import UNIT, curve_of
+from nmsolve.kinds.simulation.report import Runs, SimulationReport, build, shown
+from nmsolve.kinds.simulation.run import simulated, write_simulation
+from nmsolve.kinds.simulation.setting import InMemory, Setting, setting_of
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
@@ -201,7 +201,7 @@ def _beside(mapped: Placed | None) -> Any:
 
 def _routes(given: RoutingAnswer | str | Path | None, mapped: Placed | None) -> Any:
     """Return the routes of an answer or a file, in the order of the mapping's flows."""
-    from nmsolve.cli.simulate_setting import routes_of_file
+    from nmsolve.kinds.simulation.setting import routes_of_file
     from nmsolve.model.errors import InputError
     from nmsolve.model.routing.flows import flows_of
 

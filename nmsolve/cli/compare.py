@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.answer import prepare_file, tell
-from nmsolve.cli.loading import Loaded, load_answer
-from nmsolve.cli.run_events import ending, read_events
+from nmsolve.kinds.answer import prepare_file, tell
+from nmsolve.kinds.loading import Loaded, load_answer
+from nmsolve.kinds.run_events import ending, read_events
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.report.figures import number, percent
@@ -39,8 +39,8 @@ def run_compare(o: CompareOptions) -> int:
     ------
     InputError : files that cannot be read, mappings of different networks, or boards of different shapes
     """
-    from nmsolve.cli.commands import AnswerOptions
     from nmsolve.hw.scores import score
+    from nmsolve.kinds.mapping.options import AnswerOptions
 
     prepare_file(o.out, o)
     for path in (o.one, o.other):
@@ -68,9 +68,9 @@ def run_compare(o: CompareOptions) -> int:
 
 
 def _require_mapping(path: Path) -> None:
-    from nmsolve.cli.check_assign import assign_file
-    from nmsolve.cli.check_pipeline import plan_file
-    from nmsolve.cli.check_schedule import schedule_file
+    from nmsolve.kinds.assignment.check import assign_file
+    from nmsolve.kinds.pipeline.check import plan_file
+    from nmsolve.kinds.schedule.check import schedule_file
 
     kinds = {"a pipeline": plan_file, "an assignment": assign_file, "a schedule": schedule_file}
     for what, file_of in kinds.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nmsolve.cli.answer import tell
+from nmsolve.kinds.answer import tell
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import DoctorOptions

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli.answer import require_inputs_kept, tell
-from nmsolve.cli.loading import Loaded, load_answer
+from nmsolve.kinds.answer import require_inputs_kept, tell
+from nmsolve.kinds.loading import Loaded, load_answer
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 

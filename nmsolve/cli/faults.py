@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nmsolve.cli import clock
-from nmsolve.cli import options as opt
-from nmsolve.cli.answer import INTERRUPTED, OK, UNKNOWN, Answer, as_json, last_words, prepare_folder
-from nmsolve.cli.loading import Loaded, load_answer
-from nmsolve.cli.patience import Patience
+from nmsolve.kinds import clock
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.answer import INTERRUPTED, OK, UNKNOWN, Answer, as_json, last_words, prepare_folder
+from nmsolve.kinds.loading import Loaded, load_answer
+from nmsolve.kinds.patience import Patience
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 from nmsolve.model.version import VERSION
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import FaultOptions
+    from nmsolve.kinds.mapping.options import FaultOptions
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.answer import tell
-from nmsolve.cli.options import chip_grid
+from nmsolve.kinds.answer import tell
+from nmsolve.kinds.values import chip_grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

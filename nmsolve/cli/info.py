@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
-from nmsolve.cli.answer import tell
 from nmsolve.cli.info_schedule import run_info_schedule
+from nmsolve.kinds.answer import tell
 from nmsolve.model.schedule.files import is_schedule_file
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def run_info(o: InfoOptions) -> int:
         return run_info_onnx(o)
     if is_schedule_file(path):
         return run_info_schedule(path, o.json)
-    from nmsolve.cli.loading import given_reading
-    from nmsolve.cli.options import size_in_bytes
+    from nmsolve.kinds.loading import given_reading
+    from nmsolve.kinds.values import size_in_bytes
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.model.graph import READERS
@@ -150,8 +150,8 @@ def run_convert(o: ConvertOptions) -> int:
     """Read one format, write another."""
     import os
 
-    from nmsolve.cli.answer import require_inputs_kept
-    from nmsolve.cli.loading import given_reading
+    from nmsolve.kinds.answer import require_inputs_kept
+    from nmsolve.kinds.loading import given_reading
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats import Rates, convert
 

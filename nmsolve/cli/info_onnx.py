@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nmsolve.cli.answer import tell
+from nmsolve.kinds.answer import tell
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import InfoOptions

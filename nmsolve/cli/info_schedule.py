@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.answer import tell
+from nmsolve.kinds.answer import tell
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:

@@ -15,12 +15,40 @@ from typing import Any, get_type_hints
 import typer
 import typer.core
 
-from nmsolve.cli import commands, schedule_options, train_options
-from nmsolve.cli.compiling import telling
+from nmsolve.benchmarks.options import BenchLearnOptions, BenchOptions
+from nmsolve.cli import train_options
+from nmsolve.cli.commands import (
+    CompareOptions,
+    ConvertOptions,
+    DoctorOptions,
+    ExportOptions,
+    GenerateOptions,
+    InfoOptions,
+    ListOptions,
+    ProfileOptions,
+    ShowOptions,
+    WatchOptions,
+)
 from nmsolve.cli.completion import add_completion
-from nmsolve.cli.guard import ends_by_second_signal
 from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
+from nmsolve.kinds.assignment.options import AssignOptions, ExplainAssignOptions
+from nmsolve.kinds.compiling import telling
+from nmsolve.kinds.guard import ends_by_second_signal
+from nmsolve.kinds.mapping.options import (
+    DrawOptions,
+    ExplainOptions,
+    FaultOptions,
+    GapOptions,
+    MapOptions,
+    ScoreOptions,
+    VerifyOptions,
+)
+from nmsolve.kinds.options import ResumeOptions
+from nmsolve.kinds.pipeline.options import ExplainPipelineOptions, PipelineOptions
+from nmsolve.kinds.routing.options import ExplainRouteOptions, RouteOptions
+from nmsolve.kinds.schedule.options import ExplainScheduleOptions, ScheduleOptions
+from nmsolve.kinds.simulation.options import SimulateOptions
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
@@ -86,12 +114,12 @@ def from_options(options: type, run: str) -> Callable[..., None]:
     Parameters
     ----------
     options : its docstring is the help of the command, its fields are annotated as parameters of commands are
-    run : ``module:function`` below ``nmsolve.cli``, imported when the command runs: asking for help must stay cheap
+    run : ``module:function`` below ``nmsolve``, imported when the command runs: asking for help must stay cheap
     """
     module, function = run.split(":")
 
     def command(**given: Any) -> None:
-        body = getattr(import_module(f"nmsolve.cli.{module}"), function)
+        body = getattr(import_module(f"nmsolve.{module}"), function)
         asked = options(**given)
         with _warnings(getattr(asked, "strict", False)):
             raise typer.Exit(body(asked))
@@ -107,45 +135,41 @@ def from_options(options: type, run: str) -> Callable[..., None]:
     return command
 
 
-app.command("map")(from_options(commands.MapOptions, "map:run_map"))
-app.command("score")(from_options(commands.ScoreOptions, "check:run_score"))
-app.command("verify")(from_options(commands.VerifyOptions, "check:run_verify"))
-app.command("gap")(from_options(commands.GapOptions, "gap:run_gap"))
-app.command("resume")(from_options(commands.ResumeOptions, "earlier:run_resume"))
-app.command("route")(from_options(commands.RouteOptions, "route:run_route"))
-app.command("pipeline")(from_options(commands.PipelineOptions, "pipeline:run_pipeline"))
-app.command("assign")(from_options(commands.AssignOptions, "assign:run_assign"))
-app.command("schedule")(from_options(schedule_options.ScheduleOptions, "schedule:run_schedule"))
-app.command("simulate")(from_options(commands.SimulateOptions, "simulate:run_simulate"))
-app.command("compare")(from_options(commands.CompareOptions, "compare:run_compare"))
-app.command("draw")(from_options(commands.DrawOptions, "draw:run_draw"))
-app.command("watch")(from_options(commands.WatchOptions, "watch:run_watch"))
-app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
-app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))
-app.command("bench")(from_options(commands.BenchOptions, "bench.run:run_bench"))
-app.command("bench learn")(from_options(commands.BenchLearnOptions, "bench.learn.run:run_bench_learn"))
-app.command("explain")(from_options(commands.ExplainOptions, "explain:run_explain"))
-app.command("explain route")(from_options(commands.ExplainRouteOptions, "explain:run_explain_route"))
-app.command("explain pipeline")(from_options(commands.ExplainPipelineOptions, "explain:run_explain_pipeline"))
-app.command("explain assign")(from_options(commands.ExplainAssignOptions, "explain:run_explain_assign"))
-app.command("explain schedule")(
-    from_options(schedule_options.ExplainScheduleOptions, "explain:run_explain_schedule")
-)
-app.command("info")(from_options(commands.InfoOptions, "info:run_info"))
-app.command("convert")(from_options(commands.ConvertOptions, "info:run_convert"))
+app.command("map")(from_options(MapOptions, "kinds.mapping.run:run_map"))
+app.command("score")(from_options(ScoreOptions, "kinds.check:run_score"))
+app.command("verify")(from_options(VerifyOptions, "kinds.check:run_verify"))
+app.command("gap")(from_options(GapOptions, "kinds.mapping.gap:run_gap"))
+app.command("resume")(from_options(ResumeOptions, "kinds.earlier:run_resume"))
+app.command("route")(from_options(RouteOptions, "kinds.routing.run:run_route"))
+app.command("pipeline")(from_options(PipelineOptions, "kinds.pipeline.run:run_pipeline"))
+app.command("assign")(from_options(AssignOptions, "kinds.assignment.run:run_assign"))
+app.command("schedule")(from_options(ScheduleOptions, "kinds.schedule.run:run_schedule"))
+app.command("simulate")(from_options(SimulateOptions, "kinds.simulation.run:run_simulate"))
+app.command("compare")(from_options(CompareOptions, "cli.compare:run_compare"))
+app.command("draw")(from_options(DrawOptions, "kinds.draw:run_draw"))
+app.command("watch")(from_options(WatchOptions, "cli.watch:run_watch"))
+app.command("export")(from_options(ExportOptions, "cli.export:run_export"))
+app.command("faults")(from_options(FaultOptions, "cli.faults:run_faults"))
+app.command("bench")(from_options(BenchOptions, "benchmarks.run:run_bench"))
+app.command("bench learn")(from_options(BenchLearnOptions, "benchmarks.learn.run:run_bench_learn"))
+app.command("explain")(from_options(ExplainOptions, "kinds.explain:run_explain"))
+app.command("explain route")(from_options(ExplainRouteOptions, "kinds.explain:run_explain_route"))
+app.command("explain pipeline")(from_options(ExplainPipelineOptions, "kinds.explain:run_explain_pipeline"))
+app.command("explain assign")(from_options(ExplainAssignOptions, "kinds.explain:run_explain_assign"))
+app.command("explain schedule")(from_options(ExplainScheduleOptions, "kinds.explain:run_explain_schedule"))
+app.command("info")(from_options(InfoOptions, "cli.info:run_info"))
+app.command("convert")(from_options(ConvertOptions, "cli.info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
-app.command("generate", context_settings=_OPEN)(
-    from_options(commands.GenerateOptions, "generate:run_generate")
-)
-app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profile"))
-train_app.command("m1")(from_options(train_options.TrainM1Options, "train:run_train_m1"))
-train_app.command("m5")(from_options(train_options.TrainM5Options, "train:run_train_m5"))
-train_app.command("policy")(from_options(train_options.TrainPolicyOptions, "train:run_train_policy"))
-train_app.command("duals")(from_options(train_options.TrainDualsOptions, "train:run_train_duals"))
+app.command("generate", context_settings=_OPEN)(from_options(GenerateOptions, "cli.generate:run_generate"))
+app.command("profile")(from_options(ProfileOptions, "cli.profile:run_profile"))
+train_app.command("m1")(from_options(train_options.TrainM1Options, "cli.train:run_train_m1"))
+train_app.command("m5")(from_options(train_options.TrainM5Options, "cli.train:run_train_m5"))
+train_app.command("policy")(from_options(train_options.TrainPolicyOptions, "cli.train:run_train_policy"))
+train_app.command("duals")(from_options(train_options.TrainDualsOptions, "cli.train:run_train_duals"))
 app.add_typer(train_app, name="train")
-app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
-hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
-hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))
+app.command("doctor")(from_options(DoctorOptions, "cli.doctor:run_doctor"))
+hw_app.command("list")(from_options(ListOptions, "cli.hw:run_list"))
+hw_app.command("show")(from_options(ShowOptions, "cli.hw:run_show"))
 app.add_typer(hw_app, name="hw")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nmsolve.cli.run_events import EVENTS, ending, read_events
+from nmsolve.kinds.run_events import EVENTS, ending, read_events
 from nmsolve.model.bound import Event
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import made_folder, write_atomic
@@ -35,7 +35,7 @@ def write_run_trace(run: Path, out: Path) -> tuple[Path, int]:
     report = next((run / name for name in REPORTS if (run / name).is_file()), None)
     said: dict[str, Any] = {}
     if report is not None:
-        from nmsolve.cli.loading import read_object
+        from nmsolve.kinds.loading import read_object
 
         said = read_object(report)
     text, engines = run_trace(

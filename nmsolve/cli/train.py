@@ -128,7 +128,7 @@ def _followed(
     train: Callable[..., Any],
 ) -> int:
     """Train, show progress, and say where the model is."""
-    from nmsolve.cli.answer import OK, prepare_file
+    from nmsolve.kinds.answer import OK, prepare_file
     from nmsolve.learn.checkpoint import model_file
     from nmsolve.learn.progress import Training
 

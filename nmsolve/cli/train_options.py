@@ -8,7 +8,7 @@ from typing import Annotated as A
 
 from typer import Option
 
-from nmsolve.cli.commands import Json, Seed
+from nmsolve.kinds.options import Json, Seed
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
-from nmsolve.cli.answer import OK
-from nmsolve.cli.progress import LIVE
+from nmsolve.kinds.answer import OK
+from nmsolve.kinds.progress import LIVE
 from nmsolve.model.errors import InputError
 from nmsolve.report.drawing import PALETTE
 from nmsolve.report.page import fill

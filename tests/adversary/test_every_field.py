@@ -25,9 +25,9 @@ from command_support import run_here
 from schedule_files import tasks_file
 from test_forged_folders import files_of, write
 
-from nmsolve.cli.check import checked
-from nmsolve.cli.commands import VerifyOptions
-from nmsolve.cli.verdict import NOT_READ
+from nmsolve.kinds.check import checked
+from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.verdict import NOT_READ
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 

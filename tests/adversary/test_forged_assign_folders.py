@@ -23,7 +23,7 @@ from assignments_support import pair_machine, small_model
 from test_forged_folders import Folder, accepted, command, files_of, write
 from test_forged_pipelines import mutated
 
-from nmsolve.cli.assign_problem import AssignInputs, state_problem
+from nmsolve.kinds.assignment.statement import AssignInputs, state_problem
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import gap
 from nmsolve.model.file_set import new_run

@@ -26,10 +26,10 @@ import pytest
 from command_support import run_here
 from test_forged_pipelines import mutated
 
-from nmsolve.cli.check import run_verify
-from nmsolve.cli.commands import VerifyOptions
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
+from nmsolve.kinds.check import run_verify
+from nmsolve.kinds.mapping.options import VerifyOptions
 from nmsolve.model.bound import gap, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run

@@ -10,8 +10,8 @@ from typing import Any
 
 from test_forged_pipelines import mutated, pipeline
 
-from nmsolve.cli.check_pipeline import claim_checks, plan_certificates, plan_checks
-from nmsolve.cli.verdict import headline
+from nmsolve.kinds.pipeline.check import claim_checks, plan_certificates, plan_checks
+from nmsolve.kinds.verdict import headline
 from nmsolve.model.bound import gap, meets
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.mapping.certificates import certificates_from_json

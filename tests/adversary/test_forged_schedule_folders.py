@@ -23,7 +23,7 @@ from schedule_reference import optimum
 from test_forged_folders import Folder, accepted, command, files_of, say_better_front, write
 from test_forged_pipelines import mutated
 
-from nmsolve.cli.schedule_problem import ScheduleInputs, state_problem
+from nmsolve.kinds.schedule.statement import ScheduleInputs, state_problem
 from nmsolve.model.bound import gap
 from nmsolve.model.file_set import new_run
 

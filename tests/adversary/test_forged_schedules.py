@@ -24,8 +24,8 @@ from schedule_support import random_problem, random_schedule
 from search_fakes import QuietContext
 from test_forged_pipelines import climb
 
-from nmsolve.cli.check_bounds import Proofs, _Passed
-from nmsolve.cli.check_schedule import ScheduleBounds
+from nmsolve.kinds.check_bounds import Proofs, _Passed
+from nmsolve.kinds.schedule.check import ScheduleBounds
 from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.schedule.budgets import Budgets
 from nmsolve.model.schedule.files import load_schedule

@@ -181,6 +181,6 @@ TASKS = [
              'through[k] <= self.ceiling', 'through[k] < self.ceiling', False),
     Mutation("recheck", "proofs under a ceiling count for all", _FORGED, _V + "recheck.py",
              '("energetic", "budgets")', '("energetic", "budgets", "prices")', False),
-    Mutation("recheck", "ceilings to a part of a billion", _FORGED, "cli/check_bounds.py",
+    Mutation("recheck", "ceilings to a part of a billion", _FORGED, "kinds/check_bounds.py",
              'more = 1.0 if self._checks.exact else 1.0 + TOLERANCE', 'more = 1.0 + TOLERANCE', False),
 ]  # fmt: skip

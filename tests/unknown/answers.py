@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmsolve.cli.loading import load_certificates, load_stages
+from nmsolve.kinds.loading import load_certificates, load_stages
 from unknown import Row
 
 HEAD = '{"format": "nmsolve-certificates-1", "problem": "0", '

@@ -1,0 +1,52 @@
+"""The options of ``nmsolve bench``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated as A
+
+from typer import Argument, Option
+
+from nmsolve.kinds.options import Balance, Chips, Json, Machine
+
+# One option, one line:
+# fmt: off
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
+
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, peers, routes, pipelines, assignments, schedules, or files, folders "
+                                  "(with best_known.csv, if there is one).")]
+    methods: A[str | None, Option(help="Comma-separated methods: auto, an engine, engines joined by + to run together, or peers "
+                                  "(other tools that are installed). [default: auto; of the suite peers auto,peers]")] = None
+    seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
+    time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
+    workers: A[int, Option(min=1, help="Number of runs at the same time, one core each.")] = 1
+    only: A[str | None, Option(help="Run only these instances, e.g. 'sko*,nug12'.")] = None
+    machine: Machine = None
+    chips: Chips = None
+    balance: Balance = None
+    objective: A[str | None, Option(help="Objective for folders. [default: hops; of routes max-link]")] = None
+    problem: A[str | None, Option(help="What folders hold: map (graphs), route (output folders of map), pipeline (models, cost "
+                                  "graphs), assign (models, cost networks) or schedule (.rcp, .sm, ...). [default: map]")] = None
+    set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
+    out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
+    page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None
+    cluster: A[str | None, Option(help="Ray cluster on whose cores the runs go on, in place of --workers: auto, HOST:PORT or "
+                                  "local.")] = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class BenchLearnOptions:
+    """Compare learned parts with what they would replace, at equal CPU time, on graphs they were not trained on."""
+
+    parts: A[list[str] | None, Argument(help="Learned parts, e.g. published. [default: all]")] = None
+    graphs: A[int, Option(min=4, max=4000, help="Graphs: a quarter from each of four families, one of them held out.")] = 20
+    seeds: A[int, Option(min=1, max=1000, help="Run every rival on every graph with seeds 1 to SEEDS.")] = 3
+    seconds: A[float | None, Option(min=0.001, help="CPU seconds of a run. [default: what each part was measured with]")] = None
+    out: A[Path, Option("--out", "-o", help="Folder of finished comparisons, which are not repeated.")] = Path("bench-learn")
+    page: A[Path | None, Option(help="Also write the tables into this Markdown file, between its marks.")] = None
+    json: Json = False

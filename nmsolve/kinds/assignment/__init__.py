@@ -1,0 +1,1 @@
+"""Assignments: operators on unlike processors."""

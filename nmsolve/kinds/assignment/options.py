@@ -1,0 +1,47 @@
+"""The options of ``nmsolve assign``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated as A
+
+from typer import Argument, Option
+
+from nmsolve.kinds.options import ConflictOptions, Json, Library, Out, Points, SearchOptions, Strict
+
+# One option, one line:
+# fmt: off
+
+@dataclass(frozen=True)
+class AssignProblemOptions:
+    """A network, the processors it runs on, and what is required of the assignment."""
+
+    model: A[Path, Argument(help="Model (.onnx), or a cost network in the format of the iopddl contest (.json, .json.gz).")]
+    machine: A[str | None, Option("--machine", "-m", help="Processors: a preset (see `nmsolve hw list`) or a machine.toml with "
+                                  "[[processor]] tables.")] = None
+    bind: A[str | None, Option(help="Values of symbols in input shapes and of trip counts, e.g. batch=8,seq=128.")] = None
+    strict: Strict = False
+    library: Library = None
+    constraints: A[Path | None, Option("--constraints", "-c", help="File of pins and limits: pin, forbid, together, "
+                                       "memory (.json).")] = None
+
+
+@dataclass(frozen=True)
+class AssignOptions(SearchOptions, AssignProblemOptions):
+    """Decide for every operator of a network which processor runs it, with a proof or a bound, and write its programs."""
+
+    objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: "
+                             "latency,energy.")] = "latency"
+    warm_start: A[Path | None, Option(help="Start from this assignment (assignment.json, or its folder).")] = None
+    run: A[bool, Option("--run", help="Also execute the programs with onnxruntime and compare them with the model.")] = False
+    pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. latency,energy, instead of one "
+                                 "assignment.")] = None
+    points: Points = 8
+    out: Out = Path("nmsolve-assign")
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class ExplainAssignOptions(ConflictOptions, AssignProblemOptions):
+    """Find out whether a network can be assigned at all; if not, show a smallest set of pins and limits that conflict."""

@@ -1,0 +1,119 @@
+"""``nmsolve draw``: one picture of a run as a file, SVG, PNG or PDF."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nmsolve.kinds.answer import OK, prepare_file
+from nmsolve.kinds.loading import load_answer, read_object
+from nmsolve.kinds.run_events import ending, read_events
+from nmsolve.model.errors import InputError
+from nmsolve.report import pictures
+from nmsolve.report.core_figures import core_share, resource_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from nmsolve.kinds.draw_tasks import Pictures
+    from nmsolve.kinds.mapping.options import DrawOptions
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.types import IntArray
+
+#: Forms of a picture by the end of its file's name.
+FORMS = ("svg", "png", "pdf")
+#: Reports of runs.
+ROUTES = "route-report.json"
+REPORTS = (ROUTES, "pipeline-report.json", "report.json")
+SEARCH = "search"
+
+
+def run_draw(o: DrawOptions) -> int:
+    """Write the picture.
+
+    Raises
+    ------
+    InputError : files that cannot be read, another form, or a picture that the run does not have
+    """
+    form = o.out.suffix.lower().removeprefix(".")
+    if form not in FORMS:
+        raise InputError(
+            f"unknown form {o.out.suffix!r}", "--out", "a file that ends with ." + ", .".join(FORMS)
+        )
+    prepare_file(o.out, o)
+    kinds = _pictures(o)
+    kind = o.what or next(iter(kinds), SEARCH)
+    if kind not in kinds:
+        raise InputError(f"there is no picture {kind!r} of this run", "--what", "one of " + ", ".join(kinds))
+    _save(kinds[kind](), o.out, form)
+    print(o.out)
+    return OK
+
+
+def _save(figure: Figure, path: Path, form: str) -> None:
+    """Write the file whole or not at all. Equal pictures give equal bytes."""
+    from io import BytesIO
+
+    import matplotlib
+
+    from nmsolve.model.files import write_atomic
+
+    data = BytesIO()
+    no_date = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
+    with matplotlib.rc_context({"svg.hashsalt": "nmsolve", "svg.fonttype": "none"}):
+        figure.savefig(data, format=form, dpi=160, metadata=no_date)
+    write_atomic(path, data.getvalue())
+
+
+def _pictures(o: DrawOptions) -> Pictures:
+    """Return every picture of the run by its name; the first is drawn where none is named."""
+    from nmsolve.kinds.draw_tasks import pictures_of_task
+
+    folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
+    report = next((folder / name for name in REPORTS if (folder / name).exists()), None)
+    search = _search(folder, report)
+    task = pictures_of_task(o.mapping)
+    if task is not None:
+        return {**task, **search}
+    if o.mapping.is_dir() and not (folder / "mapping.json").exists() and search:
+        return search
+    loaded = load_answer(o)
+    problem, core = loaded.problem(), loaded.core
+    return {**mapping_pictures(problem, core), **search}
+
+
+def _search(folder: Path, report: Path | None) -> Pictures:
+    """Return the picture of the search; of routes, of that for their first objective."""
+    from nmsolve.kinds.routing.page import first_stage
+
+    events, (seconds, _) = read_events(folder), ending(None if report is None else read_object(report))
+    if report is not None and report.name == ROUTES:
+        events = first_stage(events)
+    return {SEARCH: partial(pictures.convergence.figure, events, seconds, "full")} if events else {}
+
+
+def mapping_pictures(problem: MappingProblem, core: IntArray) -> Pictures:
+    """Return the pictures of the mapping ``core`` (n,): ``cores``, ``resources``, and ``links`` where the machine has some."""
+    from nmsolve.hw.routes import has_routes
+
+    names, used, limits = resource_table(problem, core)
+    share, label, _ = core_share(names, used, limits)
+    kinds: Pictures = {
+        "cores": partial(pictures.core_use.figure, problem.machine, share, label),
+        "resources": partial(pictures.resource_use.figure, names, used, limits, problem.machine.usable),
+    }
+    if has_routes(problem.machine):
+        kinds["links"] = partial(_links, problem, core)
+    return kinds
+
+
+def _links(problem: MappingProblem, core: IntArray) -> Figure:
+    """Draw the traffic on every link by the machine's own routes."""
+    from nmsolve.hw.routes import link_loads
+    from nmsolve.kinds.routing.page import drawn_links, hottest_links
+
+    machine = problem.machine
+    loads = link_loads(problem.graph, machine, core)
+    return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))

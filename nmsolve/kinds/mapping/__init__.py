@@ -1,0 +1,1 @@
+"""Mappings: which node on which core."""

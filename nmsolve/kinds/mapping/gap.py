@@ -1,0 +1,201 @@
+"""``nmsolve gap``: how far an answer, of nmsolve or of any tool, can be from the best one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.kinds import clock
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.answer import exit_code, prepare_folder
+from nmsolve.kinds.answer_files import MAP_FILES
+from nmsolve.kinds.assignment.check import assign_file
+from nmsolve.kinds.earlier import PIPELINE, Kind, Start, answer_of, run_again
+from nmsolve.kinds.loading import Loaded, given_reading, load_answer, load_certificates
+from nmsolve.kinds.mapping.answer import say, write_answer
+from nmsolve.kinds.mapping.found import Beside
+from nmsolve.kinds.mapping.routes import AFTER
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.progress import watching
+from nmsolve.kinds.schedule.check import schedule_file
+from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.mapping.options import GapOptions
+    from nmsolve.model.bound import Bound
+    from nmsolve.model.mapping.problem import MappingProblem
+
+#: Routes that belong to the answer of a run: bounds here are for the machine's own routes.
+ROUTED = (*AFTER, "joint")
+
+
+def run_gap(o: GapOptions) -> int:
+    """Run the command; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input, or the answer breaks a rule
+    """
+    from nmsolve.solvers.bounding import require_feasible
+    from nmsolve.solvers.mapping.api import bound_mapping
+    from nmsolve.solvers.mapping.task import MappingTask
+
+    scheduled = schedule_file(o.mapping, o.graph)
+    if scheduled is not None:
+        return _gap_of_schedule(o, scheduled)
+    assigned = assign_file(o.mapping, o.graph)
+    if assigned is not None:
+        return _gap_of_assignment(o, assigned)
+    other = answer_of(o.mapping)
+    if other is not None:
+        return _gap_again(o, *other)
+    limit = opt.seconds(o.time_limit)
+    how = opt.search(o, time_limit=limit)
+    loaded = load_answer(o, o.memory)
+    problem = gap_problem(o, loaded)
+    require_feasible(MappingTask(problem, loaded.core), problem.graph.name)
+    known = _known(o, loaded, problem)
+    if known:
+        best = max((b.value for b in known if b.scope == "full"), default=None)
+        print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
+    prepare_folder(o.out, MAP_FILES, o)
+    inputs = _inputs(o, loaded, problem)
+    with Patience(clock.end(limit)) as patience:
+        with watching(o.json, out=o.out) as observers:
+            how["observers"] = observers
+            bounded = bound_mapping(problem, loaded.core, known=known, **how)
+        beside = Beside(better=bounded.better)
+        report = write_answer(
+            o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, beside
+        )
+    say(o.out, report, o.json)
+    if bounded.better is not None:
+        print(f"a better mapping was found on the way: {o.out / 'better.json'}", file=sys.stderr)
+    return exit_code(bounded.result, report, opt.fraction(o.gap))
+
+
+def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
+    """Return the gap of routes or of a plan, whose report says what the problem was."""
+    no: dict[str, object] = {"--constraints": o.constraints, "--balance": o.balance}
+    if kind is PIPELINE:
+        no |= {
+            "--objective": o.objective,
+            "--machine": o.machine,
+            "--chips": o.chips,
+            "--placement": o.placement,
+        }
+    _refuse(no, why="none: the report beside the answer has the rest")
+    given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
+    given |= {"model" if kind is PIPELINE else "graph": o.graph}
+    return run_again(kind, answer, given, stays=True)
+
+
+def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
+    """Return the gap of an assignment, of a run or of another tool; options that are given go before those of the report."""
+    from nmsolve.kinds.assignment.check import inputs_of
+    from nmsolve.kinds.assignment.options import AssignOptions
+    from nmsolve.kinds.assignment.run import run_assign
+
+    _refuse({"--chips": o.chips, "--placement": o.placement, "--balance": o.balance})
+    told = inputs_of(answer, o)
+    again = AssignOptions(
+        model=Path(told.model), machine=told.machine, bind=told.bind, strict=told.strict,
+        library=None if told.library is None else Path(told.library),
+        constraints=None if told.constraints is None else Path(told.constraints),
+        objective=",".join([*(held.objective for held in told.before), told.objective]),
+        time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, cluster=o.cluster,
+        engines=o.engines, memory=o.memory, out=o.out, json=o.json,
+    )  # fmt: skip
+    return run_assign(again, Start(answer, stays=True))
+
+
+def _gap_of_schedule(o: GapOptions, answer: Path) -> int:
+    """Return the gap of a schedule, of a run or of another tool; options that are given go before those of the report."""
+    from nmsolve.kinds.schedule.check import inputs_of
+    from nmsolve.kinds.schedule.options import ScheduleOptions
+    from nmsolve.kinds.schedule.run import run_schedule
+    from nmsolve.kinds.schedule.statement import options_of
+
+    _refuse({
+        "--chips": o.chips, "--placement": o.placement, "--balance": o.balance, "--constraints": o.constraints,
+        "--bind": o.bind, "--library": o.library,
+    }, "an option for other answers")  # fmt: skip
+    told = options_of(inputs_of(answer, o))
+    again = ScheduleOptions(
+        **told | {"tasks": Path(told["tasks"])}, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers,
+        cluster=o.cluster, engines=o.engines, memory=o.memory, out=o.out, json=o.json,
+    )  # fmt: skip
+    return run_schedule(again, Start(answer, stays=True))
+
+
+def _refuse(given: dict[str, object], what: str = "an option for mappings only", why: str = "none") -> None:
+    """Raise InputError for the first of these options that has a value."""
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(what, option, why)
+
+
+def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
+    """Return the problem as the options state it, else as the report beside the mapping does."""
+    from dataclasses import replace
+
+    from nmsolve.hw.obey import require_own_routes
+    from nmsolve.model.mapping.problem import tell_unicast
+    from nmsolve.solvers.mapping.api import make_problem
+
+    report = loaded.report or {}
+    objective = o.objective or str(report.get("objective_name") or "hops")
+    problem = make_problem(
+        loaded.graph, loaded.machine, objective=objective, constraints=loaded.constraints(o.constraints),
+        balance=o.balance,
+    )  # fmt: skip
+    tell_unicast([objective], loaded.graph)
+    turns = None if loaded.inputs.route in ROUTED else loaded.turns()
+    problem = replace(problem, node_limit=loaded.node_limit(o.balance), turns=turns)
+    require_own_routes(problem)
+    return problem
+
+
+def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
+    """Return bounds from before: those beside the mapping, and those of an earlier run into the same folder."""
+    beside = [loaded.folder] if loaded.report is not None else []
+    return known_in([*beside, o.out], problem)
+
+
+def known_in(folders: Sequence[Path], problem: MappingProblem) -> list[Bound]:
+    """Return the bounds of this problem in the certificates of ``folders``, as far as there are any."""
+    known: list[Bound] = []
+    for folder in dict.fromkeys(f.resolve() for f in folders):
+        path = folder / "certificates.json"
+        if path.exists():
+            about, bounds = load_certificates(path)
+            if about == problem.hash:
+                known += bounds
+    return known
+
+
+def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str, Any]:
+    """Return what ``verify`` needs to load the problem again: the options, else the paths of the report beside the mapping."""
+    before = loaded.inputs
+    return {
+        "graph": opt.whole(o.graph) or before.graph,
+        "machine": opt.machine(o.machine or before.machine),
+        "chips": o.chips or before.chips,
+        **given_reading(o, before).options(),
+        "constraints": opt.whole(o.constraints) or before.constraints,
+        "balance": o.balance,
+        "core_memory": before.core_memory,
+        "node_limit": problem.node_limit,
+        "occupied": list(before.occupied),
+        "mapping": opt.whole(o.mapping),
+        "placement": opt.whole(o.placement),
+        "time_limit": opt.seconds(o.time_limit),
+        "gap": opt.fraction(o.gap),
+        "workers": o.workers,
+        "engines": o.engines,
+        "prohibit_turns": None if before.route in ROUTED else before.prohibit_turns,
+    }

@@ -1,0 +1,1 @@
+"""Pipelines: layers in stages on groups of cores."""

@@ -1,0 +1,363 @@
+"""``nmsolve verify`` of a pipeline: from plan.json and the files beside it alone, without trusting what made them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Sized
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.kinds.check_bounds import Budget, Proved, bound_part, budget_of, positive
+from nmsolve.kinds.check_fields import same
+from nmsolve.kinds.check_whole import whole_checks
+from nmsolve.kinds.loading import require_types
+from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.verdict import headline
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
+from nmsolve.report.figures import number
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+    from nmsolve.kinds.pipeline.statement import Given
+    from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.pipeline.problem import PipelineProblem
+
+#: Claims may differ from what is recomputed by this share: sums of floats in another order.
+TOLERANCE = 1e-9
+#: Steps of recomputing a bound that every run can afford, about a second.
+QUICK = 1e8
+#: Seconds that the checks of a run's own bounds may take.
+SECONDS = 60.0
+REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
+
+
+def plan_certificates(problem: PipelineProblem, bounds: Sequence[Bound]) -> str:
+    """Return the file certificates.json, in the form that mappings have."""
+    from nmsolve.solvers.mapping.certificates import certificates_text
+
+    return certificates_text(problem.content_hash, (("", b) for b in bounds))
+
+
+def plan_file(path: Path) -> Path | None:
+    """Return the plan that ``path``, a file or the folder of a run, is about; None if it is about something else."""
+    if path.is_dir():
+        return path / PLAN if (path / REPORT).exists() and not (path / "mapping.json").exists() else None
+    return path if path.name == PLAN else None
+
+
+def score_plan(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
+    """Return every objective of a plan (``nmsolve score``): as a row of JSON, and as lines for people.
+
+    Raises
+    ------
+    InputError : no report beside the plan, not of this model, or it breaks a rule
+    """
+    from nmsolve.hw.pipeline.stages import all_objectives
+    from nmsolve.kinds.pipeline.statement import read_inputs, state_problem
+    from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.files import read_plan
+
+    if (o.machine, o.chips, o.placement, o.memory) != (None, None, None, None):
+        what = "options that a pipeline's report has"
+        raise InputError(what, "--machine, --chips, --placement, --memory", "at most --graph")
+    if not (path.parent / REPORT).exists():
+        what = f"this is a pipeline, and no {REPORT} is beside it"
+        raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
+    inputs = read_inputs(path.parent / REPORT)[1]
+    if o.graph is not None:
+        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
+    problem = state_problem(inputs).problem
+    plan = read_plan(path, problem)
+    wrong = plan_complaint(problem, plan)
+    if wrong is not None:
+        raise InputError(f"the plan breaks a rule: {wrong}", str(path), "a legal one")
+    values = all_objectives(problem, plan)
+    row = {"type": "scores", "graph": problem.name, "scores": values}
+    return row, [f"{name:16} {number(value):>20}" for name, value in values.items()]
+
+
+def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
+    """Return every check of a plan, its report and its certificates.
+
+    ``--graph`` says where the model is now, if not where the report says.
+
+    Raises
+    ------
+    InputError : no report beside the plan, a wrong file, or another problem
+    """
+    import numpy as np
+
+    from nmsolve.hw.pipeline.stages import objective
+    from nmsolve.kinds.answer_files import PIPELINE_FILES as FILES
+    from nmsolve.kinds.loading import load_certificates
+    from nmsolve.kinds.pipeline.check_energy import energy_checks
+    from nmsolve.kinds.pipeline.check_floorplan import floorplan_checks
+    from nmsolve.kinds.pipeline.report import PipelineReport
+    from nmsolve.kinds.pipeline.statement import read_inputs, state_problem
+    from nmsolve.kinds.rewritten import pipeline_again
+    from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.files import read_plan, write_plan
+
+    require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
+    beside = path.parent / REPORT
+    if not beside.exists():
+        raise InputError(
+            f"no {REPORT} beside the plan", str(path.parent), "the output folder of `nmsolve pipeline`"
+        )
+    report, inputs = read_inputs(beside)
+    require_types(report, PipelineReport, beside)
+    if not path.exists() and report.get("objective") is None:
+        raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
+    if o.graph is not None:
+        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
+    given = state_problem(inputs)
+    problem = given.problem
+    bounds: Sequence[Bound] = ()
+    about = ""
+    if (path.parent / CERTIFICATES).exists():
+        about, bounds = load_certificates(path.parent / CERTIFICATES)
+    same = report.get("problem") == problem.content_hash and (not bounds or about == problem.content_hash)
+    text = (
+        "report and certificates are about this problem"
+        if same
+        else "report or certificates are about another problem"
+    )
+    checks = [CheckPart("problem", same, text)]
+    plan = read_plan(path, problem)
+    checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound, budget_of(o, report))
+    checks += claim_checks(report, bounds, checks)
+    many = _replicas_said(problem, plan, report)
+    if many is None:
+        text = "the report lacks the replicas of a stage, or they are more than the problem allows"
+        checks.append(CheckPart("replicas", False, text))
+    many = many or [1] * len(plan.cores)
+    groups = [
+        max(1, min(c // r, problem.largest_group)) for c, r in zip(plan.cores.tolist(), many, strict=True)
+    ]
+    one = replace(plan, cores=np.where(plan.cores > 0, groups, 0))  # a replica of every stage
+    checks += _stage_check(problem, plan, one, many, report)
+    checks += _exchange_check(given, plan, report)
+    checks += energy_checks(given, plan, one, report.get("energy"))
+    checks += floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else []
+    if plan_complaint(problem, plan) is not None:
+        return checks
+    again = pipeline_again(report, given, inputs, plan, objective(problem, plan), bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_plan(to, problem, plan), FILES, True, o.graph
+    )
+
+
+def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:
+    """Compare the times of layers with those of a second program, and what the report says of exchange with the plan."""
+    import numpy as np
+
+    from nmsolve.hw.pipeline.walk_exchange import walked_times
+    from nmsolve.kinds.pipeline.report import exchanged
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    sync = None if given.figures is None else given.figures.sync
+    if report.get("sync") != sync:
+        return [
+            CheckPart(
+                "exchange", False, f"cores meet in {sync} ns, the report says {str(report.get('sync'))[:40]}"
+            )
+        ]
+    if given.layers is None or given.figures is None or sync is None:
+        return []
+    time = given.problem.time
+    again = walked_times(given.layers, given.figures, time.shape[1])
+    backward, gradients = given.layers.backward, given.layers.gradients
+    if backward is not None:
+        own = walked_times(backward.whole, given.figures, time.shape[1])
+        np.add.at(again, backward.owner, own[backward.layers])
+    elif given.problem.training is not None and gradients is not None:
+        again = again * (1 + gradients.passes[:, None])
+    if not np.allclose(again, time, TOLERANCE, 0.0):
+        layer = int(np.abs(again - time).max(axis=1).argmax())
+        return [
+            CheckPart(
+                "exchange", False, f"a mistake in nmsolve: layer {given.layers.names[layer]} has two times"
+            )
+        ]
+    if plan_complaint(given.problem, plan) is None:
+        stages = report.get("stages")
+        said = (
+            [part.get("exchange") for part in stages if isinstance(part, dict)]
+            if isinstance(stages, list)
+            else []
+        )
+        found = exchanged(given, plan)[0].tolist()
+        right = len(said) == len(found) and all(
+            same(claim, value) for claim, value in zip(said, found, strict=True)
+        )
+        if not right:
+            return [
+                CheckPart(
+                    "exchange", False, f"stages exchange in {found[:4]}, the report says {str(said)[:80]}"
+                )
+            ]
+    text = f"times of {len(time)} layers on up to {time.shape[1]} cores, with what these exchange"
+    return [CheckPart("exchange", True, f"recomputed: {text}")]
+
+
+def _stage_check(
+    problem: PipelineProblem, plan: PipelinePlan, one: PipelinePlan, many: list[int], report: dict[str, Any]
+) -> list[CheckPart]:
+    """Compare what the report says of every stage's memory, where live ranges count, with what is recomputed of it.
+
+    ``one`` : the plan of one replica of every stage; ``many`` (K,) : how many replicas these have.
+    """
+    from nmsolve.hw.pipeline.walk import (
+        group_loads,
+        walked_again,
+        walked_loads,
+        walked_offchip,
+        walked_stream,
+    )
+    from nmsolve.model.pipeline.check import kept_needs, live_needs, memory_needs, plan_complaint
+
+    if problem.buffers is None or plan_complaint(problem, plan) is not None:
+        return []
+    stage, count = plan.stage.tolist(), len(plan.cores)
+    weights = [0.0] * count
+    for layer, s in enumerate(stage):
+        weights[s] += float(problem.storage[layer])
+    said = report.get("stages")
+    said = said if isinstance(said, list) and len(said) == count else [{}] * count
+    moved = walked_stream(problem, one)
+    time = [each / r for each, r in zip(walked_offchip(problem, one), many, strict=True)]
+    needs, groups = memory_needs(problem, stage, count), one.cores.tolist()
+    room = None if problem.offchip else problem.memory
+    reached = [each / r for each, r in zip(group_loads(problem, one), many, strict=True)]
+    for k, (found_load, best) in enumerate(zip(reached, walked_loads(problem, plan), strict=True)):
+        if not _same(found_load, best):
+            text = f"stage {k} with {many[k]} replicas takes {number(found_load)}, at best {number(best)}"
+            return [CheckPart("memory", False, text)]
+        if many[k] > 1 and room is not None and needs[k] > groups[k] * room:
+            text = f"a replica of stage {k} needs {number(needs[k])} bytes, its {groups[k]} cores have {number(groups[k] * room)}"
+            return [CheckPart("memory", False, text)]
+    weights = [w * r for w, r in zip(weights, many, strict=True)]
+    live = [w * r for w, r in zip(live_needs(problem, stage, count), many, strict=True)]
+    kept, entering = kept_needs(problem, stage, count)
+    again = walked_again(problem, plan)
+    flights = [
+        1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)
+    ]
+    found: dict[str, Sequence[float]] = {
+        "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": groups,
+        "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
+        "flights": flights, "again": again,
+    }  # fmt: skip
+    for name, values in found.items():
+        for k, (value, part) in enumerate(zip(values, said, strict=True)):
+            claim = part.get(name) if isinstance(part, dict) else None
+            if not same(claim, float(value)):
+                text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
+                return [CheckPart("memory", False, text)]
+    text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"
+    if problem.training is not None:
+        most = max(k * f for k, f in zip(found["kept"], flights, strict=True))
+        text += f", at most {number(most)} kept for backward passes"
+    return [CheckPart("memory", True, f"recomputed: {text}")]
+
+
+def _replicas_said(problem: PipelineProblem, plan: PipelinePlan, report: dict[str, Any]) -> list[int] | None:
+    """Return what the report says of the replicas of every stage; None unless the problem allows such numbers."""
+    said = report.get("stages")
+    parts = said if isinstance(said, list) else []
+    many = [part.get("replicas", 1) if isinstance(part, dict) else None for part in parts]
+    whole = [r for r in many if type(r) is int and 1 <= r <= problem.replicas]
+    return whole if len(whole) == len(parts) == len(plan.cores) else None
+
+
+def plan_checks(
+    problem: PipelineProblem,
+    plan: PipelinePlan,
+    objective: object,
+    bounds: Sequence[Bound],
+    thorough: bool = False,
+    budget: Budget | None = None,
+) -> list[CheckPart]:
+    """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
+    from nmsolve.hw.pipeline.stages import objective as evaluated
+    from nmsolve.hw.pipeline.walk import walked_value
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    wrong = plan_complaint(problem, plan)
+    stages = f"{len(plan.cores)} stage" + ("s" if len(plan.cores) > 1 else "")
+    kept = f"all {problem.count} layers in {stages} on {int(plan.cores.sum())} cores within every rule"
+    checks = [CheckPart("rules", wrong is None, wrong or kept)]
+    if wrong is not None and "stage" in wrong and int(plan.stage.max(initial=0)) >= len(plan.cores):
+        return checks  # there is nothing to recompute
+    if int(plan.cores.max(initial=0)) > problem.time.shape[1]:
+        return checks
+    found, walked = evaluated(problem, plan), walked_value(problem, plan)
+    claimed = positive(objective)
+    same = _same(found, walked) and claimed is not None and _same(found, claimed)
+    said = number(claimed) if claimed is not None else str(objective)[:40]
+    takes = "the slowest stage takes" if problem.rounds is None else f"a batch of {problem.rounds:,} takes"
+    takes = takes if problem.energy is None else "the energy of a micro-batch is"
+    text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
+    checks.append(CheckPart("objective", same, text))
+    return checks + [_bound_check(problem, b, walked, thorough, budget or Budget(SECONDS)) for b in bounds]
+
+
+def _bound_check(
+    problem: PipelineProblem, bound: Bound, objective: float, thorough: bool, budget: Budget
+) -> CheckPart:
+    """Recompute a bound that can be recomputed, unless that takes long and nobody asked for it."""
+    from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CERTIFIED, CHAIN, check_plan_bound
+
+    name, value = f"bound {bound.method}", bound.value
+    methods = (*CERTIFIED, CHAIN, BATCH) if problem.split == "chain" else CERTIFIED
+    recomputed = bound.method in methods and bound.scope == "full" and 0 < value <= objective
+    if recomputed and not thorough and _steps(problem, bound) > QUICK:
+        text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
+        return CheckPart(name, True, text, REPORT)
+    found = budget.rechecked(name, bound, lambda b, left: check_plan_bound(problem, b, objective, left))
+    return bound_part(name, found)
+
+
+def _steps(problem: PipelineProblem, bound: Bound) -> float:
+    """Roughly, how long recomputing takes."""
+    from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CHAIN
+
+    method, training = bound.method, problem.training
+    if method in (CHAIN, BATCH):
+        counted = problem.stages < min(problem.count, problem.cores) or problem.exact_stages
+        rows = problem.stages if counted else 1 if training is None else min(training.batches, problem.count)
+        proofs = bound.certificate.get("price") if method == BATCH else None
+        tables = problem.largest_group * len(proofs) if isinstance(proofs, Sized) else 1
+        return problem.count**2 * rows * tables
+    return {"work": 0.0, "cover": math.inf}.get(method, 200.0 * problem.count**2)
+
+
+def claim_checks(
+    report: dict[str, Any], bounds: Sequence[Bound], checks: Sequence[CheckPart]
+) -> list[CheckPart]:
+    """Check gap, status and bound of the report against its own figures and the certificates.
+
+    Parameters
+    ----------
+    checks : of :func:`plan_checks`; those of the bounds are in their order
+    """
+    objective, bound, gap = (report.get(key) for key in ("objective", "bound", "gap"))
+    proved = Proved()
+    for b, check in zip(
+        bounds, (c for c in checks if not headline(c)), strict=False
+    ):  # none of a plan without stages
+        if check.ok:
+            proved.add(b.value, check.word)
+    claimed = [] if bound is None else [proved.claim("full bound", bound, objective, 0.0)]
+    told = [gap_check("gap", objective, bound, gap), status_check(report, objective, bound, "a plan")]
+    return [*claimed, *check_parts(told)]
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))

@@ -1,0 +1,104 @@
+"""``nmsolve pipeline --place``: a region of the machine for every stage, and their cores in it by the mapping search."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.answer import exit_code, prepare_folder
+from nmsolve.kinds.mapping.answer import say, write_answer
+from nmsolve.kinds.pipeline.check_floorplan import FOLDER, GRAPH, REGIONS, board_of
+from nmsolve.kinds.pipeline.links import COOL, SLACK, Tiles, busy_us, link_words, slowest_us, tiles_of
+from nmsolve.kinds.progress import watching
+from nmsolve.model import clock
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.pipeline.options import PipelineOptions
+    from nmsolve.kinds.pipeline.statement import Given
+    from nmsolve.model.pipeline.plan import PipelinePlan
+
+#: Least seconds for regions, and for the search; part of the time that regions may take.
+LEAST, REGIONS_PART = 0.5, 0.25
+#: Part of the search that is kept for cooler links, which only then take it where links would decide the period.
+COOL_PART = 0.3
+
+
+def place_tiles(
+    o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, run: str, patience: Patience
+) -> int:  # fmt: skip
+    """Give every stage a connected region and map one of its tiles to each core there, until ``until`` (``clock.now()``).
+
+    What ``nmsolve map`` writes is written, signed ``run``. Returns the exit code.
+
+    Raises
+    ------
+    DoesNotFitError : a tile needs more than a core of the machine holds
+    """
+    from nmsolve.model.formats import save_graph
+    from nmsolve.model.mapping.constraints_file import save_constraints
+    from nmsolve.model.mapping.fit import require_fit
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.solvers.mapping.api import solve
+
+    machine = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
+    folder = o.out / FOLDER
+    prepare_folder(folder)
+    tiles = tiles_of(given, plan, o.seed, max(LEAST, REGIONS_PART * (until - clock.now())))
+    _say_regions(tiles)
+    graph = tiles.graph
+    save_graph(graph, folder / GRAPH)
+    save_constraints(tiles.regions, graph, machine, folder / REGIONS)
+    objective = "multicast-hops" if graph.multicast.any() else "hops"
+    problem = MappingProblem(graph, machine, objective, tiles.regions, node_limit=1)
+    require_fit(problem)
+    print(f"\nplacing {graph.n:,} tiles on {machine.name}", file=sys.stderr)
+    linked, slowest = given.figures is not None and machine.distance_matrix is None, slowest_us(given, plan)
+    seconds = max(LEAST, until - clock.now())
+    how: dict[str, Any] = {
+        "gap": opt.fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers, "memory": opt.size_in_bytes(o.memory),
+        "cluster": o.cluster,
+    }  # fmt: skip
+    busy = 0.0
+    with watching(o.json, out=o.out) as observers:
+        result = solve(problem, time_limit=seconds * (1 - COOL_PART * linked), observers=observers, **how)
+        if linked and result.core is not None:
+            busy = busy_us(given, graph, machine, result.core)
+        if busy > slowest * (1 + SLACK):
+            print(f"{link_words(busy, slowest)}; cooler links are sought", file=sys.stderr)
+            problem = replace(problem, objective=COOL)
+            result = solve(
+                problem, time_limit=max(LEAST, until - clock.now()), warm_start=result.core, observers=observers, **how
+            )  # fmt: skip
+    report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
+    say(folder, report, o.json)
+    if linked and result.core is not None:
+        print(link_words(busy_us(given, graph, machine, result.core), slowest), file=sys.stderr)
+    return exit_code(result, report, None)
+
+
+def _say_regions(tiles: Tiles) -> None:
+    """Say how regions lie; nothing where none were sought."""
+    if tiles.pieces:
+        print(
+            "no floorplan with every stage in one piece was found: tiles are placed freely", file=sys.stderr
+        )
+    elif tiles.regions:
+        said = f", but {tiles.apart} do not touch the next one that they talk to" if tiles.apart else ""
+        print(f"\nfloorplan: every stage in one piece{said}", file=sys.stderr)
+
+
+def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:
+    """Return what ``verify`` needs to load the same mapping problem again."""
+    return {
+        "graph": opt.whole(folder / GRAPH),
+        "constraints": opt.whole(folder / REGIONS),
+        "machine": opt.machine(o.machine),
+        "chips": o.chips,
+        "core_memory": opt.size_in_bytes(o.core_memory, "--core-memory"),
+        "node_limit": 1,
+        "time_limit": seconds,
+    }

@@ -1,0 +1,312 @@
+"""The pipeline problem that options state, the same for ``nmsolve pipeline`` and ``nmsolve verify``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
+from nmsolve.model.pipeline.problem import MOST_REPLICAS
+
+if TYPE_CHECKING:
+    from nmsolve.hw.pipeline.figures import CoreFigures
+    from nmsolve.hw.pipeline.training import Step
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.operators.graph import OperatorGraph
+    from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.pipeline.energy import Energy
+    from nmsolve.model.pipeline.problem import PipelineProblem
+    from nmsolve.model.types import BoolArray, FloatArray
+
+#: Micro-batches of a batch or a step, and copies of the weights in training (with gradients and Adam's two means), if not stated.
+BATCHES, COPIES = 8, 4.0
+
+#: What groups of cores take in and give out through.
+BORDERS = ("core", "side")
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class PipelineInputs(msgspec.Struct, frozen=True):
+    """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second."""
+
+    model: str
+    cores: Positive | None = None
+    machine: str | None = None
+    chips: str | None = None
+    stages: Positive | None = None
+    exact_stages: bool = False
+    use_all: bool = False
+    core_memory: Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None = None
+    overlap: bool = False
+    split: str | None = None
+    bind: str | None = None
+    strict: bool = False
+    offchip_bandwidth: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
+    group_sync: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
+    branch: str | None = None
+    objective: str = PERIOD
+    training: str | None = None
+    batches: Positive | None = None
+    recompute: bool = False
+    weight_copies: Annotated[float, msgspec.Meta(ge=1, le=1000)] | None = None
+    group_border: str | None = None
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
+
+
+def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
+    """Return a pipeline-report.json, and the part of it that states the problem. InputError for any other file."""
+    from nmsolve.kinds.loading import inputs_of, read_object
+
+    content = read_object(report)
+    return content, inputs_of(content, report, PipelineInputs, "pipeline")
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A stated problem with what it was made from.
+
+    Attributes
+    ----------
+    unit : of all times, "" if unknown
+    machine : the one given, or None
+    graph, layers : of an ONNX model, else None
+    whole : (T,) tensors that every core of a stage needs whole, or None: none
+    assumed : the figures of the cores are of no machine
+    offchip : bytes per second of off-chip memory; None: there is none
+    figures : of a core, for an ONNX model
+    weight_copies : memory of the weights in training, in copies of them; 1 without
+    energy : of an ONNX model that only runs forward, where the machine's figures say it, else None
+    """
+
+    problem: PipelineProblem
+    unit: str
+    machine: Machine | None
+    graph: OperatorGraph | None = None
+    layers: Layers | None = None
+    whole: BoolArray | None = None
+    assumed: bool = False
+    offchip: float | None = None
+    figures: CoreFigures | None = None
+    weight_copies: float = 1.0
+    energy: Energy | None = None
+
+    @cached_property
+    def received(self) -> FloatArray | None:
+        """(L, C) bytes that all cores of a group exchange for a layer; None where that does not count, and in training."""
+        if self.layers is None or self.figures is None or self.figures.sync is None:
+            return None
+        if self.problem.training is not None:
+            return None
+        from nmsolve.hw.pipeline.exchange import best_splits
+
+        return best_splits(self.layers, self.figures, self.problem.time.shape[1]).received
+
+
+def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Given:
+    """Load the model, and the machine unless it is given, and state the problem.
+
+    Raises
+    ------
+    InputError : a wrong file, a symbol without a number, no or too few cores, options that do not belong together
+    """
+    if machine is None and inputs.machine is not None:
+        from nmsolve.hw.machines import load_machine
+        from nmsolve.kinds.values import chip_grid
+
+        machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
+    elif machine is None and inputs.chips is not None:
+        raise InputError("chips without a machine", "--chips", "--machine as well")
+    if inputs.objective not in (PERIOD, BATCH, ENERGY):
+        raise InputError(
+            f"unknown objective {inputs.objective[:40]!r}", "--objective", f"{PERIOD}, {BATCH} or {ENERGY}"
+        )
+    cores = _cores(inputs, machine)
+    if inputs.training is None and (inputs.recompute or inputs.weight_copies is not None):
+        raise InputError(
+            "--recompute and --weight-copies are for training", inputs.model, "--training 1f1b as well"
+        )
+    suffix = Path(inputs.model).suffix.lower()
+    if suffix == ".json":
+        return _cost_graph(inputs, machine, cores)
+    if suffix != ".onnx":
+        what = f"cannot read {suffix!r} files" if suffix else "a file without extension"
+        raise InputError(what, inputs.model, "a .onnx model or a .json cost graph")
+    return _model(inputs, machine, cores)
+
+
+def _cores(inputs: PipelineInputs, machine: Machine | None) -> int | None:
+    """Return how many cores there are, None if only the input can say."""
+    usable = None if machine is None else int(machine.usable.sum())
+    if inputs.cores is not None and usable is not None and inputs.cores > usable:
+        raise InputError(f"{inputs.cores} cores of a machine with {usable}", "--cores", f"at most {usable}")
+    return usable if inputs.cores is None else inputs.cores
+
+
+def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
+    """State a cost graph: it has its own devices, times and memory; options replace what they name."""
+    from nmsolve.model.formats.cost_graph import load_cost_graph
+
+    if inputs.bind is not None or inputs.branch is not None:
+        raise InputError("--bind and --branch are for ONNX models", inputs.model, "a .onnx file")
+    if inputs.training is not None:
+        raise InputError(
+            "--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass"
+        )
+    if inputs.objective == ENERGY:
+        raise InputError("a cost graph says nothing of energy", "--objective energy", "a .onnx file")
+    if inputs.offchip_bandwidth:
+        raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
+    if inputs.group_border is not None:
+        raise InputError("--group-border is for ONNX models", inputs.model, "a .onnx file")
+    if inputs.group_sync is not None:
+        raise InputError(
+            "--group-sync is for ONNX models", inputs.model, "a .onnx file, or times that hold it"
+        )
+    problem = load_cost_graph(inputs.model)
+    cores = problem.cores if cores is None else cores
+    problem = replace(
+        problem,
+        cores=cores,
+        stages=inputs.stages or cores + problem.hosts,
+        exact_stages=_exact(inputs),
+        use_all=inputs.use_all,
+        memory=problem.memory if inputs.core_memory is None else float(inputs.core_memory),
+        overlap=inputs.overlap,
+        split=inputs.split or problem.split,
+        rounds=_rounds(inputs),
+        replicas=inputs.replicas,
+    )
+    return Given(problem, "", machine)
+
+
+def batches_matter(objective: str, training: str | None) -> bool:
+    """Return whether the number of micro-batches states the problem."""
+    return training is not None or objective == BATCH
+
+
+def _rounds(inputs: PipelineInputs) -> int | None:
+    """Return the micro-batches whose time is minimised; None: the period is."""
+    return inputs.batches or BATCHES if inputs.objective == BATCH else None
+
+
+def _exact(inputs: PipelineInputs) -> bool:
+    if inputs.exact_stages and inputs.stages is None:
+        raise InputError("the number of stages is missing", "--exact-stages", "--stages K as well")
+    return inputs.exact_stages
+
+
+def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
+    """State an ONNX model: its operators are the layers, the machine's figures give their times."""
+    from nmsolve.hw.pipeline.energy import energy_of
+    from nmsolve.hw.pipeline.tiles import UNIT
+    from nmsolve.hw.pipeline.to_graph import needed_whole
+    from nmsolve.hw.pipeline.training import Step
+    from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.backward import trained_layers
+    from nmsolve.model.operators.binding import parse_bindings
+    from nmsolve.model.operators.layers import layers_of
+    from nmsolve.model.operators.training_graph import training_graph
+
+    if cores is None:
+        raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
+    bindings = parse_bindings(inputs.bind)
+    graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
+    parts = training_graph(graph)
+    if parts is None:
+        layers = layers_of(graph, bindings, branch=inputs.branch)
+    else:
+        if inputs.training is None:
+            raise InputError(
+                "the model holds its backward pass",
+                inputs.model,
+                "--training 1f1b or gpipe for such a training graph",
+            )
+        graph, layers = parts.graph, trained_layers(parts, bindings, inputs.branch)
+    figures = _figures(inputs, machine)
+    copies = COPIES if inputs.weight_copies is None else inputs.weight_copies
+    step = None
+    if inputs.training is not None:
+        step = Step(inputs.training, inputs.batches or BATCHES, inputs.recompute, copies)
+    problem = _of_layers(inputs, layers, figures, cores, step)
+    energy = energy_of(layers, figures, cores, cores) if step is None else None
+    problem = replace(problem, energy=_minimised_energy(inputs, figures, energy))
+    offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
+    whole = needed_whole(layers, figures)
+    return Given(
+        problem,
+        UNIT,
+        machine,
+        graph,
+        layers,
+        whole,
+        figures.assumed,
+        offchip or None,
+        figures,
+        copies if step else 1.0,
+        energy,
+    )
+
+
+def _of_layers(
+    inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cores: int, step: Step | None
+) -> PipelineProblem:
+    """Return the problem of a model's layers on cores with these figures, without energy."""
+    from nmsolve.hw.pipeline.tiles import pipeline_problem
+
+    problem = pipeline_problem(
+        layers,
+        figures,
+        cores,
+        stages=inputs.stages,
+        exact_stages=_exact(inputs),
+        use_all=inputs.use_all,
+        memory=None if inputs.core_memory is None else float(inputs.core_memory),
+        overlap=inputs.overlap,
+        split=inputs.split or "chain",
+        offchip=inputs.offchip_bandwidth,
+        step=step,
+    )
+    name = Path(inputs.model).stem  # exporters call every graph the same
+    return replace(problem, name=name, rounds=_rounds(inputs), replicas=inputs.replicas)
+
+
+def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
+    """Return the problem of an ONNX model ``given``, not of its training, as if its cores sent this many bytes per second."""
+    assert given.layers is not None and given.figures is not None
+    figures = replace(given.figures, bandwidth=bandwidth)
+    return _of_layers(inputs, given.layers, figures, given.problem.cores, None)
+
+
+def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
+    """Return the machine's figures of a core, with what the options state of groups in their place."""
+    from nmsolve.hw.pipeline.figures import machine_figures
+
+    figures = machine_figures(machine)
+    if inputs.group_sync is not None:
+        figures = replace(figures, sync=inputs.group_sync)
+    if inputs.group_border is None:
+        return figures
+    if inputs.group_border not in BORDERS:
+        text = f"unknown border {inputs.group_border[:40]!r}"
+        raise InputError(text, "--group-border", "one of " + ", ".join(BORDERS))
+    return replace(figures, border=inputs.group_border == BORDERS[1])
+
+
+def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Energy | None) -> Energy | None:
+    """Return the energy where it is the objective. InputError where it is not known."""
+    if inputs.objective != ENERGY:
+        return None
+    if inputs.training is not None:
+        raise InputError("the energy of training is not counted", "--objective energy", "no --training")
+    if energy is None:
+        raise InputError(
+            f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,
+            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
+        )  # fmt: skip
+    return energy

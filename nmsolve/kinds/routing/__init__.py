@@ -1,0 +1,1 @@
+"""Routes and prohibited turns of a mapping's flows."""

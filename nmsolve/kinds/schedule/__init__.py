@@ -1,0 +1,1 @@
+"""Schedules: processes on units over time."""

@@ -1,0 +1,315 @@
+"""``nmsolve verify`` and ``score`` of a schedule: from its files alone, without trusting what made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.hw.schedule.simulator import queues_of
+from nmsolve.hw.schedule.walk import Walk, walked
+from nmsolve.kinds.answer import BETTER
+from nmsolve.kinds.check_bounds import Proofs, budget_of
+from nmsolve.kinds.check_whole import (
+    WholeBounds,
+    claim_checks,
+    problem_check,
+    result_parts,
+    said_values,
+    value_checks,
+    whole_checks,
+)
+from nmsolve.kinds.loading import require_types
+from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.model.bound import BoundCheck, Stage
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.schedule_file import ScheduleFile, read_schedule, write_schedule
+from nmsolve.report.figures import number
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.kinds.schedule.statement import Given, ScheduleInputs
+    from nmsolve.model.bound import Bound, Result
+    from nmsolve.model.schedule.problem import ScheduleProblem
+    from nmsolve.model.schedule.queues import Queues
+
+REPORT, ANSWER, CERTIFICATES, FRONT = "report.json", "schedule.json", "certificates.json", "pareto.json"
+#: What is said of the second evaluator.
+HOW = "played through"
+
+
+def schedule_file(path: Path, tasks: Path | None = None) -> Path | None:
+    """Return the schedule that ``path``, a file or the folder of a run, is about; None if it is about something else.
+
+    ``tasks`` : of what it is; a file with networks is a schedule whatever its name
+    """
+    from nmsolve.kinds.schedule.statement import is_schedule
+    from nmsolve.model.schedule.files import is_schedule_file
+
+    if path.is_dir():
+        return path / ANSWER if is_schedule(path) else None
+    beside = path.name == BETTER and is_schedule(path.parent)
+    own = path.name == ANSWER or beside or _is_point(path)
+    return path if own or (tasks is not None and tasks.is_file() and is_schedule_file(tasks)) else None
+
+
+def _is_point(path: Path) -> bool:
+    """Return whether a file is a point of a front of schedules."""
+    from nmsolve.kinds.loading import read_object
+    from nmsolve.kinds.schedule.statement import COMMAND
+
+    front = path.parent / FRONT
+    named = path.name.startswith("point-") and front.exists()
+    return named and read_object(front).get("command") == COMMAND
+
+
+class ScheduleBounds(WholeBounds):
+    """How the bounds of schedules are re-checked."""
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        self.problem = problem
+
+    @property
+    def free(self) -> Collection[str]:
+        """Windows; paths and prices use a ceiling on the makespan."""
+        from nmsolve.solvers.schedule.recheck import FREE
+
+        return FREE
+
+    def restated(self, stage: Stage) -> ScheduleProblem:
+        """Return the same processes with another objective and other ceilings."""
+        weights = self.problem.weights if stage.objective == "weighted" else ()
+        return replace(self.problem, objective=stage.objective, weights=weights, ceilings=stage.ceilings)
+
+    def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
+        """Re-check in whole numbers."""
+        from nmsolve.solvers.schedule.recheck import check_schedule_bound
+
+        return check_schedule_bound(problem, bound, seconds, about)
+
+
+def answer_checks(
+    problem: ScheduleProblem, answer: Schedule, objective: object, scores: Mapping[str, Any]
+) -> tuple[list[CheckPart], dict[str, float]]:
+    """Check the rules by two programs, and every objective by both evaluators against what is said of it.
+
+    Returns
+    -------
+    tuple
+        checks, and the objectives as recomputed; none if a rule is broken
+    """
+    from nmsolve.hw.schedule.evaluate import all_objectives
+    from nmsolve.model.schedule.check import schedule_complaint
+
+    wrong, seen = schedule_complaint(problem, answer), walked(problem, answer)
+    wrong = wrong or seen.complaint
+    used = sum(bool(work) for work in seen.work)
+    where = f" on {used} of {problem.units.count} units" if problem.units.count else ""
+    kept = f"all {problem.count:,} processes{where} within every rule"
+    checks = [CheckPart("rules", wrong is None, wrong or kept)]
+    if wrong is not None:
+        return checks, {}
+    found, said = all_objectives(problem, answer), (objective, scores)
+    checks += value_checks(problem.objective, seen.objectives, found, HOW, said, problem.ceilings)
+    return checks, {k: float(v) for k, v in seen.objectives.items()}
+
+
+def program_checks(
+    problem: ScheduleProblem, file: ScheduleFile, seen: Walk | None = None
+) -> list[CheckPart]:  # fmt: skip
+    """Check what a file says of units: its rows agree, queues and intervals are those of the answer, and the queues, executed
+    on the simulated component, give every time, peak, state and unit of energy.
+
+    Parameters
+    ----------
+    file : of a legal schedule
+    """
+    checks = [CheckPart("file", not file.wrong, file.wrong or "every row agrees with its mode")]
+    if file.queues is None or file.on is None:
+        return checks
+    seen = walked(problem, file.answer) if seen is None else seen
+    wrong = _wrong_programs(problem, file, seen)
+    intervals = sum(len(spells) for spells in seen.on)
+    text = f"queues of {problem.units.count} units and {intervals:,} intervals derived again"
+    checks.append(CheckPart("queues", wrong is None, wrong or text))
+    if wrong is None:
+        checks.append(executed_check(problem, file.answer, file.queues, seen))
+    return checks
+
+
+def _wrong_programs(problem: ScheduleProblem, file: ScheduleFile, seen: Walk) -> str | None:
+    """Return where queues or intervals of a file are not those of its schedule, or None."""
+    assert file.queues is not None and file.on is not None
+    labels, queues = problem.labels, file.queues
+    for u, name in enumerate(problem.units.names):
+        own = slice(int(queues.indptr[u]), int(queues.indptr[u + 1]))
+        listed, work = queues.process[own].tolist(), seen.work[u]
+        if listed != [p for *_, p in work]:
+            k = next((k for k, (a, b) in enumerate(zip(listed, work, strict=False)) if a != b[3]), -1)
+            what = (
+                f"has {labels[listed[k]]!r} for {labels[work[k][3]]!r}" if k >= 0 else "has other processes"
+            )
+            return f"the queue of unit {name!r} {what}"
+        ends = {b for _, b in seen.on[u][:-1]}
+        off = [end in ends for _, _, end, _ in work]
+        if queues.off_after[own].tolist() != off:
+            k = next(k for k, (a, b) in enumerate(zip(queues.off_after[own], off, strict=True)) if a != b)
+            return (
+                f"unit {name!r} is {'' if off[k] else 'not '}to be switched off after {labels[listed[k]]!r}"
+            )
+        if list(file.on[u]) != seen.on[u]:
+            return f"unit {name!r} is on in {list(file.on[u])[:3]}, not {seen.on[u][:3]}"
+    return None
+
+
+def executed_check(problem: ScheduleProblem, answer: Schedule, queues: Queues, seen: Walk) -> CheckPart:
+    """Check that the queues, run on the simulated component, do what the schedule says."""
+    from nmsolve.hw.schedule.simulator import difference, simulate
+
+    happened = simulate(problem, answer, queues)
+    wrong = difference(problem, answer, happened)
+    if wrong is None and problem.units.count and happened.peak.tolist() != seen.peak:
+        wrong = f"memories held at most {happened.peak.tolist()[:4]} bytes, not {seen.peak[:4]}"
+    if wrong is None and happened.energy != seen.energy:
+        wrong = f"the energy is {happened.energy}, not {seen.energy}"
+    text = (
+        f"{happened.events:,} events: every start, end, peak of memory, state and unit of energy as planned"
+    )
+    return CheckPart("executed", wrong is None, wrong or text)
+
+
+def result_checks(problem: ScheduleProblem, answer: Schedule, result: Result[Any]) -> list[CheckPart]:
+    """Return the checks of a fresh result, but for its bounds."""
+    checks, values = answer_checks(problem, answer, result.objective, result.scores)
+    if values:
+        checks.append(executed_check(problem, answer, queues_of(problem, answer), walked(problem, answer)))
+    return checks + result_parts(result, "a schedule")
+
+
+def bound_checks(
+    problem: ScheduleProblem, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]
+) -> list[CheckPart]:
+    """Re-check the bounds of a fresh result."""
+    proofs = Proofs(ScheduleBounds(problem), [(answer, scores)])
+    return proofs.take(Stage(problem.objective, problem.ceilings, problem.content_hash, tuple(bounds)))
+
+
+def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
+    """Return every check of a schedule where its files are.
+
+    ``--graph`` says where the networks are now, if not where the report says.
+
+    Raises
+    ------
+    InputError : no report beside the schedule, a wrong file, or another problem
+    """
+    from nmsolve.kinds.answer_files import SCHEDULE_FILES as FILES
+    from nmsolve.kinds.loading import load_certificates
+    from nmsolve.kinds.rewritten import schedule_again
+    from nmsolve.kinds.schedule.report import ScheduleReport
+    from nmsolve.kinds.schedule.statement import read_inputs, state_problem
+
+    folder = path.parent
+    require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
+    if not (folder / REPORT).exists():
+        raise InputError(
+            f"no {REPORT} beside the schedule", str(folder), "the output folder of `nmsolve schedule`"
+        )
+    report, inputs = read_inputs(folder / REPORT)
+    require_types(report, ScheduleReport, folder / REPORT)
+    if not path.exists() and report.get("objective") is None:
+        raise InputError(f"the run found no schedule ({report.get('status')})", str(path), "a run with one")
+    if o.graph is not None:
+        inputs = msgspec.structs.replace(inputs, tasks=str(o.graph))
+    given = state_problem(inputs)
+    problem = given.problem
+    checks = [problem_check(report, problem.content_hash, "problem: file, machine and options")]
+    file = read_schedule(path, problem)
+    found, values = answer_checks(problem, file.answer, *said_values(report))
+    checks += found
+    if values:
+        checks += program_checks(problem, file)
+    proofs = folder / CERTIFICATES if o.bound else None
+    about = problem.objective, problem.ceilings
+    checks += claim_checks(
+        report, inputs.before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about,
+        budget_of(o, report),
+    )  # fmt: skip
+    if not values:
+        return checks
+    bounds = None if proofs is None else load_certificates(proofs)[1]
+    again = schedule_again(report, given, inputs, file.answer, values, bounds)
+    return checks + whole_checks(
+        path, report, again, lambda to: write_answer(to, problem, file.answer), FILES, o.bound, o.graph
+    )
+
+
+def read_any_answer(path: Path, problem: ScheduleProblem) -> Schedule:
+    """Return the schedule in a file, whatever the objective and limits that it was made for.
+
+    Raises
+    ------
+    InputError : not such a file, of other processes, or a row that disagrees with itself
+    """
+    file = read_schedule(path, problem, other_rules=True)
+    if file.wrong:
+        raise InputError(file.wrong, str(path), "the spans and units of this problem")
+    return file.answer
+
+
+def write_answer(path: Path, problem: ScheduleProblem, answer: Schedule) -> None:
+    """Write a legal schedule with queues and intervals."""
+    write_schedule(path, problem, answer, queues_of(problem, answer), walked(problem, answer).on)
+
+
+def score_schedule(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
+    """Return every objective of a schedule (``nmsolve score``): as a row of JSON, and as lines for people.
+
+    Raises
+    ------
+    InputError : no such file, not of these networks, or it breaks a rule
+    """
+    from nmsolve.kinds.schedule.statement import state_problem
+    from nmsolve.model.schedule.problem import OBJECTIVES
+
+    given: Given = state_problem(inputs_of(path, o))
+    problem = given.problem
+    checks, values = answer_checks(problem, read_any_answer(path, problem), None, {})
+    if not values:
+        raise InputError(f"the schedule breaks a rule: {checks[0].text}", str(path), "a legal one")
+    row = {"type": "scores", "graph": problem.name, "machine": given.machine, "scores": values}
+    return row, [f"{k:16} {number(v):>24}   {OBJECTIVES.get(k, '')}" for k, v in values.items()]
+
+
+def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:
+    """Return what states the problem of a schedule: the report beside it, but for what ``--graph`` and ``--machine`` say.
+
+    Raises
+    ------
+    InputError : no report, and no file of networks
+    """
+    from nmsolve.kinds import values as opt
+    from nmsolve.kinds.schedule.statement import ScheduleInputs, read_inputs
+
+    named: dict[str, Any] = {
+        "tasks": opt.whole(o.graph), "machine": opt.machine(o.machine), "objective": getattr(o, "objective", None),
+    }  # fmt: skip
+    said = {k: v for k, v in named.items() if v is not None}
+    beside = path.parent / (FRONT if _is_point(path) else REPORT)
+    if (path.name in (ANSWER, BETTER) and beside.exists()) or beside.name == FRONT:
+        inputs = read_inputs(beside)[1]
+        if said.get("objective", inputs.objective) != inputs.objective:
+            said |= {"before": ()}
+        return msgspec.structs.replace(inputs, **said)
+    if "tasks" not in said:
+        raise InputError(
+            "no networks given", str(path), "--graph tasks.json, or a report.json beside the schedule"
+        )
+    return ScheduleInputs(**said)

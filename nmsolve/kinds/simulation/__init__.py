@@ -1,0 +1,1 @@
+"""Simulated time and traffic of a mapping."""
