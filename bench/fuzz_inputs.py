@@ -460,7 +460,7 @@ def _machine_targets(folder: Path) -> list[Target]:
 
 def _mapping_targets(folder: Path) -> list[Target]:
     """What goes with a network: demands, mappings in four forms, certificates, costs of layers."""
-    from nmsolve.kinds.check import run_score
+    from nmsolve.cli.check import run_score
     from nmsolve.kinds.loading import load_certificates
     from nmsolve.model.formats import load_instance
     from nmsolve.model.formats.cost_graph import load_cost_graph
@@ -536,7 +536,7 @@ def _assignment_targets(folder: Path) -> list[Target]:
 
 def _answer_targets(folder: Path) -> list[Target]:
     """Output folders of every command that writes one: verified with their bounds."""
-    from nmsolve.kinds.check import run_verify
+    from nmsolve.cli.check import run_verify
 
     def verified(path: Path) -> object:
         return run_verify(VerifyOptions(path, bound=True, json=True))

@@ -254,9 +254,7 @@ def test_rows_are_refused_where_they_are_not_valid(proved: tuple[MappingProblem,
 
 def test_bounds_rise_stop_when_asked_and_beat_what_they_are_made_of() -> None:
     """On nug12: above Gilmore-Lawler (494) and projection (496), at least 547 of 578; a stopped run is valid too."""
-    graph = load_instance(
-        Path(__file__).parents[1] / "nmsolve" / "benchmarks" / "instances" / "nug12.dat"
-    )[0]
+    graph = load_instance(Path(__file__).parents[1] / "nmsolve" / "benchmarks" / "instances" / "nug12.dat")[0]
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=1)
     values = [b.value for b in split_bounds(problem, Guide(lambda: 578.0))]
     assert values == sorted(values) and 547 <= values[-1] <= 578

@@ -37,8 +37,8 @@ def test_every_command_names_a_function_that_is_there() -> None:
 @pytest.mark.parametrize(
     ("run", "options"),
     [
-        ("kinds.check:run_score", ScoreOptions(Path("a b.json"), graph=Path("g;h.json"))),
-        ("kinds.check:run_verify", VerifyOptions(Path("m"), chips="2x2", bound=True, routes=Path("r.json"))),
+        ("cli.check:run_score", ScoreOptions(Path("a b.json"), graph=Path("g;h.json"))),
+        ("cli.check:run_verify", VerifyOptions(Path("m"), chips="2x2", bound=True, routes=Path("r.json"))),
         (
             "kinds.simulation.run:run_simulate",
             SimulateOptions(Path("m"), load=0.25, adaptive=True, route="xy", seed=7),

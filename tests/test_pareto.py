@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from nmsolve.cli.check import run_verify
 from nmsolve.cli.main import app
 from nmsolve.heuristics.mapping.links.moves import move
 from nmsolve.heuristics.mapping.links.state import build
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import link_loads
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.kinds.check import run_verify
-from nmsolve.kinds.front_kinds import MapFront
 from nmsolve.kinds.mapping.answer import write_answer
 from nmsolve.kinds.mapping.found import Beside
+from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.options import VerifyOptions
 from nmsolve.kinds.pareto import say_front, write_front
 from nmsolve.kinds.patience import Patience

@@ -17,8 +17,8 @@ import pytest
 from command_support import run_here
 from test_cli_pipeline import cost_graph
 
+from nmsolve.cli.check import run_verify
 from nmsolve.hw.pipeline.stages import objective
-from nmsolve.kinds.check import run_verify
 from nmsolve.kinds.mapping.options import VerifyOptions
 from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.errors import InputError

@@ -10,8 +10,8 @@ import pytest
 from command_support import run_here
 from test_routing_exact import every_answer, solved, some_problem
 
+from nmsolve.cli.check import run_verify
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.kinds.check import run_verify
 from nmsolve.kinds.mapping.options import VerifyOptions
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError

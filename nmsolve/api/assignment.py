@@ -10,96 +10,46 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nmsolve.api.answers import Answer, drawn, started_from, table, values_of
-from nmsolve.api.how import How, in_order, left, run_options, silent
+from nmsolve.api.answers import started_from, table
+from nmsolve.api.how import How, in_order, run_options
+from nmsolve.api.stated import StatedAnswer, solved
 from nmsolve.hw.assignment.constraints import AssignConstraints, read_constraints
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.assignment.check import ANSWER, read_any_answer
-from nmsolve.kinds.assignment.options import AssignOptions
-from nmsolve.kinds.assignment.report import AssignReport, build_assign_report
-from nmsolve.kinds.assignment.run import run_stages, write_assign
+from nmsolve.kinds.assignment.kind import KIND
 from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem
-from nmsolve.kinds.patience import Patience
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import OBJECTIVES, AssignProblem
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
-from nmsolve.report import pictures
-from nmsolve.solvers.assignment import api
 from nmsolve.solvers.multi_objective import objective_names
-from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from nmsolve.model.bound import Stage
-    from nmsolve.solvers.run import RunOptions
+    pass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AssignmentAnswer(Answer[Any]):
-    """An assignment: ``solution`` holds the unit of every operator, what is fused and an order; of a cost network, strategies.
+class AssignmentAnswer(StatedAnswer[Any]):
+    """An assignment: ``solution`` holds the unit of every operator, what is fused and an order; of a cost network, strategies."""
 
-    Attributes
-    ----------
-    given : the stated problem, and what it was made from
-    inputs : what the command is given for the same problem; None if a part of it came as an object
-    better : a better assignment that :func:`nmsolve.gap` met on its way, else None
-    earlier : of several objectives, the problems that were solved before, with their bounds
-    """
-
+    kind = KIND
     given: Given
-    inputs: AssignInputs | None
-    better: Any = None
-    earlier: Sequence[Stage] = ()
-
-    def bounded(self, how: RunOptions) -> AssignmentAnswer:
-        """Return this assignment with the bounds that a run finds; it stays as it is."""
-        if self.solution is None:
-            raise InputError("no assignment was found", "gap", "an answer with an assignment")
-        bound: Any = api.bound_strategies if self.given.own is None else api.bound_assignment
-        found = bound(self.problem, self.solution, Options(**how, known=self.bounds))
-        return replace(self, **values_of(found.result), better=found.better)
-
-    @property
-    def problem(self) -> AssignProblem | CostNetwork:
-        """The problem that objective and bound are about."""
-        return self.given.problem
+    inputs: AssignInputs | None = None
 
     @cached_property
     def unit(self) -> dict[str, str]:
         """Operator -> unit; empty if no assignment was found, and of a cost network."""
         return {row.name: row.unit for row in self.report.operators if not row.name.startswith("@")}
 
-    @cached_property
-    def report(self) -> AssignReport:
-        """The object in report.json (docs/files.md): what each unit does, memories, and why operators are where they are."""
-        return build_assign_report(self.given, self, {})
-
-    def _require_files(self) -> None:
-        if self.inputs is None:
-            wanted = "assign(PATH, NAME OR PATH), whose answer can be saved"
-            raise InputError("what states the problem came as an object", "save", wanted)
-
-    def _write(self, folder: Path) -> None:
-        """Write what ``nmsolve assign`` writes."""
-        i = self.inputs
-        assert i is not None
-        o = AssignOptions(
-            model=Path(i.model), machine=i.machine, bind=i.bind, library=None if i.library is None else Path(i.library),
-            constraints=None if i.constraints is None else Path(i.constraints), objective=i.objective, out=folder,
-        )  # fmt: skip
-        with Patience() as patience:
-            write_assign(o, self.given, self, i, patience, new_run(), self.earlier, self.better)
+    def _search(self) -> tuple[Any, ...]:
+        return *super()._search(), self.report.unit
 
     def to_dataframe(self) -> Any:
         """Return a row per operator, or per node of a cost network. BackendError without pandas."""
@@ -112,25 +62,6 @@ class AssignmentAnswer(Answer[Any]):
             {"operator" if name == "name" else name: [getattr(row, name) for row in rows] for name in names}
             | {term: [row.terms.get(term) for row in rows] for term in terms}
         )
-
-    def plot(self, kind: str = "convergence") -> Figure:
-        """Return a picture.
-
-        Parameters
-        ----------
-        kind : ``convergence``; of a model also ``network``, ``costs`` (of the units), ``memory`` (over time), ``schedule``
-
-        Raises
-        ------
-        InputError : another kind, or nothing to draw
-        """
-        events = (self.events, self.wall_seconds, self.objective_name, self.report.unit)
-        kinds: dict[str, Any] = {"convergence": partial(pictures.convergence.figure, *events)}
-        if self.solution is not None and self.given.own is not None:
-            from nmsolve.kinds.assignment.pictures import assign_drawings
-
-            return drawn(kind, kinds, assign_drawings(self.given.own, self.solution, self.report))
-        return drawn(kind, kinds)
 
 
 @plain_arguments
@@ -170,7 +101,6 @@ def assign(
         ("latency",) if objective is None else objective_names(in_order(objective), OBJECTIVES, "objective")
     )
     whole, inputs = "makespan" in names, None
-    earlier: Sequence[Stage] = ()
     if isinstance(model, AssignProblem | CostNetwork):
         if any(v is not None for v in (machine, bindings, constraints, library)):
             raise InputError("the problem states it already", "assign", "the problem and its objective alone")
@@ -193,14 +123,8 @@ def assign(
     if objective is not None and given.own is None:
         raise InputError("a cost network has one objective, its cost", "objective", "none")
     kind: type[Any] = np.ndarray if given.own is None else Assignment
-    first = started_from(warm_start, kind, ANSWER, partial(read_any_answer, given=given))
-    solve: Any = api.solve_network if given.own is None else api.solve_assignment
-    with Patience():
-        if len(names) > 1:
-            given, inputs, result, earlier = run_stages(given, inputs, names, first, left(how), how, silent)
-        else:
-            result = solve(given.problem, warm_start=first, **how)
-    return AssignmentAnswer(**values_of(result), given=given, inputs=inputs, earlier=earlier)
+    first = started_from(warm_start, kind, KIND.answer, partial(KIND.read, given=given))
+    return AssignmentAnswer(**solved(KIND, given, inputs, names, first, how))
 
 
 def _whole(path: Any) -> str | None:

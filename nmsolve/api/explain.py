@@ -5,38 +5,35 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from nmsolve.api.assignment import operators_on
 from nmsolve.api.how import TIME_LIMIT
-from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, source_of
+from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, source_of
 from nmsolve.api.pipeline import stated_plan
 from nmsolve.api.placed import placed
 from nmsolve.api.schedule import stated_tasks
 from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.kinds.answer import prepare_file
-from nmsolve.kinds.explain import (
-    find_conflict,
-    problem_to_explain,
-    write_assignment_of,
-    write_routes_of,
-    write_schedule_of,
-)
+from nmsolve.kinds.assignment import kind as assignments
+from nmsolve.kinds.explain import find_conflict
+from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.mapping import kind as mappings
+from nmsolve.kinds.pipeline import kind as pipelines
+from nmsolve.kinds.routing import kind as routes
 from nmsolve.kinds.routing.options import RouteProblemOptions
 from nmsolve.kinds.routing.run import routing_problem
+from nmsolve.kinds.schedule import kind as schedules
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.in_memory import GraphLike
-from nmsolve.model.mapping.files import write_mapping
 from nmsolve.model.operators.graph import OperatorGraph
-from nmsolve.model.pipeline.files import write_plan
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.quantities import seconds
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.schedule.problem import ScheduleProblem
@@ -44,10 +41,6 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.limits import assign_limits
-from nmsolve.solvers.mapping.explain import MappingLimits
-from nmsolve.solvers.pipeline.limits import PipelineLimits
-from nmsolve.solvers.routing.limits import RoutingLimits
-from nmsolve.solvers.schedule.limits import ScheduleLimits
 from nmsolve.solvers.search.conflict import Explanation, Limit
 
 S = TypeVar("S")
@@ -170,14 +163,15 @@ def explain(
     """
     time_limit = seconds(time_limit, "time_limit")
     source = source_of(graph, machine, chips, constraints, occupied)
-    problem: Any = problem_to_explain(source.named.graph, source.board, source.constraints, balance)
-    found, confirmed = find_conflict(MappingLimits(problem), time_limit, seed)
-    return Explained(found, confirmed, partial(_write_mapping, source), source.named.nodes)
+    about = mappings.explainable(source.named.graph, source.board, source.constraints, balance)
+    return _explained(about, time_limit, seed, source.named.nodes)
 
 
-def _write_mapping(source: Source, path: Path, core: IntArray) -> None:
-    """Write mapping.json."""
-    write_mapping(path, source.named.graph, source.board, core)
+def _explained(
+    about: Explainable, time_limit: float, seed: int, nodes: Sequence[Hashable] = ()
+) -> Explained[Any]:
+    found, confirmed = find_conflict(about.limits, time_limit, seed)
+    return Explained(found, confirmed, about.write, nodes)
 
 
 @plain_arguments
@@ -212,9 +206,7 @@ def explain_route(
     o = RouteProblemOptions(
         Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels
     )
-    problem = routing_problem(o, loaded, "max-link")
-    found, confirmed = find_conflict(RoutingLimits(problem), time_limit, seed)
-    return Explained(found, confirmed, partial(write_routes_of, problem))
+    return _explained(routes.explainable(loaded, routing_problem(o, loaded, "max-link")), time_limit, seed)
 
 
 class PlanLimits(TypedDict, total=False):
@@ -256,14 +248,8 @@ def explain_pipeline(
     InputError : an argument is wrong
     """
     time_limit = seconds(time_limit, "time_limit")
-    _, problem = stated_plan(model, cores, machine, **limits)
-    found, confirmed = find_conflict(PipelineLimits(problem.problem), time_limit, seed)
-    return Explained(found, confirmed, partial(_write_plan, problem.problem))
-
-
-def _write_plan(problem: PipelineProblem, path: Path, plan: PipelinePlan) -> None:
-    """Write plan.json."""
-    write_plan(path, problem, plan)
+    _, given = stated_plan(model, cores, machine, **limits)
+    return _explained(pipelines.explainable(given.problem), time_limit, seed)
 
 
 @plain_arguments
@@ -288,9 +274,9 @@ def explain_assign(
     InputError : an argument is wrong, or an operator that no processor supports
     """
     time_limit = seconds(time_limit, "time_limit")
-    limits = assign_limits(*operators_on(model, machine, bindings, constraints))
-    found, confirmed = find_conflict(limits, time_limit, seed)
-    return Explained(found, confirmed, partial(write_assignment_of, limits))
+    graph, board, bound, required = operators_on(model, machine, bindings, constraints)
+    limits = assign_limits(graph, board, bound, required)
+    return _explained(assignments.explainable(limits, graph.name, board.name), time_limit, seed)
 
 
 @plain_arguments
@@ -314,6 +300,5 @@ def explain_schedule(
     InputError : an argument or a file is wrong
     """
     time_limit = seconds(time_limit, "time_limit")
-    limits = ScheduleLimits(stated_tasks(tasks, machine, at_most=at_most, checked=False)[0].problem)
-    found, confirmed = find_conflict(limits, time_limit, seed)
-    return Explained(found, confirmed, partial(write_schedule_of, limits))
+    given, _ = stated_tasks(tasks, machine, at_most=at_most, checked=False)
+    return _explained(schedules.explainable(given), time_limit, seed)

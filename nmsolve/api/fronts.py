@@ -19,23 +19,20 @@ from nmsolve.api.mapping import MappingAnswer, map_options, run_of
 from nmsolve.api.pipeline import PipelineAnswer
 from nmsolve.api.routing import RoutingAnswer
 from nmsolve.api.schedule import ScheduleAnswer
+from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import prepare_folder
-from nmsolve.kinds.assignment.options import AssignOptions
-from nmsolve.kinds.front_kinds import AssignFront, FrontKind, MapFront, PlanFront, RouteFront, ScheduleFront
+from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.in_order import PLAIN
+from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.run import map_inputs
 from nmsolve.kinds.mapping.statement import objectives_of, state_map
 from nmsolve.kinds.pareto import picture_of, require_front, write_front
 from nmsolve.kinds.patience import Patience
-from nmsolve.kinds.pipeline.options import PipelineOptions
-from nmsolve.kinds.pipeline.run import stated_inputs
+from nmsolve.kinds.routing.front import RouteFront
 from nmsolve.kinds.routing.options import RouteOptions
 from nmsolve.kinds.routing.run import route_inputs
-from nmsolve.kinds.schedule.options import ScheduleOptions
-from nmsolve.kinds.schedule.run import objectives_in_order
 from nmsolve.model.arguments import plain_arguments
-from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
@@ -134,60 +131,23 @@ class OfRoutes:
 
 
 @dataclass(frozen=True, eq=False)
-class OfPlans:
-    """Plans of the model of an answer."""
+class OfAnswer:
+    """The problem of an answer."""
 
-    answer: PipelineAnswer
+    answer: StatedAnswer[Any]
 
     def kind(self) -> FrontKind:
-        """Return plan.json per point."""
-        return PlanFront(self.answer.problem)
-
-    def inputs(self, folder: Path) -> dict[str, Any]:
-        """Return those of ``nmsolve pipeline``."""
-        found: dict[str, Any] = msgspec.to_builtins(stated_inputs(self.answer.files(folder)))
-        return found
-
-    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
-        """Return the plan."""
-        return solution, {}
-
-
-@dataclass(frozen=True, eq=False)
-class _Stated:
-    """The problem of an answer that was stated from files, ``inputs``, or from objects, None."""
-
-    answer: AssignmentAnswer | ScheduleAnswer
+        """Return a file per point as the command writes it."""
+        return self.answer.kind.front(self.answer.given)
 
     def inputs(self, folder: Path) -> dict[str, Any]:
         """Return those of the command."""
-        self.answer._require_files()
-        found: dict[str, Any] = msgspec.to_builtins(self.answer.inputs)
+        found: dict[str, Any] = msgspec.to_builtins(self.answer.stated(folder)[1])
         return found
 
     def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
         """Return the solution."""
         return solution, {}
-
-
-class OfAssignments(_Stated):
-    """Assignments of the model of an answer."""
-
-    answer: AssignmentAnswer
-
-    def kind(self) -> FrontKind:
-        """Return assignment.json per point."""
-        return AssignFront(self.answer.given.operators)
-
-
-class OfSchedules(_Stated):
-    """Schedules of the tasks of an answer."""
-
-    answer: ScheduleAnswer
-
-    def kind(self) -> FrontKind:
-        """Return schedule.json per point."""
-        return ScheduleFront(self.answer.problem)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -308,12 +268,8 @@ def pareto(
             raise InputError("what the answer states already", "pareto", "the answer, objectives and points")
         if isinstance(graph, RoutingAnswer):
             return _of_routes(graph, both or "max-link,total-link", points, how)
-        if isinstance(graph, PipelineAnswer):
-            return _of_plans(graph, both or "period,cores", points, how)
-        if isinstance(graph, AssignmentAnswer):
-            return _of_assignments(graph, both or "latency,energy", points, how)
-        assert isinstance(graph, ScheduleAnswer)
-        return _of_schedules(graph, both or "makespan,energy", points, how)
+        assert isinstance(graph, StatedAnswer)
+        return _of_answer(graph, both, points, how)
     source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
     o = map_options(
         how, objective=None, balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
@@ -344,55 +300,12 @@ def _of_routes(answer: RoutingAnswer, both: str, points: int, how: RunOptions) -
     return ParetoFront(front, OfRoutes(problem, answer, replace(asked, objective=both)))
 
 
-def _of_plans(answer: PipelineAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
-    """Return the front of the plans of a model, from that of the answer."""
-    from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES, require_free
-    from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
-
-    asked = replace(answer.options, batches=PipelineOptions.batches, pareto=both, points=points)
-    names = require_front(asked, objective_names(both, PIPELINE_OBJECTIVES, "--pareto"))
-    require_free(answer.problem, names)
+def _of_answer(answer: StatedAnswer[Any], both: str | None, points: int, how: RunOptions) -> ParetoFront:
+    """Return the front of the problem of an answer, from its solution."""
+    kind = answer.kind
+    names = kind.front_names(kind.front_options(both or kind.both, points), "objectives")
+    given, inputs = kind.on_front(answer.given, answer.inputs, names)
     with Patience():
-        objectives = PlanObjectives(answer.problem, Options(**how), answer.solution)
+        objectives = kind.objectives(given, Options(**how), answer.solution)
         front = pareto_front(objectives, names, points, left(how))
-    return ParetoFront(front, OfPlans(answer))
-
-
-def _of_assignments(answer: AssignmentAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
-    """Return the front of the assignments of a model, from that of the answer."""
-    from nmsolve.solvers.assignment.multi_objective import AssignObjectives
-
-    given, inputs = answer.given, answer.inputs
-    if given.own is None:
-        raise InputError("a cost network has one objective, its cost", "pareto", "an answer of a model")
-    asked = AssignOptions(Path(), pareto=both, points=points)
-    names = require_front(asked, objective_names(both, OBJECTIVES, "objectives"))
-    apart = given.own.objective != "makespan" if inputs is None else not inputs.whole
-    if "makespan" in names and apart and given.stated is not None:
-        wanted = 'an answer of assign(..., objective="makespan")'
-        raise InputError("the problem of the answer has its control flow taken apart", "objectives", wanted)
-    problem = replace(given.own, objective=names[0])
-    stated = None if given.stated is None else replace(given.stated, problem=problem)
-    inputs = inputs and msgspec.structs.replace(inputs, objective=names[0])
-    with Patience():
-        objectives = AssignObjectives(problem, Options(**how), answer.solution)
-        front = pareto_front(objectives, names, points, left(how))
-    about = replace(answer, given=replace(given, own=problem, stated=stated), inputs=inputs)
-    return ParetoFront(front, OfAssignments(about))
-
-
-def _of_schedules(answer: ScheduleAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
-    """Return the front of the schedules of networks, from that of the answer."""
-    from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
-
-    names = require_front(
-        ScheduleOptions(pareto=both, points=points), objectives_in_order(both, "objectives")
-    )
-    problem = replace(answer.problem, objective=names[0], weights=())
-    inputs = answer.inputs and msgspec.structs.replace(answer.inputs, objective=names[0], weights={})
-    with Patience():
-        objectives = ScheduleObjectives(problem, Options(**how), answer.solution)
-        front = pareto_front(objectives, names, points, left(how))
-    return ParetoFront(
-        front, OfSchedules(replace(answer, given=answer.given.restated(problem), inputs=inputs))
-    )
+    return ParetoFront(front, OfAnswer(replace(answer, given=given, inputs=inputs)))

@@ -128,7 +128,7 @@ class MappingAnswer(Answer[IntArray]):
         ------
         InputError : another kind, no mapping to draw, or no links: the machine is no mesh
         """
-        from nmsolve.kinds.draw import mapping_pictures
+        from nmsolve.kinds.mapping.pictures import mapping_pictures
         from nmsolve.report import pictures
 
         kinds: dict[str, Callable[[], Figure]] = {

@@ -8,34 +8,26 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from nmsolve.api.answers import Answer, drawn, table, values_of
+from nmsolve.api.answers import started_from, table
 from nmsolve.api.how import How, MapHow, run_options
 from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
 from nmsolve.api.mapping import MappingAnswer
 from nmsolve.api.mapping import map as map_graph
+from nmsolve.api.stated import StatedAnswer, solved
 from nmsolve.hw.machine_write import save_machine
-from nmsolve.hw.pipeline.stages import all_objectives
 from nmsolve.kinds.answer import explained, prepare_file
-from nmsolve.kinds.patience import Patience
-from nmsolve.kinds.pipeline.check import PLAN
+from nmsolve.kinds.pipeline.kind import KIND
 from nmsolve.kinds.pipeline.options import PipelineOptions
-from nmsolve.kinds.pipeline.page import plan_drawings, target
-from nmsolve.kinds.pipeline.report import PipelineReport, build_pipeline_report
-from nmsolve.kinds.pipeline.run import stated_inputs, write_pipeline
-from nmsolve.kinds.pipeline.statement import Given, state_problem
+from nmsolve.kinds.pipeline.page import target
+from nmsolve.kinds.pipeline.report import PipelineReport
+from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import new_run
 from nmsolve.model.pipeline.objectives import minimised
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.report import pictures
-from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from nmsolve.solvers.run import RunOptions
+    pass
 
 
 class PipelineHow(How, total=False):
@@ -62,28 +54,18 @@ class PipelineHow(How, total=False):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PipelineAnswer(Answer[PipelinePlan]):
+class PipelineAnswer(StatedAnswer[PipelinePlan]):
     """A plan, ``solution``: the stage of every layer and the cores of every stage, with a bound on the slowest stage.
 
     Attributes
     ----------
     given : the stated problem, and the model, the layers and the machine that it was made from
     options : those of the command that gives the same answer
-    better : a better plan that :func:`nmsolve.gap` met on its way, else None
     """
 
+    kind = KIND
     given: Given
     options: PipelineOptions
-    better: PipelinePlan | None = None
-
-    def bounded(self, how: RunOptions) -> PipelineAnswer:
-        """Return this plan with the bounds that a run finds; it stays as it is."""
-        from nmsolve.solvers.pipeline.api import bound_plan
-
-        if self.solution is None:
-            raise InputError("no plan was found", "gap", "an answer with a plan")
-        found = bound_plan(self.problem, self.solution, Options(**how, known=self.bounds))
-        return replace(self, **values_of(found.result), better=found.better)
 
     def files(self, folder: Path) -> PipelineOptions:
         """Return the options with the file of a machine that came as an object, in ``folder``."""
@@ -95,10 +77,13 @@ class PipelineAnswer(Answer[PipelinePlan]):
             o = replace(o, machine=str(path))
         return o
 
-    @property
-    def problem(self) -> PipelineProblem:
-        """The problem that objective and bound are about."""
-        return self.given.problem
+    def stated(self, folder: Path) -> tuple[PipelineOptions, PipelineInputs]:
+        """Return options and inputs, with the file of a machine that came as an object."""
+        o = self.files(folder)
+        return o, stated_inputs(o)
+
+    def _require_files(self) -> None:
+        pass  # what came as an object is written
 
     @cached_property
     def stage(self) -> dict[str, int]:
@@ -109,12 +94,10 @@ class PipelineAnswer(Answer[PipelinePlan]):
     @cached_property
     def report(self) -> PipelineReport:
         """The object in pipeline-report.json (docs/files.md): loads of stages, plans to compare with, micro-batches."""
-        return build_pipeline_report(self.given, self, [], self.options.batches, {})
+        return KIND.build_report(self.options, self.given, self, {}, [])
 
-    def _write(self, folder: Path) -> None:
-        """Write what ``nmsolve pipeline`` writes."""
-        with Patience() as patience:
-            write_pipeline(self.files(folder), self.given, self, patience, new_run(), self.better)
+    def _search(self) -> tuple[Any, ...]:
+        return self.events, self.wall_seconds, target(minimised(self.problem), self.problem.rounds)
 
     def place(self, **options: Unpack[MapHow]) -> MappingAnswer:
         """Place every tile of the plan on a core of the machine of its own; options as for :func:`nmsolve.map`.
@@ -147,10 +130,6 @@ class PipelineAnswer(Answer[PipelinePlan]):
         )
         return out
 
-    def recomputed(self) -> Mapping[str, float]:
-        """Return every objective of plans by name; {} without a plan."""
-        return {} if self.solution is None else all_objectives(self.problem, self.solution)
-
     def to_dataframe(self) -> Any:
         """Return a row per stage: cores, layers, first and last layer, times, storage per core. BackendError without pandas."""
         stages = self.report.stages
@@ -177,30 +156,6 @@ class PipelineAnswer(Answer[PipelinePlan]):
         return table(
             {"stage": range(len(stages))} | {name: [getattr(s, name) for s in stages] for name in names}
         )
-
-    def plot(self, kind: str = "stages") -> Figure:
-        """Return a picture.
-
-        Parameters
-        ----------
-        kind : ``stages`` (loads and storage), ``layers`` (work of every layer, and the cuts), ``use`` (how busy cores are),
-            ``timetable`` (micro-batches through the stages), ``convergence``
-
-        Raises
-        ------
-        InputError : another kind, or nothing to draw
-        """
-        kinds: dict[str, Any] = {
-            "convergence": partial(
-                pictures.convergence.figure,
-                self.events,
-                self.wall_seconds,
-                target(minimised(self.problem), self.problem.rounds),
-            )
-        }
-        if self.solution is not None:
-            return drawn(kind, kinds, plan_drawings(self.given, self.solution, self.report))
-        return drawn(kind, kinds)
 
 
 @plain_arguments
@@ -242,8 +197,6 @@ def pipeline(
     ------
     InputError : an argument is wrong, or counting shows that nothing fits
     """
-    from nmsolve.solvers.pipeline.api import plan
-
     given: Any = dict(options)
     chips, strict = given.pop("chips", None), given.pop("strict", False)
     offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
@@ -264,10 +217,9 @@ def pipeline(
             o, seed=how.get("seed", 0), workers=how.get("workers", 1), cluster=how.get("cluster"),
             time_limit=repr(float(how["time_limit"])),
         )  # fmt: skip
-        first = _start(warm_start, stated.problem)
-        with Patience():
-            found = plan(stated.problem, warm_start=first, **how)
-    return PipelineAnswer(**values_of(found), given=stated, options=o)
+        first = started_from(warm_start, PipelinePlan, KIND.answer, partial(KIND.read, given=stated))
+        found = solved(KIND, stated, None, (), first, how)
+    return PipelineAnswer(**found, options=o)
 
 
 def stated_plan(
@@ -295,17 +247,3 @@ def stated_plan(
 def _bound(bind: Mapping[str, Any] | str | None) -> str | None:
     """Return values of names as options have them: ``batch=8,seq=128``."""
     return ",".join(f"{k}={v}" for k, v in bind.items()) if isinstance(bind, Mapping) else bind
-
-
-def _start(
-    given: PipelineAnswer | PipelinePlan | str | Path | None, problem: PipelineProblem
-) -> PipelinePlan | None:
-    """Return the plan to start from."""
-    from nmsolve.model.pipeline.files import read_plan
-
-    if isinstance(given, PipelineAnswer):
-        return given.solution
-    if given is None or isinstance(given, PipelinePlan):
-        return given
-    path = Path(given)
-    return read_plan(path / PLAN if path.is_dir() else path, problem, other_rules=True)

@@ -27,8 +27,8 @@ def state(
     ------
     InputError : a wrong file, a problem that cannot be stated
     """
-    from nmsolve.kinds.check import independent_checks
     from nmsolve.kinds.loading import instance
+    from nmsolve.kinds.mapping.check import independent_checks
     from nmsolve.solvers.mapping.api import make_problem, solve
 
     loaded, board = instance(graph, machine, chips)

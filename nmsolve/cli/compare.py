@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from nmsolve.cli.run_events import ending, read_events
 from nmsolve.kinds.answer import prepare_file, tell
 from nmsolve.kinds.loading import Loaded, load_answer
-from nmsolve.kinds.run_events import ending, read_events
+from nmsolve.kinds.registry import kind_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.report.figures import number, percent
@@ -68,14 +69,10 @@ def run_compare(o: CompareOptions) -> int:
 
 
 def _require_mapping(path: Path) -> None:
-    from nmsolve.kinds.assignment.check import assign_file
-    from nmsolve.kinds.pipeline.check import plan_file
-    from nmsolve.kinds.schedule.check import schedule_file
-
-    kinds = {"a pipeline": plan_file, "an assignment": assign_file, "a schedule": schedule_file}
-    for what, file_of in kinds.items():
-        if file_of(path) is not None:
-            raise InputError(f"this is {what}", str(path), "a mapping (two of one network are compared)")
+    kind, _ = kind_of(path)
+    if kind.name not in ("map", "route"):
+        wanted = "a mapping (two of one network are compared)"
+        raise InputError(f"this is {kind.a}", str(path), wanted)
 
 
 def _require_alike(one: Loaded, other: Loaded, path: Path) -> None:

@@ -108,13 +108,14 @@ def _root(
     pass
 
 
-def from_options(options: type, run: str) -> Callable[..., None]:
+def from_options(options: type, run: str, *first: str) -> Callable[..., None]:
     """Return a Typer command that takes the fields of a dataclass and ends with the exit code that ``run`` returns for it.
 
     Parameters
     ----------
     options : its docstring is the help of the command, its fields are annotated as parameters of commands are
     run : ``module:function`` below ``nmsolve``, imported when the command runs: asking for help must stay cheap
+    first : what the function gets before the options
     """
     module, function = run.split(":")
 
@@ -122,7 +123,7 @@ def from_options(options: type, run: str) -> Callable[..., None]:
         body = getattr(import_module(f"nmsolve.{module}"), function)
         asked = options(**given)
         with _warnings(getattr(asked, "strict", False)):
-            raise typer.Exit(body(asked))
+            raise typer.Exit(body(*first, asked))
 
     hints = get_type_hints(options, include_extras=True)
     signature = inspect.signature(options)
@@ -135,28 +136,28 @@ def from_options(options: type, run: str) -> Callable[..., None]:
     return command
 
 
-app.command("map")(from_options(MapOptions, "kinds.mapping.run:run_map"))
-app.command("score")(from_options(ScoreOptions, "kinds.check:run_score"))
-app.command("verify")(from_options(VerifyOptions, "kinds.check:run_verify"))
-app.command("gap")(from_options(GapOptions, "kinds.mapping.gap:run_gap"))
-app.command("resume")(from_options(ResumeOptions, "kinds.earlier:run_resume"))
-app.command("route")(from_options(RouteOptions, "kinds.routing.run:run_route"))
-app.command("pipeline")(from_options(PipelineOptions, "kinds.pipeline.run:run_pipeline"))
-app.command("assign")(from_options(AssignOptions, "kinds.assignment.run:run_assign"))
-app.command("schedule")(from_options(ScheduleOptions, "kinds.schedule.run:run_schedule"))
+app.command("map")(from_options(MapOptions, "kinds.registry:run_command", "map"))
+app.command("score")(from_options(ScoreOptions, "cli.check:run_score"))
+app.command("verify")(from_options(VerifyOptions, "cli.check:run_verify"))
+app.command("gap")(from_options(GapOptions, "cli.resume:run_gap"))
+app.command("resume")(from_options(ResumeOptions, "cli.resume:run_resume"))
+app.command("route")(from_options(RouteOptions, "kinds.registry:run_command", "route"))
+app.command("pipeline")(from_options(PipelineOptions, "kinds.registry:run_command", "pipeline"))
+app.command("assign")(from_options(AssignOptions, "kinds.registry:run_command", "assign"))
+app.command("schedule")(from_options(ScheduleOptions, "kinds.registry:run_command", "schedule"))
 app.command("simulate")(from_options(SimulateOptions, "kinds.simulation.run:run_simulate"))
 app.command("compare")(from_options(CompareOptions, "cli.compare:run_compare"))
-app.command("draw")(from_options(DrawOptions, "kinds.draw:run_draw"))
+app.command("draw")(from_options(DrawOptions, "cli.draw:run_draw"))
 app.command("watch")(from_options(WatchOptions, "cli.watch:run_watch"))
 app.command("export")(from_options(ExportOptions, "cli.export:run_export"))
 app.command("faults")(from_options(FaultOptions, "cli.faults:run_faults"))
 app.command("bench")(from_options(BenchOptions, "benchmarks.run:run_bench"))
 app.command("bench learn")(from_options(BenchLearnOptions, "benchmarks.learn.run:run_bench_learn"))
-app.command("explain")(from_options(ExplainOptions, "kinds.explain:run_explain"))
-app.command("explain route")(from_options(ExplainRouteOptions, "kinds.explain:run_explain_route"))
-app.command("explain pipeline")(from_options(ExplainPipelineOptions, "kinds.explain:run_explain_pipeline"))
-app.command("explain assign")(from_options(ExplainAssignOptions, "kinds.explain:run_explain_assign"))
-app.command("explain schedule")(from_options(ExplainScheduleOptions, "kinds.explain:run_explain_schedule"))
+app.command("explain")(from_options(ExplainOptions, "cli.explain:run_explain", "map"))
+app.command("explain route")(from_options(ExplainRouteOptions, "cli.explain:run_explain", "route"))
+app.command("explain pipeline")(from_options(ExplainPipelineOptions, "cli.explain:run_explain", "pipeline"))
+app.command("explain assign")(from_options(ExplainAssignOptions, "cli.explain:run_explain", "assign"))
+app.command("explain schedule")(from_options(ExplainScheduleOptions, "cli.explain:run_explain", "schedule"))
 app.command("info")(from_options(InfoOptions, "cli.info:run_info"))
 app.command("convert")(from_options(ConvertOptions, "cli.info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}

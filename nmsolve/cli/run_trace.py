@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nmsolve.kinds.run_events import EVENTS, ending, read_events
+from nmsolve.cli.run_events import EVENTS, ending, read_events
 from nmsolve.model.bound import Event
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import made_folder, write_atomic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from itertools import pairwise
 from math import isclose, nan
 from pathlib import Path
@@ -12,27 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from nmsolve.hw.verify import TOLERANCE
+from nmsolve.kinds import registry
 from nmsolve.kinds.check_bounds import Proofs, budget_of
-from nmsolve.kinds.check_fields import field_check, inputs_of_options, not_read, under
-from nmsolve.kinds.front_kinds import (
-    FORMAT,
-    PROOFS,
-    AssignFront,
-    MapFront,
-    PlanFront,
-    RouteFront,
-    ScheduleFront,
-)
-from nmsolve.kinds.loading import load_answer, load_stages, read_object
+from nmsolve.kinds.check_fields import field_check, not_read, under
+from nmsolve.kinds.front import FORMAT, PROOFS
+from nmsolve.kinds.loading import load_stages, read_object
 from nmsolve.kinds.mapping.report import CheckPart
-from nmsolve.kinds.rewritten import MAP_OPTIONS, inputs_again
 from nmsolve.kinds.verdict import unread
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.front_kinds import FrontKind
+    from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.mapping.options import VerifyOptions
 
 
@@ -109,7 +100,10 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
             str(path),
             f"what `nmsolve {front.command} --pareto` wrote",
         )
-    kind = _kind(front, path, o)
+    if o.routes is not None:
+        raise InputError("routes belong to one mapping of a front", "--routes", "a point-N.json file")
+    stated = registry.kind(front.command)
+    kind = stated.front_of(path, front.objectives, front.points[0].file, o)
     renamed = {"graph.name", "problem.name"} if o.graph else set()
     renamed |= {"machine.name"} if o.machine else set()
     checks = [_about(front, kind)]
@@ -153,7 +147,8 @@ def _field_checks(
         "hypervolume": _dominated_part([(p["values"][one], p["values"][two]) for p in points]),
         "dominated": said["dominated"],
     }  # fmt: skip
-    again["inputs"], options = _inputs_again(front, path)
+    stated = registry.kind(front.command)
+    again["inputs"], options = stated.front_inputs(path, front.inputs, front.objectives)
     unread = {"run", "dominated", "points.ceiling", *under("inputs", options), *renamed}
     unread |= set() if all(p.proven for p in front.points) else {"points.proven"}
     unread |= set() if bound else {"bounds", "points.bound", "points.proven"}
@@ -164,82 +159,6 @@ def _field_checks(
         field_check(path.name, said, again, unread),
         not_read([(path.name, said, unread)], files),
     ]
-
-
-def _inputs_again(front: FrontFile, path: Path) -> tuple[dict[str, Any], Collection[str]]:
-    """Return the inputs of a front as they would be written again, and which of them state no problem."""
-    from nmsolve.kinds.assignment import statement as assign_problem
-    from nmsolve.kinds.loading import stated_inputs
-    from nmsolve.kinds.pipeline import statement as pipeline_problem
-    from nmsolve.kinds.routing.rewritten import ROUTE_OPTIONS, ROUTE_RULES, asked_objectives
-    from nmsolve.kinds.schedule import statement as schedule_problem
-
-    said = {"inputs": front.inputs}
-    if front.command == "route":
-        again = inputs_of_options(said, (*ROUTE_OPTIONS, *ROUTE_RULES, "objective"))
-        same = asked_objectives(again) == front.objectives
-        return again if same else again | {"objective": ",".join(front.objectives)}, ROUTE_OPTIONS
-    if front.command == "map":
-        names = {"objectives": list(front.objectives)} if "objectives" in front.inputs else {}
-        stated = stated_inputs(path)
-        known = {} if stated.route in ("given", None) else {"route": "given"}  # fronts have no other
-        return inputs_again(said, stated, MAP_OPTIONS) | names | known, MAP_OPTIONS
-    kinds: Any = {"pipeline": pipeline_problem, "assign": assign_problem, "schedule": schedule_problem}
-    return inputs_again(said, kinds[front.command].read_inputs(path)[1]), ("strict",)
-
-
-def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:
-    """Return the problem that a front is about, stated again from its inputs.
-
-    Raises
-    ------
-    InputError : a file that they name is missing or wrong, or options that are not for this kind
-    """
-    from nmsolve.model.mapping.problem import MappingProblem
-
-    if front.command == "map":
-        given = load_answer(replace(o, mapping=path.parent / front.points[0].file, placement=None))
-        problem = MappingProblem(
-            given.graph, given.machine, front.objectives[0], given.constraints(o.constraints), given.node_limit(o.balance),
-            given.migration(), turns=given.turns(),
-        )  # fmt: skip
-        return MapFront(problem, o.prohibit_turns or given.inputs.prohibit_turns)
-    if any(
-        v is not None for v in (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns)
-    ):
-        raise InputError("options of a mapping", str(path), "at most --graph: the front says the rest")
-    if front.command == "pipeline":
-        from nmsolve.kinds.pipeline.statement import read_inputs, state_problem
-
-        stated = read_inputs(path)[1]
-        if o.graph is not None:
-            stated = msgspec.structs.replace(stated, model=str(o.graph))
-        return PlanFront(state_problem(stated).problem)
-    if front.command == "assign":
-        from nmsolve.kinds.assignment import statement as assign_problem
-
-        told = assign_problem.read_inputs(path)[1]
-        if o.graph is not None:
-            told = msgspec.structs.replace(told, model=str(o.graph))
-        return AssignFront(assign_problem.state_problem(told).operators)
-    if front.command == "schedule":
-        from nmsolve.kinds.schedule import statement as schedule_problem
-
-        asked = schedule_problem.read_inputs(path)[1]
-        if o.graph is not None:
-            asked = msgspec.structs.replace(asked, tasks=str(o.graph))
-        return ScheduleFront(schedule_problem.state_problem(asked).problem)
-    from nmsolve.kinds.earlier import ROUTE, stated_options
-    from nmsolve.kinds.routing.run import routing_problem
-
-    more = {
-        "objective": ",".join(front.objectives),
-        "graph": o.graph,
-        "time_limit": "1s",
-    }  # nothing is searched
-    options = stated_options(ROUTE, front.inputs, more, path)
-    loaded = load_answer(options)
-    return RouteFront(routing_problem(options, loaded, options.objective), loaded)
 
 
 def _about(front: FrontFile, kind: FrontKind) -> CheckPart:

@@ -35,6 +35,11 @@ class WholeBounds(ABC):
 
     @property
     @abstractmethod
+    def minimised(self) -> tuple[str, Ceilings]:
+        """Objective and ceilings of the problem."""
+
+    @property
+    @abstractmethod
     def free(self) -> Collection[str]:
         """Methods that are recomputed: they use no ceilings."""
 

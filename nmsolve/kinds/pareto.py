@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.kinds import clock
 from nmsolve.kinds.answer import OK, Answer
 from nmsolve.kinds.answer_files import FRONT_FILES
-from nmsolve.kinds.front_kinds import FORMAT, PROOFS
+from nmsolve.kinds.front import FORMAT, PROOFS
 from nmsolve.kinds.in_order import PLAIN, tell_stage
 from nmsolve.kinds.patience import search_time
 from nmsolve.model.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.assignment.options import AssignOptions
-    from nmsolve.kinds.front_kinds import FrontKind
+    from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.pipeline.options import PipelineOptions

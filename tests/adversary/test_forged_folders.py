@@ -26,9 +26,9 @@ import pytest
 from command_support import run_here
 from test_forged_pipelines import mutated
 
+from nmsolve.cli.check import run_verify
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
-from nmsolve.kinds.check import run_verify
 from nmsolve.kinds.mapping.options import VerifyOptions
 from nmsolve.model.bound import gap, meets
 from nmsolve.model.errors import InputError

@@ -1,10 +1,30 @@
-"""What report.json says of the programs of an assignment: what was written, and how it ran."""
+"""The programs of an assignment: written, run, and what report.json says of them."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.assignment.options import AssignOptions
+    from nmsolve.kinds.assignment.statement import Given
+
+PROGRAMS, SCALARS = "programs", "scalars.json"
+#: Names of what is written beside the programs, and of these.
+PARTS = (
+    "[0-9][0-9][0-9][0-9][0-9]-*.onnx",
+    "manifest.json",
+    "marked.onnx",
+    "onnxruntime.txt",
+    "onnx-mlir.json",
+    SCALARS,
+)
 
 
 class CasePart(msgspec.Struct, frozen=True):
@@ -72,3 +92,49 @@ def program_words(part: ProgramsPart | None) -> list[str]:
             f"{case.whole_seconds * 1e3:.4g} ms as one model, largest relative difference {case.difference:.3g}."
         )
     return words
+
+
+def written_programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | None:
+    """Write the programs of the processors, and run them if asked for; return what the report says of them.
+
+    Raises
+    ------
+    InputError : they were to be run, and cannot be written or run
+    """
+    from nmsolve.hw.assignment.programs.host_scalars import scalar_program, tiled_operators
+    from nmsolve.hw.assignment.programs.of_answer import write_programs
+    from nmsolve.hw.assignment.programs.reading import all_pieces
+    from nmsolve.model.operators.scalars.files import write_scalars
+
+    if given.stated is None or given.graph is None:
+        return None
+    folder = o.out / PROGRAMS
+    try:
+        graph = None if o.bind else given.graph  # programs keep the symbols, so that they run at any length
+        manifest = write_programs(o.model, given.stated, solution, folder, graph=graph)
+    except InputError as error:
+        if o.run:
+            raise
+        return ProgramsPart(trouble=str(error))
+    pieces = list(all_pieces(manifest.program))
+    scalars = scalar_program(given.graph, given.stated, solution)
+    write_scalars(folder / SCALARS, scalars)
+    tiled = len(tiled_operators(given.stated, solution))
+    part = ProgramsPart(
+        PROGRAMS, len(pieces), {p.memory: p.bytes for p in manifest.peaks}, scalars=scalars.count, tiled=tiled
+    )
+    return msgspec.structs.replace(part, run=_ran(o, folder)) if o.run else part
+
+
+def _ran(o: AssignOptions, folder: Path) -> RunPart:
+    """Execute the programs in a folder on random inputs, and compare every output with the model's."""
+    from nmsolve.hw.assignment.programs.run import run_programs
+    from nmsolve.model.operators.binding import parse_bindings
+
+    print("executing the programs", file=sys.stderr)
+    ran = run_programs(folder, o.model, bindings=parse_bindings(o.bind), seed=o.seed)
+    cases = [
+        CasePart(dict(c.bindings), c.difference, c.seconds, c.whole_seconds, c.transfers, dict(c.pieces))
+        for c in ran.cases
+    ]
+    return RunPart(ran.equal, ran.difference, ran.level, dict(ran.predicted_total), cases)

@@ -118,7 +118,7 @@ def _checks(
     beside: Beside,
 ) -> tuple[list[CheckPart], list[str]]:  # fmt: skip
     """Return the checks of the files in ``out``, and what was left out."""
-    from nmsolve.kinds.check import independent_checks, routed_claims
+    from nmsolve.kinds.mapping.check import independent_checks, routed_claims
     from nmsolve.kinds.mapping.routes import mapped_checks
     from nmsolve.model.mapping.routes import read_routes
 

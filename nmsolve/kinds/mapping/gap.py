@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +11,12 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import exit_code, prepare_folder
 from nmsolve.kinds.answer_files import MAP_FILES
-from nmsolve.kinds.assignment.check import assign_file
-from nmsolve.kinds.earlier import PIPELINE, Kind, Start, answer_of, run_again
 from nmsolve.kinds.loading import Loaded, given_reading, load_answer, load_certificates
 from nmsolve.kinds.mapping.answer import say, write_answer
 from nmsolve.kinds.mapping.found import Beside
 from nmsolve.kinds.mapping.routes import AFTER
 from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.progress import watching
-from nmsolve.kinds.schedule.check import schedule_file
-from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
@@ -33,8 +28,8 @@ if TYPE_CHECKING:
 ROUTED = (*AFTER, "joint")
 
 
-def run_gap(o: GapOptions) -> int:
-    """Run the command; returns the exit code.
+def gap_of_mapping(o: GapOptions) -> int:
+    """Raise the bound of a mapping; return the exit code.
 
     Raises
     ------
@@ -44,15 +39,6 @@ def run_gap(o: GapOptions) -> int:
     from nmsolve.solvers.mapping.api import bound_mapping
     from nmsolve.solvers.mapping.task import MappingTask
 
-    scheduled = schedule_file(o.mapping, o.graph)
-    if scheduled is not None:
-        return _gap_of_schedule(o, scheduled)
-    assigned = assign_file(o.mapping, o.graph)
-    if assigned is not None:
-        return _gap_of_assignment(o, assigned)
-    other = answer_of(o.mapping)
-    if other is not None:
-        return _gap_again(o, *other)
     limit = opt.seconds(o.time_limit)
     how = opt.search(o, time_limit=limit)
     loaded = load_answer(o, o.memory)
@@ -76,67 +62,6 @@ def run_gap(o: GapOptions) -> int:
     if bounded.better is not None:
         print(f"a better mapping was found on the way: {o.out / 'better.json'}", file=sys.stderr)
     return exit_code(bounded.result, report, opt.fraction(o.gap))
-
-
-def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
-    """Return the gap of routes or of a plan, whose report says what the problem was."""
-    no: dict[str, object] = {"--constraints": o.constraints, "--balance": o.balance}
-    if kind is PIPELINE:
-        no |= {
-            "--objective": o.objective,
-            "--machine": o.machine,
-            "--chips": o.chips,
-            "--placement": o.placement,
-        }
-    _refuse(no, why="none: the report beside the answer has the rest")
-    given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
-    given |= {"model" if kind is PIPELINE else "graph": o.graph}
-    return run_again(kind, answer, given, stays=True)
-
-
-def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
-    """Return the gap of an assignment, of a run or of another tool; options that are given go before those of the report."""
-    from nmsolve.kinds.assignment.check import inputs_of
-    from nmsolve.kinds.assignment.options import AssignOptions
-    from nmsolve.kinds.assignment.run import run_assign
-
-    _refuse({"--chips": o.chips, "--placement": o.placement, "--balance": o.balance})
-    told = inputs_of(answer, o)
-    again = AssignOptions(
-        model=Path(told.model), machine=told.machine, bind=told.bind, strict=told.strict,
-        library=None if told.library is None else Path(told.library),
-        constraints=None if told.constraints is None else Path(told.constraints),
-        objective=",".join([*(held.objective for held in told.before), told.objective]),
-        time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, cluster=o.cluster,
-        engines=o.engines, memory=o.memory, out=o.out, json=o.json,
-    )  # fmt: skip
-    return run_assign(again, Start(answer, stays=True))
-
-
-def _gap_of_schedule(o: GapOptions, answer: Path) -> int:
-    """Return the gap of a schedule, of a run or of another tool; options that are given go before those of the report."""
-    from nmsolve.kinds.schedule.check import inputs_of
-    from nmsolve.kinds.schedule.options import ScheduleOptions
-    from nmsolve.kinds.schedule.run import run_schedule
-    from nmsolve.kinds.schedule.statement import options_of
-
-    _refuse({
-        "--chips": o.chips, "--placement": o.placement, "--balance": o.balance, "--constraints": o.constraints,
-        "--bind": o.bind, "--library": o.library,
-    }, "an option for other answers")  # fmt: skip
-    told = options_of(inputs_of(answer, o))
-    again = ScheduleOptions(
-        **told | {"tasks": Path(told["tasks"])}, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers,
-        cluster=o.cluster, engines=o.engines, memory=o.memory, out=o.out, json=o.json,
-    )  # fmt: skip
-    return run_schedule(again, Start(answer, stays=True))
-
-
-def _refuse(given: dict[str, object], what: str = "an option for mappings only", why: str = "none") -> None:
-    """Raise InputError for the first of these options that has a value."""
-    for option, value in given.items():
-        if value is not None:
-            raise InputError(what, option, why)
 
 
 def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:

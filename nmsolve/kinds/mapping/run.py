@@ -18,10 +18,10 @@ from nmsolve.kinds.answer import (
 )
 from nmsolve.kinds.answer_files import FRONT_FILES, MAP_FILES
 from nmsolve.kinds.console import Terminal
-from nmsolve.kinds.front_kinds import MapFront
 from nmsolve.kinds.loading import given_reading, instance
 from nmsolve.kinds.mapping.answer import say, write_answer, write_unchecked
 from nmsolve.kinds.mapping.found import Beside, Found, Run
+from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.report import tick_words, waiting_words
 from nmsolve.kinds.mapping.search import search_map
 from nmsolve.kinds.mapping.statement import (
@@ -41,7 +41,7 @@ from nmsolve.model.mapping.files import read_mapping
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, objective_names
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.earlier import Start
+    from nmsolve.kinds.kind import Start
     from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.mapping.problem import MappingProblem

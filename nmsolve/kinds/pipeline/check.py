@@ -8,22 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from nmsolve.hw.verify import gap_check, status_check
 from nmsolve.kinds.check_bounds import Budget, Proved, bound_part, budget_of, positive
 from nmsolve.kinds.check_fields import same
-from nmsolve.kinds.check_whole import whole_checks
-from nmsolve.kinds.loading import require_types
 from nmsolve.kinds.mapping.report import CheckPart, check_parts
 from nmsolve.kinds.verdict import headline
 from nmsolve.model.bound import Bound
-from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import require_one_run
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+    from nmsolve.kinds.mapping.options import VerifyOptions
     from nmsolve.kinds.pipeline.statement import Given
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
@@ -37,86 +31,32 @@ SECONDS = 60.0
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
 
 
-def plan_certificates(problem: PipelineProblem, bounds: Sequence[Bound]) -> str:
-    """Return the file certificates.json, in the form that mappings have."""
-    from nmsolve.solvers.mapping.certificates import certificates_text
+def verify_plan(
+    path: Path, report: dict[str, Any], given: Given, memory: int | None, o: VerifyOptions
+) -> tuple[list[CheckPart], PipelinePlan, Sequence[Bound], bool]:
+    """Check a plan, its report and its certificates.
 
-    return certificates_text(problem.content_hash, (("", b) for b in bounds))
+    Parameters
+    ----------
+    memory : bytes of a core that were stated, for the placement beside the plan
 
-
-def plan_file(path: Path) -> Path | None:
-    """Return the plan that ``path``, a file or the folder of a run, is about; None if it is about something else."""
-    if path.is_dir():
-        return path / PLAN if (path / REPORT).exists() and not (path / "mapping.json").exists() else None
-    return path if path.name == PLAN else None
-
-
-def score_plan(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
-    """Return every objective of a plan (``nmsolve score``): as a row of JSON, and as lines for people.
+    Returns
+    -------
+    tuple
+        checks, the plan, the bounds, and whether the plan is legal
 
     Raises
     ------
-    InputError : no report beside the plan, not of this model, or it breaks a rule
-    """
-    from nmsolve.hw.pipeline.stages import all_objectives
-    from nmsolve.kinds.pipeline.statement import read_inputs, state_problem
-    from nmsolve.model.pipeline.check import plan_complaint
-    from nmsolve.model.pipeline.files import read_plan
-
-    if (o.machine, o.chips, o.placement, o.memory) != (None, None, None, None):
-        what = "options that a pipeline's report has"
-        raise InputError(what, "--machine, --chips, --placement, --memory", "at most --graph")
-    if not (path.parent / REPORT).exists():
-        what = f"this is a pipeline, and no {REPORT} is beside it"
-        raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
-    inputs = read_inputs(path.parent / REPORT)[1]
-    if o.graph is not None:
-        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
-    problem = state_problem(inputs).problem
-    plan = read_plan(path, problem)
-    wrong = plan_complaint(problem, plan)
-    if wrong is not None:
-        raise InputError(f"the plan breaks a rule: {wrong}", str(path), "a legal one")
-    values = all_objectives(problem, plan)
-    row = {"type": "scores", "graph": problem.name, "scores": values}
-    return row, [f"{name:16} {number(value):>20}" for name, value in values.items()]
-
-
-def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
-    """Return every check of a plan, its report and its certificates.
-
-    ``--graph`` says where the model is now, if not where the report says.
-
-    Raises
-    ------
-    InputError : no report beside the plan, a wrong file, or another problem
+    InputError : a wrong file, or another problem
     """
     import numpy as np
 
-    from nmsolve.hw.pipeline.stages import objective
-    from nmsolve.kinds.answer_files import PIPELINE_FILES as FILES
     from nmsolve.kinds.loading import load_certificates
     from nmsolve.kinds.pipeline.check_energy import energy_checks
     from nmsolve.kinds.pipeline.check_floorplan import floorplan_checks
-    from nmsolve.kinds.pipeline.report import PipelineReport
-    from nmsolve.kinds.pipeline.statement import read_inputs, state_problem
-    from nmsolve.kinds.rewritten import pipeline_again
     from nmsolve.model.pipeline.check import plan_complaint
-    from nmsolve.model.pipeline.files import read_plan, write_plan
+    from nmsolve.model.pipeline.files import read_plan
 
-    require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
-    beside = path.parent / REPORT
-    if not beside.exists():
-        raise InputError(
-            f"no {REPORT} beside the plan", str(path.parent), "the output folder of `nmsolve pipeline`"
-        )
-    report, inputs = read_inputs(beside)
-    require_types(report, PipelineReport, beside)
-    if not path.exists() and report.get("objective") is None:
-        raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
-    if o.graph is not None:
-        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
-    given = state_problem(inputs)
     problem = given.problem
     bounds: Sequence[Bound] = ()
     about = ""
@@ -144,13 +84,8 @@ def verify_plan(path: Path, o: VerifyOptions) -> list[CheckPart]:
     checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
     checks += energy_checks(given, plan, one, report.get("energy"))
-    checks += floorplan_checks(path.parent, given, plan, inputs.core_memory) if same else []
-    if plan_complaint(problem, plan) is not None:
-        return checks
-    again = pipeline_again(report, given, inputs, plan, objective(problem, plan), bounds)
-    return checks + whole_checks(
-        path, report, again, lambda to: write_plan(to, problem, plan), FILES, True, o.graph
-    )
+    checks += floorplan_checks(path.parent, given, plan, memory) if same else []
+    return checks, plan, bounds, plan_complaint(problem, plan) is None
 
 
 def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:

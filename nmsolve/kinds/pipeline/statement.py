@@ -16,6 +16,7 @@ from nmsolve.model.pipeline.problem import MOST_REPLICAS
 if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
     from nmsolve.hw.pipeline.training import Step
+    from nmsolve.kinds.pipeline.options import PipelineProblemOptions
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
@@ -57,6 +58,23 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     weight_copies: Annotated[float, msgspec.Meta(ge=1, le=1000)] | None = None
     group_border: str | None = None
     replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
+
+
+def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
+    """Return the part of the options that states the problem."""
+    from nmsolve.kinds import values as opt
+
+    front = getattr(o, "pareto", None) is not None
+    objective = o.objective or (PERIOD if o.training is None or front else BATCH)
+    return PipelineInputs(
+        model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
+        exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
+        overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
+        offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
+        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
+        training=o.training, batches=o.batches if batches_matter(objective, o.training) else None,
+        recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas, group_border=o.group_border,
+    )  # fmt: skip
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:

@@ -40,7 +40,7 @@ from nmsolve.report.figures import number, percent
 from nmsolve.solvers.multi_objective import objective_names
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.earlier import Start
+    from nmsolve.kinds.kind import Start
     from nmsolve.model.bound import Bound
     from nmsolve.model.machine import Machine
     from nmsolve.model.routing.problem import RoutingProblem
@@ -88,7 +88,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
 
 def _route_front(o: RouteOptions, names: tuple[str, str], loaded: Loaded, problem: RoutingProblem) -> int:
     """Compute the front of two objectives; return the exit code."""
-    from nmsolve.kinds.front_kinds import RouteFront
+    from nmsolve.kinds.routing.front import RouteFront
     from nmsolve.model.routing.files import routes_again
     from nmsolve.solvers.routing.api import first_solution
     from nmsolve.solvers.routing.fit import require_routes

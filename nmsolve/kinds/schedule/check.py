@@ -7,36 +7,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.hw.schedule.walk import Walk, walked
-from nmsolve.kinds.answer import BETTER
-from nmsolve.kinds.check_bounds import Proofs, budget_of
+from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.check_whole import (
     WholeBounds,
-    claim_checks,
-    problem_check,
     result_parts,
-    said_values,
     value_checks,
-    whole_checks,
 )
-from nmsolve.kinds.loading import require_types
 from nmsolve.kinds.mapping.report import CheckPart
 from nmsolve.model.bound import BoundCheck, Stage
-from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import require_one_run
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.model.schedule.schedule_file import ScheduleFile, read_schedule, write_schedule
-from nmsolve.report.figures import number
+from nmsolve.model.schedule.schedule_file import ScheduleFile, write_schedule
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.schedule.statement import Given, ScheduleInputs
-    from nmsolve.model.bound import Bound, Result
+    from nmsolve.model.bound import Bound, Ceilings, Result
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.queues import Queues
 
@@ -45,36 +32,16 @@ REPORT, ANSWER, CERTIFICATES, FRONT = "report.json", "schedule.json", "certifica
 HOW = "played through"
 
 
-def schedule_file(path: Path, tasks: Path | None = None) -> Path | None:
-    """Return the schedule that ``path``, a file or the folder of a run, is about; None if it is about something else.
-
-    ``tasks`` : of what it is; a file with networks is a schedule whatever its name
-    """
-    from nmsolve.kinds.schedule.statement import is_schedule
-    from nmsolve.model.schedule.files import is_schedule_file
-
-    if path.is_dir():
-        return path / ANSWER if is_schedule(path) else None
-    beside = path.name == BETTER and is_schedule(path.parent)
-    own = path.name == ANSWER or beside or _is_point(path)
-    return path if own or (tasks is not None and tasks.is_file() and is_schedule_file(tasks)) else None
-
-
-def _is_point(path: Path) -> bool:
-    """Return whether a file is a point of a front of schedules."""
-    from nmsolve.kinds.loading import read_object
-    from nmsolve.kinds.schedule.statement import COMMAND
-
-    front = path.parent / FRONT
-    named = path.name.startswith("point-") and front.exists()
-    return named and read_object(front).get("command") == COMMAND
-
-
 class ScheduleBounds(WholeBounds):
     """How the bounds of schedules are re-checked."""
 
     def __init__(self, problem: ScheduleProblem) -> None:
         self.problem = problem
+
+    @property
+    def minimised(self) -> tuple[str, Ceilings]:
+        """Objective and ceilings."""
+        return self.problem.objective, self.problem.ceilings
 
     @property
     def free(self) -> Collection[str]:
@@ -201,115 +168,6 @@ def bound_checks(
     return proofs.take(Stage(problem.objective, problem.ceilings, problem.content_hash, tuple(bounds)))
 
 
-def verify_schedule(path: Path, o: VerifyOptions) -> list[CheckPart]:
-    """Return every check of a schedule where its files are.
-
-    ``--graph`` says where the networks are now, if not where the report says.
-
-    Raises
-    ------
-    InputError : no report beside the schedule, a wrong file, or another problem
-    """
-    from nmsolve.kinds.answer_files import SCHEDULE_FILES as FILES
-    from nmsolve.kinds.loading import load_certificates
-    from nmsolve.kinds.rewritten import schedule_again
-    from nmsolve.kinds.schedule.report import ScheduleReport
-    from nmsolve.kinds.schedule.statement import read_inputs, state_problem
-
-    folder = path.parent
-    require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
-    if not (folder / REPORT).exists():
-        raise InputError(
-            f"no {REPORT} beside the schedule", str(folder), "the output folder of `nmsolve schedule`"
-        )
-    report, inputs = read_inputs(folder / REPORT)
-    require_types(report, ScheduleReport, folder / REPORT)
-    if not path.exists() and report.get("objective") is None:
-        raise InputError(f"the run found no schedule ({report.get('status')})", str(path), "a run with one")
-    if o.graph is not None:
-        inputs = msgspec.structs.replace(inputs, tasks=str(o.graph))
-    given = state_problem(inputs)
-    problem = given.problem
-    checks = [problem_check(report, problem.content_hash, "problem: file, machine and options")]
-    file = read_schedule(path, problem)
-    found, values = answer_checks(problem, file.answer, *said_values(report))
-    checks += found
-    if values:
-        checks += program_checks(problem, file)
-    proofs = folder / CERTIFICATES if o.bound else None
-    about = problem.objective, problem.ceilings
-    checks += claim_checks(
-        report, inputs.before, "a schedule", proofs, (file.answer, values), ScheduleBounds(problem), about,
-        budget_of(o, report),
-    )  # fmt: skip
-    if not values:
-        return checks
-    bounds = None if proofs is None else load_certificates(proofs)[1]
-    again = schedule_again(report, given, inputs, file.answer, values, bounds)
-    return checks + whole_checks(
-        path, report, again, lambda to: write_answer(to, problem, file.answer), FILES, o.bound, o.graph
-    )
-
-
-def read_any_answer(path: Path, problem: ScheduleProblem) -> Schedule:
-    """Return the schedule in a file, whatever the objective and limits that it was made for.
-
-    Raises
-    ------
-    InputError : not such a file, of other processes, or a row that disagrees with itself
-    """
-    file = read_schedule(path, problem, other_rules=True)
-    if file.wrong:
-        raise InputError(file.wrong, str(path), "the spans and units of this problem")
-    return file.answer
-
-
 def write_answer(path: Path, problem: ScheduleProblem, answer: Schedule) -> None:
     """Write a legal schedule with queues and intervals."""
     write_schedule(path, problem, answer, queues_of(problem, answer), walked(problem, answer).on)
-
-
-def score_schedule(path: Path, o: ScoreOptions) -> tuple[dict[str, Any], list[str]]:
-    """Return every objective of a schedule (``nmsolve score``): as a row of JSON, and as lines for people.
-
-    Raises
-    ------
-    InputError : no such file, not of these networks, or it breaks a rule
-    """
-    from nmsolve.kinds.schedule.statement import state_problem
-    from nmsolve.model.schedule.problem import OBJECTIVES
-
-    given: Given = state_problem(inputs_of(path, o))
-    problem = given.problem
-    checks, values = answer_checks(problem, read_any_answer(path, problem), None, {})
-    if not values:
-        raise InputError(f"the schedule breaks a rule: {checks[0].text}", str(path), "a legal one")
-    row = {"type": "scores", "graph": problem.name, "machine": given.machine, "scores": values}
-    return row, [f"{k:16} {number(v):>24}   {OBJECTIVES.get(k, '')}" for k, v in values.items()]
-
-
-def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:
-    """Return what states the problem of a schedule: the report beside it, but for what ``--graph`` and ``--machine`` say.
-
-    Raises
-    ------
-    InputError : no report, and no file of networks
-    """
-    from nmsolve.kinds import values as opt
-    from nmsolve.kinds.schedule.statement import ScheduleInputs, read_inputs
-
-    named: dict[str, Any] = {
-        "tasks": opt.whole(o.graph), "machine": opt.machine(o.machine), "objective": getattr(o, "objective", None),
-    }  # fmt: skip
-    said = {k: v for k, v in named.items() if v is not None}
-    beside = path.parent / (FRONT if _is_point(path) else REPORT)
-    if (path.name in (ANSWER, BETTER) and beside.exists()) or beside.name == FRONT:
-        inputs = read_inputs(beside)[1]
-        if said.get("objective", inputs.objective) != inputs.objective:
-            said |= {"before": ()}
-        return msgspec.structs.replace(inputs, **said)
-    if "tasks" not in said:
-        raise InputError(
-            "no networks given", str(path), "--graph tasks.json, or a report.json beside the schedule"
-        )
-    return ScheduleInputs(**said)

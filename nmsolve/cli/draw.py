@@ -5,22 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nmsolve.cli.run_events import ending, read_events
 from nmsolve.kinds.answer import OK, prepare_file
 from nmsolve.kinds.loading import load_answer, read_object
-from nmsolve.kinds.run_events import ending, read_events
+from nmsolve.kinds.mapping.pictures import mapping_pictures
+from nmsolve.kinds.registry import kind_of
 from nmsolve.model.errors import InputError
 from nmsolve.report import pictures
-from nmsolve.report.core_figures import core_share, resource_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-    from nmsolve.kinds.draw_tasks import Pictures
+    from nmsolve.kinds.kind import Pictures
     from nmsolve.kinds.mapping.options import DrawOptions
-    from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.model.types import IntArray
 
 #: Forms of a picture by the end of its file's name.
 FORMS = ("svg", "png", "pdf")
@@ -69,19 +68,16 @@ def _save(figure: Figure, path: Path, form: str) -> None:
 
 def _pictures(o: DrawOptions) -> Pictures:
     """Return every picture of the run by its name; the first is drawn where none is named."""
-    from nmsolve.kinds.draw_tasks import pictures_of_task
-
     folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
     report = next((folder / name for name in REPORTS if (folder / name).exists()), None)
     search = _search(folder, report)
-    task = pictures_of_task(o.mapping)
-    if task is not None:
-        return {**task, **search}
+    kind, answer = kind_of(o.mapping)
+    if kind.name != "map":
+        return {**kind.pictures(answer), **search}
     if o.mapping.is_dir() and not (folder / "mapping.json").exists() and search:
         return search
     loaded = load_answer(o)
-    problem, core = loaded.problem(), loaded.core
-    return {**mapping_pictures(problem, core), **search}
+    return {**mapping_pictures(loaded.problem(), loaded.core), **search}
 
 
 def _search(folder: Path, report: Path | None) -> Pictures:
@@ -92,28 +88,3 @@ def _search(folder: Path, report: Path | None) -> Pictures:
     if report is not None and report.name == ROUTES:
         events = first_stage(events)
     return {SEARCH: partial(pictures.convergence.figure, events, seconds, "full")} if events else {}
-
-
-def mapping_pictures(problem: MappingProblem, core: IntArray) -> Pictures:
-    """Return the pictures of the mapping ``core`` (n,): ``cores``, ``resources``, and ``links`` where the machine has some."""
-    from nmsolve.hw.routes import has_routes
-
-    names, used, limits = resource_table(problem, core)
-    share, label, _ = core_share(names, used, limits)
-    kinds: Pictures = {
-        "cores": partial(pictures.core_use.figure, problem.machine, share, label),
-        "resources": partial(pictures.resource_use.figure, names, used, limits, problem.machine.usable),
-    }
-    if has_routes(problem.machine):
-        kinds["links"] = partial(_links, problem, core)
-    return kinds
-
-
-def _links(problem: MappingProblem, core: IntArray) -> Figure:
-    """Draw the traffic on every link by the machine's own routes."""
-    from nmsolve.hw.routes import link_loads
-    from nmsolve.kinds.routing.page import drawn_links, hottest_links
-
-    machine = problem.machine
-    loads = link_loads(problem.graph, machine, core)
-    return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))

@@ -1,0 +1,44 @@
+"""``nmsolve resume`` and ``nmsolve gap``: earlier answers of any kind, made better or bounded."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from nmsolve.kinds.answer import OK
+from nmsolve.kinds.earlier import run_again
+from nmsolve.kinds.loading import read_object
+from nmsolve.kinds.registry import kind_of
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import settle
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.mapping.options import GapOptions
+    from nmsolve.kinds.options import ResumeOptions
+
+
+def run_resume(o: ResumeOptions) -> int:
+    """Run the earlier command once more from where it ended; its exit code, 0 where nothing is left to do.
+
+    Raises
+    ------
+    InputError : not the folder of a run that can be gone on with, or anything wrong with what it names
+    """
+    settle(o.run)
+    kind, answer = kind_of(o.run)
+    beside = answer.parent / kind.report
+    if not o.run.is_dir() or not beside.exists():
+        wanted = "the output folder of `nmsolve map`, `route`, `pipeline`, `assign` or `schedule` (a front has none)"
+        raise InputError("the folder holds no report of a run", str(o.run), wanted)
+    report = read_object(beside)
+    if report.get("status") in ("optimal", "infeasible"):
+        print(f"nothing is left to do: the run proved its problem {report['status']}")
+        return OK
+    given = {f.name: getattr(o, f.name) for f in fields(o) if f.name != "run"}
+    return run_again(kind, answer, given | {"out": o.out or o.run})
+
+
+def run_gap(o: GapOptions) -> int:
+    """Raise the bound of an answer of any kind; return the exit code. InputError for anything wrong."""
+    kind, answer = kind_of(o.mapping, o.graph)
+    return kind.gap(answer, o)

@@ -1,0 +1,384 @@
+"""Assignments: a model and processors in; a processor for every operator, a proof, programs and a page out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.assignment.options import AssignOptions
+from nmsolve.kinds.assignment.programs import PARTS, PROGRAMS
+from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem, stated_inputs
+from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.loading import Held
+from nmsolve.kinds.patience import CHECKS
+from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.verdict import label
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import OBJECTIVES
+from nmsolve.model.errors import InputError
+from nmsolve.report.figures import amount, percent
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.assignment.options import ExplainAssignOptions
+    from nmsolve.kinds.assignment.report import AssignReport
+    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.front import FrontKind
+    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions
+    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.rewritten import Again
+    from nmsolve.model.assignment.assignment import Assignment
+    from nmsolve.model.bound import Bound, Result, Stage
+    from nmsolve.solvers.assignment.limits import AssignLimits
+    from nmsolve.solvers.bounding import Bounded
+    from nmsolve.solvers.multi_objective import Objectives
+    from nmsolve.solvers.run import Options
+
+#: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
+QUICK = ("min-cut",)
+
+
+class AssignKind(StatedKind):
+    """Operators of a model on unlike processors; strategies of a cost network."""
+
+    name, noun, source = "assign", "assignment", "model"
+    answer = "assignment.json"
+    files = (
+        "assignment.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json",
+        *(f"{PROGRAMS}/{part}" for part in PARTS),
+    )  # fmt: skip
+    options, inputs, units = AssignOptions, AssignInputs, OBJECTIVES
+    unchecked, about = ("assignment", "bounds"), "model, machine and options"
+    both = "latency,energy"
+    no_score, no_gap = ("chips", "placement", "memory"), ("chips", "placement", "balance")
+
+    @property
+    def free(self) -> Collection[str]:
+        """All that are recomputed: they use no ceilings."""
+        from nmsolve.solvers.assignment.recheck import RECHECKS
+
+        return RECHECKS.keys()
+
+    @property
+    def shape(self) -> type[msgspec.Struct]:
+        """The report."""
+        from nmsolve.kinds.assignment.report import AssignReport
+
+        return AssignReport
+
+    def asked(self, o: AssignOptions, stays: bool) -> Asked:
+        """Return objectives, front and model."""
+        from nmsolve.solvers.multi_objective import objective_names
+
+        names = objective_names(o.objective, OBJECTIVES)
+        front = None if o.pareto is None else self.front_names(o)
+        inputs = stated_inputs(o, front or names)
+        if stays:
+            names = names[-1:]
+            inputs = msgspec.structs.replace(inputs, objective=names[0])
+        return Asked(inputs, names, front)
+
+    def front_names(self, o: AssignOptions, option: str = "--pareto") -> tuple[str, str]:
+        """Return two objectives."""
+        from nmsolve.kinds.pareto import require_front
+        from nmsolve.solvers.multi_objective import objective_names
+
+        return require_front(o, objective_names(o.pareto or "", OBJECTIVES, option))
+
+    def on_front(
+        self, given: Given, inputs: AssignInputs | None, names: tuple[str, str]
+    ) -> tuple[Given, AssignInputs | None]:
+        """Return them with the first objective; the makespan needs control flow that was left whole."""
+        if given.own is None:
+            raise InputError("a cost network has one objective, its cost", "pareto", "an answer of a model")
+        apart = given.own.objective != "makespan" if inputs is None else not inputs.whole
+        if "makespan" in names and apart and given.stated is not None:
+            wanted = 'an answer of assign(..., objective="makespan")'
+            raise InputError(
+                "the problem of the answer has its control flow taken apart", "objectives", wanted
+            )
+        problem = replace(given.own, objective=names[0])
+        stated = None if given.stated is None else replace(given.stated, problem=problem)
+        named = inputs and msgspec.structs.replace(inputs, objective=names[0])
+        return replace(given, own=problem, stated=stated), named
+
+    def state(self, inputs: AssignInputs) -> Given:
+        """Load model and processors."""
+        return state_problem(inputs)
+
+    def is_source(self, path: Path) -> bool:
+        """Return whether it is a model, or a cost network."""
+        from nmsolve.model.formats.iopddl import is_iopddl
+
+        return path.suffix.lower() == ".onnx" or (path.is_file() and is_iopddl(path))
+
+    def require(self, o: AssignOptions, given: Given, asked: Asked) -> None:
+        """Refuse what a cost network does not have, and to execute programs where nothing can."""
+        if given.own is not None:
+            if o.run:
+                from nmsolve.hw.assignment.runtime import require_runtime
+
+                require_runtime("--run")
+            return
+        several = {"--pareto": asked.front is not None, "--objective": len(asked.names) > 1}
+        for option, value in {"--run": o.run, "--write-model": o.write_model is not None, **several}.items():
+            if value:
+                raise InputError("a cost network has one objective and no programs", option, "a .onnx model")
+
+    def read(self, path: Path, given: Given) -> Any:
+        """Read assignment.json, strategies, what was written by hand, or by onnx-mlir."""
+        from nmsolve.kinds.assignment.check import read_any_answer
+
+        return read_any_answer(path, given)
+
+    def write_solution(self, path: Path, given: Given, solution: Any) -> None:
+        """Write an assignment or strategies."""
+        from nmsolve.kinds.assignment.check import write_answer
+
+        write_answer(path, given.problem, solution)
+
+    def models(self, given: Given) -> tuple[Any, Any]:
+        """Return CP-SAT's and the MIP's."""
+        from nmsolve.solvers.assignment.exact import models
+
+        return models(given.operators)
+
+    def solve(self, problem: Any, **how: Any) -> Result[Any]:
+        """Search."""
+        from nmsolve.solvers.assignment.api import solve_assignment, solve_network
+
+        return (solve_network if isinstance(problem, CostNetwork) else solve_assignment)(problem, **how)
+
+    def bound(self, problem: Any, solution: Any, options: Options) -> Bounded[Any]:
+        """Raise the bound."""
+        from nmsolve.solvers.assignment.api import bound_assignment, bound_strategies
+
+        raised: Any = bound_strategies if isinstance(problem, CostNetwork) else bound_assignment
+        found: Bounded[Any] = raised(problem, solution, options)
+        return found
+
+    def objectives(
+        self, given: Given, options: Options, first: Assignment | None, known: tuple[Bound, ...] = ()
+    ) -> Objectives[Assignment]:
+        """Return all of them."""
+        from nmsolve.solvers.assignment.multi_objective import AssignObjectives
+
+        return AssignObjectives(given.operators, options, first, known)
+
+    def restated(self, given: Given, stage: Stage) -> Given:
+        """Return the same operators."""
+        own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
+        # the checker takes the terms from the problem's objective, so that it needs the last stage's
+        stated = None if given.stated is None else replace(given.stated, problem=own)
+        return replace(given, own=own, stated=stated)
+
+    def front(self, given: Given) -> FrontKind:
+        """Return assignment.json per point."""
+        from nmsolve.kinds.assignment.front import AssignFront
+
+        return AssignFront(given.operators)
+
+    def _units(self, asked: Asked, given: Given) -> Sequence[str]:
+        return super()._units(asked, given) if given.own is not None else ()
+
+    def build_report(
+        self, o: AssignOptions, given: Given, result: Result[Any], inputs: dict[str, Any], left: Sequence[str]
+    ) -> AssignReport:
+        """Return units, memories and reasons."""
+        from nmsolve.kinds.assignment.report import build_assign_report
+
+        return build_assign_report(given, result, inputs, left)
+
+    def complete(
+        self, o: AssignOptions, given: Given, result: Result[Any], report: AssignReport, patience: Patience, keep: Keep
+    ) -> None:  # fmt: skip
+        """Write the programs, run them if asked for, and check the assignment and its quick bounds."""
+        from nmsolve.kinds.assignment.check import bound_checks, result_checks
+        from nmsolve.kinds.assignment.programs import program_checks, written_programs
+
+        problem, solution = given.problem, result.solution
+        if solution is None:
+            return keep(report)
+        report = msgspec.structs.replace(report, programs=written_programs(o, given, solution))
+        keep(report)
+        with patience.optional(CHECKS):
+            checks = [*result_checks(problem, solution, result), *program_checks(report.programs)]
+            report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
+            quick = [b for b in result.bounds if b.method in QUICK]
+            checks = checks + bound_checks(problem, solution, result.scores, quick)
+            left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
+            report = msgspec.structs.replace(report, checks=checks, not_checked=left)
+        keep(report)
+
+    def after(
+        self, o: AssignOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int
+    ) -> int:
+        """Note in the library which processor every operation got, for the rules of later runs, unless it is read-only."""
+        from nmsolve.hw.assignment.library import Library
+
+        found = result.solution
+        if (
+            o.library is not None
+            and found is not None
+            and given.stated is not None
+            and os.access(o.library, os.W_OK)
+        ):
+            with Library(o.library, write=True) as library:
+                given.stated.record(library, found.unit)
+        return code
+
+    def render(
+        self, given: Given, result: Result[Any], report: AssignReport, command: str, plain: bool
+    ) -> str:
+        """Return the page."""
+        from nmsolve.kinds.assignment.page import render_assign_html
+
+        return render_assign_html(given, result, report, command, plain)
+
+    def words(self, report: AssignReport) -> Iterator[str]:
+        """Yield units, memories, objective and checks."""
+        from nmsolve.kinds.assignment.report import assign_words
+
+        if report.units:
+            heads = " ".join(
+                f"{name:>12}" for name in ("run", "launches", "interrupts", "transfer", "load", "energy")
+            )
+            yield f"\n{'unit':16} {'operators':>9} {heads}"
+        for u in report.units:
+            times = " ".join(
+                f"{amount(v, 'ps'):>12}" for v in (u.run, u.launches, u.interrupts, u.transfer, u.work)
+            )
+            yield f"{u.name:16} {u.operators:9,} {times} {amount(u.energy, 'pJ'):>12}"
+        for m in report.memories:
+            if m.limit is not None:
+                yield f"memory {m.name}: at most {m.peak:,} of {m.limit:,.0f} bytes, at {m.at}"
+        yield (
+            f"\n{report.status}: {report.objective_name} {amount(report.objective, report.unit)}, "
+            f"bound {amount(report.bound, report.unit)}, gap {percent(report.gap)} "
+            f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+        )
+        yield from assign_words(report)
+        others = {k: v for k, v in report.scores.items() if k != report.objective_name}
+        if others:
+            yield "also: " + ", ".join(f"{k} {amount(v, OBJECTIVES.get(k, ''))}" for k, v in others.items())
+        for check in report.checks:
+            yield f"  {label(check):6} {check.name}: {check.text}"
+        if report.not_checked:
+            yield f"not checked here (nmsolve verify --bound does): {', '.join(report.not_checked)}"
+
+    def drawings(
+        self, given: Given, solution: Any, report: AssignReport
+    ) -> Mapping[str, tuple[Any, tuple[Any, ...]]]:
+        """Return ``network``, ``costs`` of the processors, ``memory``, ``schedule``."""
+        from nmsolve.kinds.assignment.pictures import assign_drawings
+
+        return {} if given.own is None else assign_drawings(given.own, solution, report)
+
+    def answer_checks(
+        self, given: Given, solution: Any, objective: object, scores: Mapping[str, Any]
+    ) -> tuple[list[CheckPart], dict[str, float]]:
+        """Check by both evaluators."""
+        from nmsolve.kinds.assignment.check import answer_checks
+
+        return answer_checks(given.problem, solution, objective, scores)
+
+    def opened(self, path: Path, given: Given) -> tuple[Any, Callable[[], list[CheckPart]]]:
+        """Return the answer in the form that runs write."""
+        from nmsolve.kinds.assignment.check import read_answer
+
+        return read_answer(path, given.problem), list
+
+    def bounds(self, given: Given) -> WholeBounds:
+        """Return how they are re-checked."""
+        from nmsolve.kinds.assignment.check import AssignBounds
+
+        return AssignBounds(given.problem)
+
+    def rewritten(
+        self, report: Mapping[str, Any], given: Given, inputs: AssignInputs, solution: Any,
+        values: Mapping[str, float], bounds: Sequence[Bound] | None,
+    ) -> Again:  # fmt: skip
+        """Return the report but for its programs."""
+        from nmsolve.kinds.assignment.report import build_assign_report
+        from nmsolve.kinds.check_fields import claimed_result
+        from nmsolve.kinds.rewritten import as_written, inputs_again
+
+        objective = "cost" if given.own is None else given.own.objective
+        result = claimed_result(report, solution, (objective, values[objective]), values, bounds or ())
+        stated = inputs_again(report, inputs)
+        if "whole" in stated:
+            stated["whole"] = "makespan" in (objective, *(held.objective for held in inputs.before))
+        again = build_assign_report(given, result, stated)
+        return as_written(again, bounds, ("programs", "inputs.strict"))
+
+    def shown(self, name: str, value: float) -> str:
+        """Return the value with its unit."""
+        return amount(value, self.units.get(name, ""))
+
+    def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
+        """Return those of the report beside it, but for what options say."""
+        named: dict[str, Any] = {
+            "model": opt.whole(o.graph), "machine": opt.machine(o.machine), "bind": o.bind, "library": opt.whole(o.library),
+            "constraints": opt.whole(getattr(o, "constraints", None)), "objective": getattr(o, "objective", None),
+        }  # fmt: skip
+        said = {k: v for k, v in named.items() if v is not None}
+        beside = self.stated_beside(path)
+        if beside is not None:
+            inputs = self.read_inputs(beside)[1]
+            if "objective" in said and said["objective"] != inputs.objective:
+                said |= {"before": (), "whole": said["objective"] == "makespan"}
+            found: AssignInputs = msgspec.structs.replace(inputs, **said)
+            return found
+        if "model" not in said:
+            wanted = "--graph MODEL.onnx, or a report.json beside the assignment"
+            raise InputError("no model given", str(path), wanted)
+        return AssignInputs(**said, whole=said.get("objective") == "makespan")
+
+    def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """Return the objectives in order."""
+        before = msgspec.convert(inputs.get("before", []), list[Held])
+        last = msgspec.convert(inputs.get("objective", "latency"), str)
+        return {"objective": ",".join([*(held.objective for held in before), last])}
+
+    def explained(self, o: ExplainAssignOptions) -> Explainable:
+        """Return pins and limits of a model on processors."""
+        from nmsolve.hw.assignment.constraints import read_constraints
+        from nmsolve.hw.assignment.machine_file import load_processors
+        from nmsolve.model.formats.onnx import load_onnx
+        from nmsolve.model.operators.binding import parse_bindings
+        from nmsolve.solvers.assignment.limits import assign_limits
+
+        inputs = stated_inputs(o)
+        if inputs.machine is None or not inputs.model.lower().endswith(".onnx"):
+            wanted = "a .onnx model and --machine"
+            raise InputError("limits are those of a model on processors", inputs.model, wanted)
+        machine, bindings = load_processors(inputs.machine), parse_bindings(inputs.bind)
+        graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
+        constraints = None if inputs.constraints is None else read_constraints(inputs.constraints)
+        limits = assign_limits(graph, machine, bindings, constraints)
+        return explainable(limits, Path(inputs.model).stem, machine.name)
+
+
+def explainable(limits: AssignLimits, model: str, machine: str) -> Explainable:
+    """Return the pins and limits of a model on processors, by their names."""
+    from nmsolve.model.assignment.files import write_assignment
+
+    def found(answer: Assignment) -> str:
+        return f"an assignment to {len(set(answer.unit.tolist()))} units"
+
+    def write(path: Path, answer: Assignment) -> None:
+        write_assignment(path, limits.restricted(limits.every).stated(), answer)
+
+    return Explainable(
+        limits, {"model": model, "machine": machine}, f"{model} on {machine}", "assigned", "assignment",
+        "program, which tries all assignments,", found, write,
+    )  # fmt: skip
+
+
+KIND = AssignKind()

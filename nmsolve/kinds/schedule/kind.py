@@ -1,0 +1,395 @@
+"""Schedules: networks and units in; a schedule, a proof, executed queues and a page out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.patience import CHECKS
+from nmsolve.kinds.schedule.again import EARLIER
+from nmsolve.kinds.schedule.options import ScheduleOptions
+from nmsolve.kinds.schedule.statement import (
+    Given,
+    ScheduleInputs,
+    asked_inputs,
+    located,
+    options_of,
+    state_problem,
+    stated_inputs,
+)
+from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.verdict import label
+from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.problem import OBJECTIVES
+from nmsolve.report.figures import number, percent
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.front import FrontKind
+    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions
+    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.rewritten import Again
+    from nmsolve.kinds.schedule.options import ExplainScheduleOptions
+    from nmsolve.kinds.schedule.report import ScheduleReport
+    from nmsolve.model.bound import Bound, Result, Stage
+    from nmsolve.model.schedule.problem import ScheduleProblem
+    from nmsolve.model.schedule.schedule import Schedule
+    from nmsolve.solvers.bounding import Bounded
+    from nmsolve.solvers.multi_objective import Objectives
+    from nmsolve.solvers.run import Options
+
+TRACE, TABLE = "trace.json", "schedule.csv"
+#: Most processes of a run that re-checks its bounds itself; `nmsolve verify --bound` always does.
+QUICK = 2000
+#: Units that are listed on the terminal.
+LISTED = 24
+
+
+def objectives_in_order(text: str, option: str) -> tuple[str, ...]:
+    """Return objectives in order; ``weighted`` stands alone, as its worth is no limit that a file could state."""
+    from nmsolve.solvers.multi_objective import objective_names
+
+    names = objective_names(text, OBJECTIVES, option)
+    if len(names) > 1 and "weighted" in names:
+        raise InputError("weighted is one of several objectives", option, "weighted alone, or others")
+    return names
+
+
+class ScheduleKind(StatedKind):
+    """Processes on units over time."""
+
+    name, noun, source = "schedule", "schedule", "tasks"
+    answer = "schedule.json"
+    files = (
+        "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,
+    )  # fmt: skip
+    options, inputs, units = ScheduleOptions, ScheduleInputs, OBJECTIVES
+    unchecked, about = ("schedule", "bounds"), "problem: file, machine and options"
+    both = "makespan,energy"
+    no_gap = ("chips", "placement", "balance", "constraints", "bind", "library")
+
+    @property
+    def free(self) -> Collection[str]:
+        """Windows; paths and prices use a ceiling on the makespan."""
+        from nmsolve.solvers.schedule.recheck import FREE
+
+        return FREE
+
+    @property
+    def shape(self) -> type[msgspec.Struct]:
+        """The report."""
+        from nmsolve.kinds.schedule.report import ScheduleReport
+
+        return ScheduleReport
+
+    def asked(self, o: ScheduleOptions, stays: bool) -> Asked:
+        """Return objectives, front and networks: of a file, of plans or of what is left of an earlier run."""
+        names = () if o.objective is None else objectives_in_order(o.objective, "--objective")
+        front = None if o.pareto is None else self.front_names(o)
+        _noise(o)
+        if o.from_:
+            from nmsolve.kinds.schedule.from_plans import with_tasks
+
+            o = with_tasks(o)
+        elif o.frames is not None:
+            raise InputError("there are no plans", "--frames", "--from DIR")
+        names = names[-1:] if stays else names
+        return Asked(asked_inputs(o, front or names), names, front)
+
+    def front_names(self, o: ScheduleOptions, option: str = "--pareto") -> tuple[str, str]:
+        """Return two objectives that a file could limit."""
+        from nmsolve.kinds.pareto import require_front
+
+        return require_front(o, objectives_in_order(o.pareto or "", option))
+
+    def on_front(
+        self, given: Given, inputs: ScheduleInputs | None, names: tuple[str, str]
+    ) -> tuple[Given, ScheduleInputs | None]:
+        """Return them without weights."""
+        problem = replace(given.problem, objective=names[0], weights=())
+        return given.restated(problem), inputs and msgspec.structs.replace(
+            inputs, objective=names[0], weights={}
+        )
+
+    def state(self, inputs: ScheduleInputs) -> Given:
+        """Load networks and machine."""
+        return state_problem(inputs)
+
+    def is_source(self, path: Path) -> bool:
+        """Return whether it holds networks."""
+        from nmsolve.model.schedule.files import is_schedule_file
+
+        return path.is_file() and is_schedule_file(path)
+
+    def read(self, path: Path, given: Given) -> Schedule:
+        """Read schedule.json. InputError also for a row that disagrees with itself."""
+        from nmsolve.model.schedule.schedule_file import read_schedule
+
+        file = read_schedule(path, given.problem, other_rules=True)
+        if file.wrong:
+            raise InputError(file.wrong, str(path), "the spans and units of this problem")
+        return file.answer
+
+    def write_solution(self, path: Path, given: Given, solution: Schedule) -> None:
+        """Write schedule.json with queues and intervals."""
+        from nmsolve.kinds.schedule.check import write_answer
+
+        write_answer(path, given.problem, solution)
+
+    def models(self, given: Given) -> tuple[Any, Any]:
+        """Return CP-SAT's and the MIP's."""
+        from nmsolve.solvers.schedule.exact import models
+
+        return models(given.problem)
+
+    def solve(self, problem: ScheduleProblem, **how: Any) -> Result[Schedule]:
+        """Search."""
+        from nmsolve.solvers.schedule.api import solve_schedule
+
+        return solve_schedule(problem, **how)
+
+    def bound(self, problem: ScheduleProblem, solution: Schedule, options: Options) -> Bounded[Schedule]:
+        """Raise the bound."""
+        from nmsolve.solvers.schedule.api import bound_schedule
+
+        return bound_schedule(problem, solution, options)
+
+    def objectives(
+        self, given: Given, options: Options, first: Schedule | None, known: tuple[Bound, ...] = ()
+    ) -> Objectives[Schedule]:
+        """Return all of them."""
+        from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
+
+        return ScheduleObjectives(given.problem, options, first, known)
+
+    def restated(self, given: Given, stage: Stage) -> Given:
+        """Return the same processes."""
+        return given.restated(replace(given.problem, objective=stage.objective, ceilings=stage.ceilings))
+
+    def front(self, given: Given) -> FrontKind:
+        """Return schedule.json per point."""
+        from nmsolve.kinds.schedule.front import ScheduleFront
+
+        return ScheduleFront(given.problem, given.earlier)
+
+    def recorded(self, o: ScheduleOptions, inputs: ScheduleInputs) -> ScheduleInputs:
+        """Return them with the earlier schedule where this run keeps it."""
+        if inputs.again is None:
+            return inputs
+        kept = msgspec.structs.replace(inputs.again, run=str((o.out / EARLIER).resolve()))
+        return msgspec.structs.replace(inputs, again=kept)
+
+    def alone(self, o: ScheduleOptions) -> bool:
+        """Return False if a plan that this schedule comes from lies in the output folder."""
+        return all(folder.resolve() != o.out.resolve() for folder in o.from_ or ())
+
+    def build_report(
+        self,
+        o: ScheduleOptions,
+        given: Given,
+        result: Result[Any],
+        inputs: dict[str, Any],
+        left: Sequence[str],
+    ) -> ScheduleReport:
+        """Return units, tasks and parts of the energy."""
+        from nmsolve.hw.schedule.walk import walked
+        from nmsolve.kinds.schedule.report import build_schedule_report
+
+        seen = None if result.solution is None else walked(given.problem, result.solution)
+        return build_schedule_report(given, result, inputs, seen, left)
+
+    def beside(
+        self, o: ScheduleOptions, folder: Path, given: Given, result: Result[Any], report: ScheduleReport
+    ) -> None:
+        """Write the schedule that ran before, trace.json and schedule.csv."""
+        from nmsolve.hw.schedule.trace import schedule_csv, trace_json
+        from nmsolve.hw.schedule.walk import walked
+        from nmsolve.model.files import write_atomic
+
+        if given.earlier:
+            write_atomic(folder / EARLIER, given.earlier)
+        problem, answer = given.problem, result.solution
+        if answer is not None and o.trace:
+            write_atomic(
+                folder / TRACE, trace_json(problem, answer, walked(problem, answer), given.stated.tick)
+            )
+        if answer is not None and o.csv:
+            write_atomic(folder / TABLE, schedule_csv(problem, answer))
+
+    def complete(
+        self, o: ScheduleOptions, given: Given, result: Result[Any], report: ScheduleReport, patience: Patience, keep: Keep
+    ) -> None:  # fmt: skip
+        """Check the schedule, the bounds of small ones, and run the queues with noise."""
+        from nmsolve.kinds.schedule.check import bound_checks, result_checks
+        from nmsolve.kinds.schedule.report import noise_part
+
+        problem, solution = given.problem, result.solution
+        if solution is None:
+            return keep(report)
+        with patience.optional(CHECKS):
+            checks = result_checks(problem, solution, result)
+            report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
+            if problem.count <= QUICK:
+                checks = checks + bound_checks(problem, solution, result.scores, result.bounds)
+                report = msgspec.structs.replace(report, checks=checks, not_checked=[])
+        keep(report)
+        if o.noise is not None:
+            with patience.optional():
+                part = noise_part(problem, solution, _noise(o) or 0.0, o.runs, o.seed)
+                keep(msgspec.structs.replace(report, noise=part))
+
+    def render(
+        self, given: Given, result: Result[Any], report: ScheduleReport, command: str, plain: bool
+    ) -> str:
+        """Return the page."""
+        from nmsolve.kinds.schedule.page import render_schedule_html
+
+        return render_schedule_html(given, result, report, command, plain)
+
+    def words(self, report: ScheduleReport) -> Iterator[str]:
+        """Yield units, objective and checks."""
+        from nmsolve.kinds.schedule.report import figure, schedule_words
+
+        if report.units:
+            heads = " ".join(
+                f"{name:>12}" for name in ("busy", "loading", "idle", "off", "energy", "peak bytes")
+            )
+            yield f"\n{'unit':16} {'processes':>9} {heads}  at work"
+        for u in report.units[:LISTED]:
+            figures = " ".join(f"{v:12,}" for v in (u.busy, u.loading, u.idle, u.off, u.energy, u.peak))
+            yield f"{u.name:16} {u.processes:9,} {figures} {percent(u.utilisation):>8}"
+        if len(report.units) > LISTED:
+            yield f"... and {len(report.units) - LISTED:,} more units (report.json has all)"
+        yield (
+            f"\n{report.status}: {report.objective_name} {figure(report.objective, report.unit)}, "
+            f"bound {figure(report.bound, report.unit)}, gap {percent(report.gap)} "
+            f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+        )
+        yield from schedule_words(report)
+        others = {k: v for k, v in report.scores.items() if k != report.objective_name}
+        if others:
+            yield "also: " + ", ".join(f"{k} {number(v)}" for k, v in others.items())
+        for check in report.checks:
+            yield f"  {label(check):6} {check.name}: {check.text}"
+        if report.not_checked:
+            yield f"not checked here (nmsolve verify --bound does): {', '.join(report.not_checked)}"
+
+    def drawings(
+        self, given: Given, solution: Schedule, report: ScheduleReport
+    ) -> Mapping[str, tuple[Any, tuple[Any, ...]]]:
+        """Return ``schedule``, ``use``, ``peaks``, ``resources``, ``energy``, those that there are."""
+        from nmsolve.kinds.schedule.pictures import schedule_drawings
+
+        return schedule_drawings(given.problem, solution, report)
+
+    def answer_checks(
+        self, given: Given, solution: Schedule, objective: object, scores: Mapping[str, Any]
+    ) -> tuple[list[CheckPart], dict[str, float]]:
+        """Check by two programs."""
+        from nmsolve.kinds.schedule.check import answer_checks
+
+        return answer_checks(given.problem, solution, objective, scores)
+
+    def opened(self, path: Path, given: Given) -> tuple[Schedule, Callable[[], list[CheckPart]]]:
+        """Return the schedule, and the checks of its queues."""
+        from nmsolve.kinds.schedule.check import program_checks
+        from nmsolve.model.schedule.schedule_file import read_schedule
+
+        file = read_schedule(path, given.problem)
+        return file.answer, partial(program_checks, given.problem, file)
+
+    def bounds(self, given: Given) -> WholeBounds:
+        """Return how they are re-checked."""
+        from nmsolve.kinds.schedule.check import ScheduleBounds
+
+        return ScheduleBounds(given.problem)
+
+    def rewritten(
+        self, report: Mapping[str, Any], given: Given, inputs: ScheduleInputs, solution: Schedule,
+        values: Mapping[str, float], bounds: Sequence[Bound] | None,
+    ) -> Again:  # fmt: skip
+        """Return the report; its noisy runs are run again."""
+        from nmsolve.hw.schedule.walk import walked
+        from nmsolve.kinds.check_fields import claimed_result
+        from nmsolve.kinds.rewritten import as_written, inputs_again
+        from nmsolve.kinds.schedule.report import NoisePart, build_schedule_report, noise_part
+
+        objective, seen = given.problem.objective, walked(given.problem, solution)
+        result = claimed_result(report, solution, (objective, values[objective]), values, bounds or ())
+        again = build_schedule_report(given, result, inputs_again(report, inputs), seen)
+        if (said := report.get("noise")) is not None:
+            part = msgspec.convert(said, NoisePart)
+            noise = noise_part(given.problem, solution, part.noise, part.runs, result.seed)
+            again = msgspec.structs.replace(again, noise=noise)
+        return as_written(
+            again, bounds, ("inputs.again.run",)
+        )  # where the folder was, which may have been moved
+
+    def read_inputs(self, report: Path) -> tuple[dict[str, Any], ScheduleInputs]:
+        """Return them, with the schedule that ran from there if it is not where it was."""
+        content, inputs = super().read_inputs(report)
+        return content, located(inputs, report.parent)
+
+    def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:
+        """Return those of the report beside it, but for what ``--graph``, ``--machine`` and ``--objective`` say."""
+        named: dict[str, Any] = {
+            "tasks": opt.whole(o.graph), "machine": opt.machine(o.machine), "objective": getattr(o, "objective", None),
+        }  # fmt: skip
+        said = {k: v for k, v in named.items() if v is not None}
+        beside = self.stated_beside(path)
+        if beside is not None:
+            inputs = self.read_inputs(beside)[1]
+            if said.get("objective", inputs.objective) != inputs.objective:
+                said |= {"before": ()}
+            return msgspec.structs.replace(inputs, **said)
+        if "tasks" not in said:
+            wanted = "--graph tasks.json, or a report.json beside the schedule"
+            raise InputError("no networks given", str(path), wanted)
+        return ScheduleInputs(**said)
+
+    def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """Return tasks, objectives, weights and limits as options have them."""
+        return options_of(located(msgspec.convert(inputs, ScheduleInputs), folder))
+
+    def explained(self, o: ExplainScheduleOptions) -> Explainable:
+        """Return deadlines and limits."""
+        return explainable(state_problem(stated_inputs(o), checked=False))
+
+
+def explainable(given: Given) -> Explainable:
+    """Return the deadlines and limits of networks, whether they can be kept or not."""
+    from nmsolve.kinds.schedule.check import write_answer
+    from nmsolve.solvers.schedule.limits import ScheduleLimits
+
+    limits, name = ScheduleLimits(given.problem), given.problem.name
+
+    def found(answer: Schedule) -> str:
+        ends = answer.end(limits.problem).max()
+        return f"a schedule of {len(answer.start):,} processes that ends at {ends:,}"
+
+    def write(path: Path, answer: Schedule) -> None:
+        write_answer(path, limits.restricted(limits.every), answer)
+
+    return Explainable(
+        limits, {"tasks": name, "machine": given.machine}, name, "scheduled", "schedule",
+        "program, which counts paths and work,", found, write,
+    )  # fmt: skip
+
+
+def _noise(o: ScheduleOptions) -> float | None:
+    """Return ``--noise``."""
+    noise = opt.fraction(o.noise, "--noise")
+    if noise is not None and noise >= 1:
+        raise InputError(f"noise of {o.noise}", "--noise", "less than 100%")
+    return noise
+
+
+KIND = ScheduleKind()

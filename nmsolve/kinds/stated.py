@@ -1,0 +1,535 @@
+"""Kinds whose problem is stated by a file and options alone: one way to run, write, check, score and continue them."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import msgspec
+
+from nmsolve.kinds import clock
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.answer import (
+    BETTER,
+    Answer,
+    as_json,
+    event_lines,
+    explained,
+    finish,
+    prepare_folder,
+    write_models,
+)
+from nmsolve.kinds.answer_files import FRONT_FILES
+from nmsolve.kinds.earlier import stated_options
+from nmsolve.kinds.kind import Kind, Pictures, Scores, refuse, refuse_of_mappings
+from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
+from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
+from nmsolve.kinds.progress import watching
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run, require_one_run
+from nmsolve.report.figures import number
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.front import FrontKind
+    from nmsolve.kinds.kind import Start
+    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.rewritten import Again
+    from nmsolve.model.bound import Bound, Result, Stage
+    from nmsolve.solvers.bounding import Bounded
+    from nmsolve.solvers.multi_objective import Objectives
+    from nmsolve.solvers.run import Options
+
+FRONT = "pareto.json"
+#: Takes the report of a run each time that more is known.
+Keep = Callable[[Any], None]
+
+
+class Asked(NamedTuple):
+    """What the options of a command ask for.
+
+    Attributes
+    ----------
+    inputs : what states the problem, as its report keeps it
+    names : objectives, in order; empty: the problem's own
+    front : the two objectives of a front, or None
+    """
+
+    inputs: Any
+    names: tuple[str, ...] = ()
+    front: tuple[str, str] | None = None
+
+
+class StatedKind(Kind):
+    """A kind whose problem is stated by a file and options: pipelines, assignments, schedules.
+
+    What is stated, ``given``, has the ``problem`` and what it was made from.
+
+    Attributes
+    ----------
+    inputs : the struct that states a problem, ``inputs`` of reports
+    source : which of its fields names the file
+    page : name of the page
+    files : patterns of the names of all files that a run may leave
+    units : of objectives, where they have any
+    free : methods of which a recomputed bound holds under all ceilings
+    unchecked : what a report names before the checks are done
+    about : what states the problem, in words
+    both : the objectives of a front from Python if none are named
+    no_score, no_gap : options of ``nmsolve score`` and ``gap`` that are for other kinds
+    """
+
+    inputs: ClassVar[type[msgspec.Struct]]
+    source: ClassVar[str]
+    page: ClassVar[str] = "report.html"
+    report: ClassVar[str] = "report.json"
+    files: ClassVar[Sequence[str]]
+    units: ClassVar[Mapping[str, str]] = {}
+    unchecked: ClassVar[Sequence[str]]
+    about: ClassVar[str]
+    both: ClassVar[str]
+    no_score: ClassVar[Sequence[str]] = ()
+    no_gap: ClassVar[Sequence[str]] = ()
+
+    # what a kind says of itself
+
+    @property
+    def free(self) -> Collection[str]:
+        """Methods of which a recomputed bound holds under all ceilings."""
+        return ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> type[msgspec.Struct]:
+        """The struct of its reports."""
+
+    @abstractmethod
+    def asked(self, o: Any, stays: bool) -> Asked:
+        """Return what options ask for; ``stays``: a given answer is kept. InputError for what does not belong together."""
+
+    @abstractmethod
+    def front_names(self, o: Any, option: str = "--pareto") -> tuple[str, str]:
+        """Return the two objectives of a front. InputError for others, or options that a front does not take."""
+
+    def on_front(self, given: Any, inputs: Any, names: tuple[str, str]) -> tuple[Any, Any]:
+        """Return a stated problem and its ``inputs`` (or None) as a front of two objectives has them.
+
+        Raises
+        ------
+        InputError : it has no such front
+        """
+        return given, inputs
+
+    def front_options(self, both: str, points: int) -> Any:
+        """Return options of a front and nothing else, to be looked at."""
+        return self.options(Path(), pareto=both, points=points)
+
+    @abstractmethod
+    def state(self, inputs: Any) -> Any:
+        """Load the files and state the problem. InputError for a wrong file or options that do not belong together."""
+
+    @abstractmethod
+    def is_source(self, path: Path) -> bool:
+        """Return whether a file states problems of this kind and of no other."""
+
+    @abstractmethod
+    def read(self, path: Path, given: Any) -> Any:
+        """Return the answer in a file, whatever objective and limits it was made for. InputError for any other file."""
+
+    @abstractmethod
+    def write_solution(self, path: Path, given: Any, solution: Any) -> None:
+        """Write the file of an answer."""
+
+    @abstractmethod
+    def models(self, given: Any) -> tuple[Any, Any]:
+        """Return the exact models of ``--write-model``."""
+
+    @abstractmethod
+    def solve(self, problem: Any, **how: Any) -> Result[Any]:
+        """Search for the best answer."""
+
+    @abstractmethod
+    def bound(self, problem: Any, solution: Any, options: Options) -> Bounded[Any]:
+        """Raise the bound of an answer."""
+
+    @abstractmethod
+    def objectives(
+        self, given: Any, options: Options, first: Any, known: tuple[Bound, ...] = ()
+    ) -> Objectives[Any]:
+        """Return what can be minimised, for fronts and for objectives in order."""
+
+    @abstractmethod
+    def restated(self, given: Any, stage: Stage) -> Any:
+        """Return the same with a stage's objective and ceilings."""
+
+    @abstractmethod
+    def front(self, given: Any) -> FrontKind:
+        """Return how points of a front are written and checked."""
+
+    @abstractmethod
+    def build_report(
+        self, o: Any, given: Any, result: Result[Any], inputs: dict[str, Any], left: Sequence[str]
+    ) -> Any:
+        """Return the report before any check; ``left``: what is not checked."""
+
+    @abstractmethod
+    def complete(
+        self, o: Any, given: Any, result: Result[Any], report: Any, patience: Patience, keep: Keep
+    ) -> None:
+        """Check the answer and do what else takes time; ``keep`` each report that says more than the one before."""
+
+    @abstractmethod
+    def render(self, given: Any, result: Result[Any], report: Any, command: str, plain: bool) -> str:
+        """Return the page; ``command`` checks what is shown."""
+
+    @abstractmethod
+    def words(self, report: Any) -> Iterator[str]:
+        """Yield what the report says, for people."""
+
+    @abstractmethod
+    def drawings(self, given: Any, solution: Any, report: Any) -> Mapping[str, tuple[Any, tuple[Any, ...]]]:
+        """Return what a page draws of an answer: by name, a drawing and its arguments."""
+
+    @abstractmethod
+    def answer_checks(
+        self, given: Any, solution: Any, objective: object, scores: Mapping[str, Any]
+    ) -> tuple[list[CheckPart], dict[str, float]]:
+        """Check rules and objectives against what is said of them; the objectives as recomputed, none if a rule is broken."""
+
+    @abstractmethod
+    def bounds(self, given: Any) -> WholeBounds:
+        """Return how bounds are re-checked."""
+
+    @abstractmethod
+    def rewritten(
+        self, report: Mapping[str, Any], given: Any, inputs: Any, solution: Any, values: Mapping[str, float],
+        bounds: Sequence[Bound] | None,
+    ) -> Again:  # fmt: skip
+        """Return the report written again; ``values``: objectives as recomputed, ``bounds``: None where these are not read."""
+
+    @abstractmethod
+    def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> Any:
+        """Return what states the problem of an answer: the report beside it, but for what options say. InputError without any."""
+
+    # three hooks, for what only some kinds have
+
+    def require(self, o: Any, given: Any, asked: Asked) -> None:
+        """Refuse early what must not wait for the end of the search."""
+
+    def beside(self, o: Any, folder: Path, given: Any, result: Result[Any], report: Any) -> None:
+        """Write files for other tools, as far as they were asked for, with the answer."""
+
+    def after(self, o: Any, given: Any, result: Result[Any], run: str, patience: Patience, code: int) -> int:
+        """Do what comes after the answer ``run`` has its files, e.g. remember it; return the exit code."""
+        return code
+
+    # what follows from these
+
+    def search_time(self, o: Any, limit: float) -> float:
+        """Return seconds of a limit that are for searching."""
+        return search_time(limit, LONG_PAGE)
+
+    def refined(self, o: Any, given: Any, result: Result[Any], patience: Patience) -> Result[Any]:
+        """Return the result of a search, improved for what the search does not know."""
+        return result
+
+    def recorded(self, o: Any, inputs: Any) -> Any:
+        """Return the inputs as the report in the output folder keeps them."""
+        return inputs
+
+    def alone(self, o: Any) -> bool:
+        """Return whether the output folder is this run's own."""
+        return True
+
+    def run(self, o: Any, start: Start | None = None) -> int:
+        """Run the command; see :meth:`Kind.run`."""
+        limit, how = opt.seconds(o.time_limit), opt.search(o)
+        stays = start is not None and start.stays
+        asked = self.asked(o, stays)
+        with explained(self.name):
+            given = self.state(asked.inputs)
+            self.require(o, given, asked)
+        first, known = self._first(o, start, given)
+        for warning in getattr(getattr(given, "graph", None), "warnings", ()):
+            print(f"warning: {warning}", file=sys.stderr)
+        prepare_folder(o.out, (*self.files, *FRONT_FILES), o)
+        inputs = self.recorded(o, asked.inputs)
+        if o.write_model is not None:
+            with explained(self.name):
+                write_models(self.name, lambda: self.models(given), o.write_model)
+        with Patience(clock.end(limit)) as patience:
+            if asked.front is not None:
+                return self._front(o, asked.front, given, inputs, first, patience)
+            run, seconds = new_run(), self.search_time(o, limit)
+            earlier: Sequence[Stage] = ()
+            better = None
+            with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.name):
+                keep = partial(
+                    self.write_unchecked, o, given, inputs, run
+                )  # of several objectives the first is kept
+                told = {"observers": observers, "known": known, "keep": keep, **how}
+                if len(asked.names) > 1:
+                    given, inputs, result, earlier = self.in_order(
+                        given, inputs, asked.names, first, seconds, told
+                    )
+                else:
+                    result, better = self._search(given.problem, first, stays, seconds, told)
+            if better is None:
+                result = self.refined(o, given, result, patience)
+            report = self.write(o, given, result, inputs, patience, run, earlier, better)
+            words, files = self.words(report), (self.page, self.report)
+            code = finish(o, result, report, words, files, self.name, f"{self.noun} exists")
+            return self.after(o, given, result, run, patience, code)
+
+    def _units(self, asked: Asked, given: Any) -> Sequence[str]:
+        return [self.units[name] for name in asked.names if name in self.units]
+
+    def _first(self, o: Any, start: Start | None, given: Any) -> tuple[Any, list[Bound]]:
+        """Return the answer to begin with, and what an earlier run proved of this problem."""
+        path = o.warm_start if start is None else start.answer
+        if path is None:
+            return None, []
+        first = self.read(path / self.answer if path.is_dir() else path, given)
+        about = given.problem.content_hash
+        return first, [] if start is None else [b for _, b in start.known(self.proofs, about)]
+
+    def _search(
+        self, problem: Any, first: Any, stays: bool, seconds: float, how: dict[str, Any]
+    ) -> tuple[Result[Any], Any]:
+        """Return the best answer, or with ``stays`` the first one with its bound and a better one met on the way."""
+        from nmsolve.solvers.run import Options
+
+        if not stays or first is None:
+            return self.solve(problem, time_limit=seconds, warm_start=first, **how), None
+        found = self.bound(problem, first, Options(time_limit=seconds, **how))
+        return found.result, found.better
+
+    def in_order(
+        self, given: Any, inputs: Any, names: Sequence[str], first: Any, seconds: float, how: Mapping[str, Any],
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[Any, Any, Result[Any], Sequence[Stage]]:  # fmt: skip
+        """Minimise several objectives in order: problem, inputs and result are those of the last, with the stages before.
+
+        ``say`` is told what each came to; standard error if not given. ``inputs`` may be None.
+        """
+        from nmsolve.kinds.in_order import run_in_order, to_errors
+        from nmsolve.solvers.run import Options
+
+        options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how.get("known", ()))
+        objectives = self.objectives(given, Options(**options), first, known)
+        inputs, stage, result, earlier = run_in_order(
+            objectives, inputs, names, seconds, self.units, say or to_errors
+        )
+        return self.restated(given, stage), inputs, result, earlier
+
+    def _front(
+        self, o: Any, names: tuple[str, str], given: Any, inputs: Any, first: Any, patience: Patience
+    ) -> int:
+        """Compute the front of two objectives; return the exit code."""
+        from nmsolve.kinds.pareto import run_front
+        from nmsolve.solvers.run import Options
+
+        objectives = self.objectives(given, Options(**opt.search(o)), first)
+        limit = opt.seconds(o.time_limit)
+        return run_front(
+            o, self.front(given), objectives, names, limit, patience, msgspec.to_builtins(inputs)
+        )
+
+    # files
+
+    def write(
+        self, o: Any, given: Any, result: Result[Any], inputs: Any, patience: Patience, run: str,
+        earlier: Sequence[Stage] = (), better: Any = None,
+    ) -> Any:  # fmt: skip
+        """Write answer, certificates, events and report, then what :meth:`complete` finds, and the page; return the report.
+
+        Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
+        """
+        report = self.write_unchecked(o, given, inputs, run, result, earlier, better)
+        with Answer(o.out, self.files, run, alone=self.alone(o)).added() as files:
+
+            def keep(more: Any) -> None:
+                nonlocal report
+                report = more
+                files[self.report] = as_json(report)
+
+            self.complete(o, given, result, report, patience, keep)
+            with patience.drawing():
+                files[self.page] = self.render(
+                    given, result, report, f"nmsolve verify {o.out} --bound", o.plain
+                )
+        return report
+
+    def write_unchecked(
+        self, o: Any, given: Any, inputs: Any, run: str, result: Result[Any], earlier: Sequence[Stage] = (),
+        better: Any = None,
+    ) -> Any:  # fmt: skip
+        """Write answer, certificates, events and a report that says what is not checked yet; return the report."""
+        from nmsolve.model.files import write_atomic
+        from nmsolve.solvers.mapping.certificates import certificates_text
+
+        solution = result.solution
+        with Answer(o.out, self.files, run, alone=self.alone(o)).found() as folder:
+            if solution is not None:
+                self.write_solution(folder / self.answer, given, solution)
+            if better is not None:
+                self.write_solution(folder / BETTER, given, better)
+            left = [] if solution is None else self.unchecked
+            report = self.build_report(o, given, result, msgspec.to_builtins(inputs), left)
+            self.beside(o, folder, given, result, report)
+            rows = (("", b) for b in result.bounds)
+            proofs = certificates_text(given.problem.content_hash, rows, earlier, self.free)
+            write_atomic(folder / self.proofs, proofs)
+            write_atomic(folder / "events.jsonl", event_lines(result.events))
+            write_atomic(folder / self.report, as_json(report))
+        return report
+
+    def read_inputs(self, report: Path) -> tuple[dict[str, Any], Any]:
+        """Return a report, and the part of it that states the problem. InputError for a file of another command."""
+        content = read_object(report)
+        return content, inputs_of(content, report, self.inputs, self.name)
+
+    def is_run(self, folder: Path) -> bool:
+        """Return whether a folder holds what the command wrote for one answer."""
+        report = folder / self.report
+        if not report.exists():
+            return (folder / self.answer).exists()
+        return bool(read_object(report).get("command") == self.name)
+
+    def answer_of(self, path: Path, source: Path | None = None) -> Path | None:
+        """Return the answer that is meant; see :meth:`Kind.answer_of`."""
+        if path.is_dir():
+            return path / self.answer if self.is_run(path) else None
+        own = path.name == self.answer or self.stated_beside(path) is not None
+        return path if own or (source is not None and self.is_source(source)) else None
+
+    def stated_beside(self, path: Path) -> Path | None:
+        """Return the file beside an answer that states its problem: the report, of a point of a front pareto.json; or None."""
+        point = POINT.fullmatch(path.name) is not None
+        beside = path.parent / (FRONT if point else self.report)
+        if not (point or path.name in (self.answer, BETTER)) or not beside.exists():
+            return None
+        return beside if read_object(beside).get("command") == self.name else None
+
+    # verbs
+
+    def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """Return nothing: options are called as in reports."""
+        return {}
+
+    def gap(self, path: Path, o: GapOptions) -> int:
+        """Raise the bound of an answer, of a run or of another tool; options that are given go before those of the report."""
+        refuse(
+            {f"--{k.replace('_', '-')}": getattr(o, k) for k in self.no_gap}, "an option for other answers"
+        )
+        from nmsolve.kinds.kind import Start
+
+        told = msgspec.to_builtins(self.inputs_for(path, o))
+        search = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
+        options = stated_options(self, told, {k: getattr(o, k) for k in search}, path)
+        return self.run(options, Start(path, stays=True))
+
+    def score(self, path: Path, o: ScoreOptions) -> Scores:
+        """Return every objective of an answer; see :meth:`Kind.score`."""
+        refuse({f"--{k}": getattr(o, k) for k in self.no_score}, "an option for other answers")
+        given = self.state(self.inputs_for(path, o))
+        checks, values = self.answer_checks(given, self.read(path, given), None, {})
+        if not values:
+            raise InputError(f"the {self.noun} breaks a rule: {checks[0].text}", str(path), "a legal one")
+        row: dict[str, Any] = {"type": "scores", "graph": given.problem.name, "scores": values}
+        machine = getattr(given, "machine", None)
+        if machine is not None:
+            row["machine"] = machine if isinstance(machine, str) else machine.name
+        return Scores(row, [f"{k:16} {number(v):>24}   {self.shown(k, v)}" for k, v in values.items()])
+
+    def shown(self, name: str, value: float) -> str:
+        """Return what stands behind the value of an objective on the terminal."""
+        return self.units.get(name, "")
+
+    def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
+        """Return every check of an answer where its files are; ``--graph`` says where the problem's file is now."""
+        from nmsolve.kinds.check_bounds import budget_of
+        from nmsolve.kinds.check_whole import claim_checks, problem_check, said_values, whole_checks
+        from nmsolve.kinds.loading import load_certificates
+
+        refuse_of_mappings(path, o)
+        report, inputs = self.run_at(path)
+        given = self.state(self._moved(inputs, o.graph))
+        problem = given.problem
+        checks = [problem_check(report, problem.content_hash, self.about)]
+        solution, more = self.opened(path, given)
+        found, values = self.answer_checks(given, solution, *said_values(report))
+        checks += found + (more() if values else [])
+        proofs = path.parent / self.proofs if o.bound else None
+        bounds = self.bounds(given)
+        checks += claim_checks(
+            report, inputs.before, self.a, proofs, (solution, values), bounds, bounds.minimised, budget_of(o, report)
+        )  # fmt: skip
+        if not values:
+            return checks
+        certificates = None if proofs is None else load_certificates(proofs)[1]
+        again = self.rewritten(report, given, inputs, solution, values, certificates)
+        write = partial(self._write_at, given, solution)
+        return checks + whole_checks(path, report, again, write, self.files, o.bound, o.graph)
+
+    def opened(self, path: Path, given: Any) -> tuple[Any, Callable[[], list[CheckPart]]]:
+        """Return the answer in the file of a run, and what else can be checked of that file where the answer is legal."""
+        return self.read(path, given), list
+
+    def _write_at(self, given: Any, solution: Any, path: Path) -> None:
+        self.write_solution(path, given, solution)
+
+    def run_at(self, path: Path) -> tuple[dict[str, Any], Any]:
+        """Return the report beside the answer of a run, and its inputs.
+
+        Raises
+        ------
+        InputError : none is beside it, files of different runs, or a run without an answer
+        """
+        folder, beside = path.parent, self.stated_beside(path)
+        if beside is not None and beside.name == FRONT:
+            raise InputError("it is a point of a front", str(path), f"the front, `nmsolve verify {beside}`")
+        require_one_run(folder, [self.answer, self.report, self.proofs])
+        if not (folder / self.report).exists():
+            wanted = f"the output folder of `nmsolve {self.name}`"
+            raise InputError(f"no {self.report} beside the {self.noun}", str(folder), wanted)
+        report, inputs = self.read_inputs(folder / self.report)
+        require_types(report, self.shape, folder / self.report)
+        if not path.exists() and report.get("objective") is None:
+            what = f"the run found no {self.noun} ({report.get('status')})"
+            raise InputError(what, str(path), "a run with one")
+        return report, inputs
+
+    def _moved(self, inputs: Any, source: Path | None) -> Any:
+        return inputs if source is None else msgspec.structs.replace(inputs, **{self.source: str(source)})
+
+    def pictures(self, path: Path) -> Pictures:
+        """Return the pictures of the page of a run."""
+        beside = path.parent / self.report
+        report, inputs = self.read_inputs(beside)
+        given = self.state(inputs)
+        try:
+            said = msgspec.convert(report, self.shape)
+        except msgspec.ValidationError as error:
+            what = f"not a report of {self.a} ({error})"
+            raise InputError(what, str(beside), "the one of this run") from None
+        drawings = self.drawings(given, self.read(path, given), said)
+        return {name: partial(draw.figure, *what) for name, (draw, what) in drawings.items()}
+
+    def front_of(self, path: Path, objectives: Sequence[str], first: str, o: VerifyOptions) -> FrontKind:
+        """Return the front; see :meth:`Kind.front_of`."""
+        refuse_of_mappings(path, o)
+        return self.front(self.state(self._moved(self.read_inputs(path)[1], o.graph)))
+
+    def front_inputs(
+        self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]
+    ) -> tuple[dict[str, Any], Sequence[str]]:
+        """Return those that state the problem."""
+        from nmsolve.kinds.rewritten import inputs_again
+
+        return inputs_again({"inputs": inputs}, self.read_inputs(path)[1]), ("strict",)
