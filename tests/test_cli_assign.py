@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from assignments_support import pair_machine, small_model
 
-from nmsolve.kinds.assignment.run import PARTS
+from nmsolve.kinds.assignment.programs import PARTS
 from nmsolve.kinds.mapping.report import Report
 
 #: The pages are looked at as they are.
@@ -160,7 +160,7 @@ def test_score_gap_and_resume(answered: Path, call: Called, tmp_path: Path) -> N
     code, _, error = call("score", other)
     assert code == 2 and error.count("\n") == 1
     code, _, error = call("gap", other, *where, "--balance", "0.1")
-    assert code == 2 and "for mappings only" in error
+    assert code == 2 and "for other answers" in error
 
 
 def test_a_run_of_rules_alone_is_resumed_to_a_proof(answered: Path, call: Called, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_report_that_holds_an_objective_that_is_none(
         refused(call, "verify", out, "--bound", words="held at")
     (out / "report.json").write_text(json.dumps(report))
     for option in (("--chips", "2x2"), ("--memory", "1GiB"), ("--placement", folder / "m.onnx")):
-        refused(call, "score", out, *option, words="options for mappings only")
+        refused(call, "score", out, *option, words="an option for other answers")
 
 
 def test_points_of_a_front_are_scored_and_bounded(

@@ -69,7 +69,7 @@ def test_answers_of_other_kinds_are_called_what_they_are(runs: Path, tmp_path: P
     assert "this is a schedule; expected a mapping" in told and not (tmp_path / "page.html").exists()
     (tmp_path / "plan.json").write_text("{}")
     told = run_here("compare", tmp_path / "plan.json", runs / "best", code=2).stderr
-    assert "plan.json: this is a pipeline" in told
+    assert "plan.json: this is a plan; expected a mapping" in told
     told = run_here("score", tmp_path / "plan.json", code=2).stderr
     assert "plan.json: this is a pipeline, and no pipeline-report.json is beside it" in told
 

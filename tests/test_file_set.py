@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nmsolve.kinds.answer import OF_RUNS
-from nmsolve.kinds.answer_files import FRONT_FILES, MAP_FILES, SCHEDULE_FILES
-from nmsolve.kinds.assignment import run as assign
-from nmsolve.kinds.pipeline import run as pipeline
+from nmsolve.kinds.answer import FRONT_FILES, OF_RUNS
+from nmsolve.kinds.registry import kind, kinds
 from nmsolve.model import file_set as module
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set, require_one_run, settle
@@ -207,6 +205,10 @@ def test_files_of_other_kinds_vanish_if_a_run_has_signed_them(tmp_path: Path) ->
 
 def test_a_folder_of_runs_names_the_files_of_every_kind() -> None:
     """So that nothing of an earlier run of another kind stays; programs and tables carry no signature."""
-    kinds = (MAP_FILES, assign.FILES, pipeline.FILES, SCHEDULE_FILES, FRONT_FILES)
-    unsigned = {"solution.sln", "schedule.csv", *(n for n in assign.FILES if n.startswith("programs/"))}
-    assert {name for files in kinds for name in files} - unsigned == set(OF_RUNS)
+    all_kinds = [*(kind.files for kind in kinds()), FRONT_FILES]
+    unsigned = {
+        "solution.sln",
+        "schedule.csv",
+        *(n for n in kind("assign").files if n.startswith("programs/")),
+    }
+    assert {name for files in all_kinds for name in files} - unsigned == set(OF_RUNS)

@@ -192,5 +192,6 @@ def test_refusals(tmp_path: Path) -> None:
         "--trace",
     )
     assert (
-        "--trace: a front has several timetables" in run_here(*words, "--out", tmp_path / "p", code=2).stderr
+        "--trace: it cannot be combined with --pareto"
+        in run_here(*words, "--out", tmp_path / "p", code=2).stderr
     )

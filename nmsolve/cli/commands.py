@@ -1,4 +1,4 @@
-"""The options of the commands that solve nothing, one dataclass each. ``--help`` shows its docstring and its fields, in this order.
+"""The options of the commands that solve nothing, one dataclass each. ``--help`` shows docstring and fields, in this order.
 
 Only types are imported: asking for help must stay cheap. ``main.py`` says which function runs with which options.
 """

@@ -119,6 +119,10 @@ def _require_writable(folder: Path) -> None:
         raise InputError("the folder cannot be written", str(folder), "a folder that can be written")
 
 
+#: Of a front.
+FRONT_FILES = (
+    "pareto.json", "pareto-certificates.json", "pareto.svg", "pareto.html", "point-*.json", "reference.json", "earlier.json",
+)  # fmt: skip
 #: Names of what runs of map, pipeline, assign, schedule, and fronts leave in their folders.
 OF_RUNS = (
     "mapping.json", "plan.json", "assignment.json", "schedule.json", "report.json", "report.html", "pipeline-report.json",

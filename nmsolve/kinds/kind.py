@@ -87,6 +87,7 @@ class Kind(ABC):
     name : of its command, and ``command`` in its reports
     noun : what is looked for: "schedule"
     answer, report, proofs : names of the files of a run
+    files : patterns of the names of all files that a run may leave
     options : of its command, a dataclass
     """
 
@@ -95,6 +96,7 @@ class Kind(ABC):
     answer: ClassVar[str]
     report: ClassVar[str]
     proofs: ClassVar[str] = "certificates.json"
+    files: ClassVar[Sequence[str]]
     options: ClassVar[type[Any]]
 
     @property

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds import clock
-from nmsolve.kinds.answer import OK, Answer
-from nmsolve.kinds.answer_files import FRONT_FILES
+from nmsolve.kinds.answer import FRONT_FILES, OK, Answer
 from nmsolve.kinds.front import FORMAT, PROOFS
 from nmsolve.kinds.in_order import PLAIN, tell_stage
 from nmsolve.kinds.patience import search_time

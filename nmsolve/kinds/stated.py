@@ -15,6 +15,7 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import (
     BETTER,
+    FRONT_FILES,
     Answer,
     as_json,
     event_lines,
@@ -23,7 +24,6 @@ from nmsolve.kinds.answer import (
     prepare_folder,
     write_models,
 )
-from nmsolve.kinds.answer_files import FRONT_FILES
 from nmsolve.kinds.earlier import stated_options
 from nmsolve.kinds.kind import Kind, Pictures, Scores, refuse, refuse_of_mappings
 from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
@@ -75,7 +75,6 @@ class StatedKind(Kind):
     inputs : the struct that states a problem, ``inputs`` of reports
     source : which of its fields names the file
     page : name of the page
-    files : patterns of the names of all files that a run may leave
     units : of objectives, where they have any
     free : methods of which a recomputed bound holds under all ceilings
     unchecked : what a report names before the checks are done
@@ -88,7 +87,6 @@ class StatedKind(Kind):
     source: ClassVar[str]
     page: ClassVar[str] = "report.html"
     report: ClassVar[str] = "report.json"
-    files: ClassVar[Sequence[str]]
     units: ClassVar[Mapping[str, str]] = {}
     unchecked: ClassVar[Sequence[str]]
     about: ClassVar[str]

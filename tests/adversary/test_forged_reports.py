@@ -10,11 +10,11 @@ from typing import Any
 
 from test_forged_pipelines import mutated, pipeline
 
-from nmsolve.kinds.pipeline.check import claim_checks, plan_certificates, plan_checks
+from nmsolve.kinds.pipeline.check import claim_checks, plan_checks
 from nmsolve.kinds.verdict import headline
 from nmsolve.model.bound import gap, meets
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.mapping.certificates import certificates_from_json
+from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_text
 from nmsolve.solvers.pipeline.api import plan
 
 TRIES = int(os.environ.get("NMSOLVE_FORGED", "4000"))
@@ -31,7 +31,7 @@ def test_no_forged_report_of_a_pipeline_is_believed() -> None:
         )
         assert result.solution is not None
         report: dict[str, Any] = {k: getattr(result, k) for k in CLAIMS}
-        proofs = json.loads(plan_certificates(problem, result.bounds))
+        proofs = json.loads(certificates_text(problem.content_hash, (("", b) for b in result.bounds)))
         rng = random.Random(seed)
         for _ in range(TRIES // cases):
             new, certificates = copy.deepcopy(report), copy.deepcopy(proofs)
@@ -54,7 +54,7 @@ def test_no_forged_report_of_a_pipeline_is_believed() -> None:
                 elif draw < 0.55:
                     row["method"] = rng.choice(("downsets", "my-blog", "chain", "work"))
             try:
-                bounds = certificates_from_json(json.dumps(certificates))
+                bounds = certificates_from_json, certificates_text(json.dumps(certificates))
             except InputError:
                 continue
             checks = plan_checks(problem, result.solution, new.get("objective"), bounds, thorough=True)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import Answer, as_json, event_lines, last_words
-from nmsolve.kinds.answer_files import MAP_FILES
-from nmsolve.kinds.mapping.found import ALONE, Beside
+from nmsolve.kinds.mapping.found import ALONE, MAP_FILES, Beside
 from nmsolve.kinds.mapping.report import CheckPart, Report, build_report, in_words, routing_words
 from nmsolve.kinds.patience import CHECKS, Patience
 from nmsolve.model.bound import Result

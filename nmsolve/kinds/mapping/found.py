@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from nmsolve.model.types import IntArray
     from nmsolve.solvers.run import RunOptions
 
+#: Possible file names of a mapping; the last line has those of a routing, which a new mapping invalidates.
+MAP_FILES = (
+    "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
+    "better.json", "processors.json", "cores.json", "routes.json",
+    "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json", "route.html",
+)  # fmt: skip
 #: Routes that are optimised once the mapping is fixed.
 CHOSEN = "chosen"
 #: Share of the time limit for the mapping if routes are chosen after it.

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import exit_code, prepare_folder
-from nmsolve.kinds.answer_files import MAP_FILES
 from nmsolve.kinds.loading import Loaded, given_reading, load_answer, load_certificates
 from nmsolve.kinds.mapping.answer import say, write_answer
-from nmsolve.kinds.mapping.found import Beside
+from nmsolve.kinds.mapping.found import MAP_FILES, Beside
 from nmsolve.kinds.mapping.routes import AFTER
 from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.progress import watching

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.kinds.kind import Explainable, Kind, Pictures, Scores
+from nmsolve.kinds.mapping.found import MAP_FILES
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.report.figures import number
 
@@ -28,7 +29,7 @@ class MapKind(Kind):
     """Nodes on cores."""
 
     name, noun, options = "map", "mapping", MapOptions
-    answer, report = "mapping.json", "report.json"
+    answer, report, files = "mapping.json", "report.json", MAP_FILES
 
     def run(self, o: MapOptions, start: Start | None = None) -> int:
         """Run ``nmsolve map``."""

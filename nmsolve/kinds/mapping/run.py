@@ -9,6 +9,7 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import (
     FEASIBLE,
+    FRONT_FILES,
     OK,
     UNKNOWN,
     exit_code,
@@ -16,11 +17,10 @@ from nmsolve.kinds.answer import (
     say_infeasible,
     write_models,
 )
-from nmsolve.kinds.answer_files import FRONT_FILES, MAP_FILES
 from nmsolve.kinds.console import Terminal
 from nmsolve.kinds.loading import given_reading, instance
 from nmsolve.kinds.mapping.answer import say, write_answer, write_unchecked
-from nmsolve.kinds.mapping.found import Beside, Found, Run
+from nmsolve.kinds.mapping.found import MAP_FILES, Beside, Found, Run
 from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.report import tick_words, waiting_words
 from nmsolve.kinds.mapping.search import search_map

@@ -108,8 +108,6 @@ class PipelineKind(StatedKind):
             )
         if o.place and given.problem.replicas > 1:
             raise InputError("replicas of stages are not placed", "--place", "--replicas 1")
-        if o.trace and o.pareto is not None:
-            raise InputError("a front has several timetables", "--trace", "no --pareto")
         if o.write_onnx is not None:
             if given.graph is None:
                 raise InputError("the input is not an ONNX model", "--write-onnx", "a .onnx input")

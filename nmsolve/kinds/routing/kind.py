@@ -29,6 +29,14 @@ class RouteKind(Kind):
     """Flows over links."""
 
     name, noun, options = "route", "choice of routes", RouteOptions
+    files = (
+        "flow-routes.json",
+        "route-certificates.json",
+        "events.jsonl",
+        "route-report.json",
+        "route.html",
+        "better.json",
+    )
     answer, report, proofs = "flow-routes.json", "route-report.json", "route-certificates.json"
 
     def run(self, o: RouteOptions, start: Start | None = None) -> int:

@@ -13,6 +13,7 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import (
     BETTER,
+    FRONT_FILES,
     Answer,
     as_json,
     event_lines,
@@ -21,7 +22,6 @@ from nmsolve.kinds.answer import (
     prepare_folder,
     write_models,
 )
-from nmsolve.kinds.answer_files import FRONT_FILES
 from nmsolve.kinds.command_line import as_command
 from nmsolve.kinds.loading import Loaded, load_answer
 from nmsolve.kinds.mapping.options import VerifyOptions

@@ -262,10 +262,18 @@ class _Stages:
         if solution is not None:
             found = chosen_routes(self.problem, solution)
             scores = {k: routing_value(self.problem, found.routes, found.numbering, k) for k in names}
-        status = "optimal" if all(self.proved(name) for name in names) else "feasible"
+        # a later round may end with routes that meet a bound which an earlier stage left open
+        stages = {
+            name: replace(r, status="optimal", stop_reason="gap", objective=r.bound, gap=0.0)
+            if r.bound is not None and scores.get(name) == r.bound
+            else r
+            for name, r in self.done.items()
+        }
+        proved = all(name in stages and stages[name].status == "optimal" for name in names)
+        status = "optimal" if proved else "feasible"
         if solution is None:
             status = "infeasible" if any(r.status == "infeasible" for r in self.done.values()) else "unknown"
-        open_reasons = [r.stop_reason for r in self.done.values() if r.stop_reason != "gap"]
+        open_reasons = [r.stop_reason for r in stages.values() if r.stop_reason != "gap"]
         first, best = self.done.get(names[0]), scores.get(names[0])
         bound = None if first is None else first.bound
         return Result(
@@ -278,7 +286,7 @@ class _Stages:
             gap=gap(best, bound),
             bounds=() if first is None else first.bounds,
             scores=scores,
-            stages=self.done,
+            stages=stages,
             events=tuple(event for r in self.all for event in r.events),
             engines=tuple(share for r in self.all for share in r.engines),
             wall_seconds=clock.now() - self.began,
