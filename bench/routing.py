@@ -11,10 +11,10 @@ import sys
 
 import numpy as np
 
-from nmsolve.benchmarks.routes import layered
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
+from nmsolve.kinds.routing.bench import layered
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem

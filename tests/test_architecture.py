@@ -94,6 +94,22 @@ def test_below_the_command_line_nothing_is_imported_in_a_circle_or_from_the_root
     assert not files.keys() - read
 
 
+def test_what_serves_all_kinds_asks_the_registry() -> None:
+    """No command, benchmark or common file of the kinds imports a kind of its own; mappings, which have most commands, but one."""
+    own = [
+        *(PACKAGE / "kinds").glob("*.py"),
+        *(PACKAGE / "cli").rglob("*.py"),
+        *(PACKAGE / "benchmarks").rglob("*.py"),
+    ]
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {module}"
+        for path in own
+        for line, module in imported(path)
+        if re.match(r"nmsolve\.kinds\.(routing|pipeline|assignment|schedule)\b", module)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_model_imports_no_solver() -> None:
     """Data knows nothing of solvers, not even inside functions (compiled loops of its own are none)."""
     found = {

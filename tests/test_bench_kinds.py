@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from conftest import Called
 
-from nmsolve.benchmarks.kinds import KINDS
 from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.registry import bench
 from nmsolve.model.formats import load_graph, save_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.files import write_mapping
@@ -139,14 +139,14 @@ def test_suites_are_the_same_every_time(tmp_path: Path, name: str) -> None:
     hashes = [one.problem.hash for one in first]
     assert hashes == [one.problem.hash for one in again] and len(set(hashes)) == len(hashes) > 8
     for one in first[:3]:
-        stated = KINDS[one.kind].load(json.loads(json.dumps(one.options)))
+        stated = bench(one.kind).load(json.loads(json.dumps(one.options)))
         assert stated.hash == one.problem.hash and stated.objective == one.problem.objective
 
 
 def test_wrong_answers_do_not_pass(tmp_path: Path) -> None:
     """A plan or routes with another value than they have are found by the checks of a run."""
-    plans = KINDS["pipeline"].load({"model": str(models(tmp_path) / "five.json"), "cores": "3"})
-    routes = KINDS["route"].load({"mapping": str(runs(tmp_path) / "corners"), "table_limit": 4})
+    plans = bench("pipeline").load({"model": str(models(tmp_path) / "five.json"), "cores": "3"})
+    routes = bench("route").load({"mapping": str(runs(tmp_path) / "corners"), "table_limit": 4})
     for problem, engine in ((plans, "downsets"), (routes, "named")):
         result = problem.solve(time_limit=60.0, started=None, seed=1, engines=[engine], workers=1)
         wrong = replace(result, objective=result.objective - 1, scores={"max-link": 4.0})

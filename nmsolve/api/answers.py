@@ -23,7 +23,10 @@ from nmsolve.report.figures import number, percent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from nmsolve.solvers.run import RunOptions
+
 S = TypeVar("S")
+AnswerT = TypeVar("AnswerT", bound="Answer[Any]")
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,6 +118,10 @@ class Answer(Result[S]):
         """Write the answer to a temporary folder and check it from its files alone (:func:`nmsolve.verify`)."""
         with tempfile.TemporaryDirectory() as folder:
             return verified(self.save(folder), bound=bound)
+
+    def bounded(self: AnswerT, how: RunOptions) -> AnswerT:
+        """Return this answer with the bounds that a run finds; it stays as it is. InputError without a solution."""
+        raise NotImplementedError
 
     def recomputed(self) -> Mapping[str, float]:
         """Return every objective by name, recomputed; {} without a solution."""

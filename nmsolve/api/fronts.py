@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 import msgspec
 
 from nmsolve.api.answers import Answer, Verification, drawn, table, verified
-from nmsolve.api.assignment import AssignmentAnswer
 from nmsolve.api.how import MapHow, in_order, left, run_options, split
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
 from nmsolve.api.mapping import MappingAnswer, map_options, run_of
-from nmsolve.api.pipeline import PipelineAnswer
 from nmsolve.api.routing import RoutingAnswer
-from nmsolve.api.schedule import ScheduleAnswer
 from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import prepare_folder
 from nmsolve.kinds.front import FrontKind
@@ -214,7 +211,7 @@ class ParetoFront:
 
 @plain_arguments
 def pareto(
-    graph: GraphLike | RoutingAnswer | PipelineAnswer | AssignmentAnswer | ScheduleAnswer,
+    graph: GraphLike | Answer[Any],
     machine: MachineLike | None = None,
     *,
     objectives: str | Sequence[str] | None = None,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from nmsolve.api.answers import values_of
-from nmsolve.api.assignment import AssignmentAnswer
+from nmsolve.api.answers import Answer, values_of
 from nmsolve.api.how import How, run_options
 from nmsolve.api.inputs import (
     ConstraintsLike,
@@ -20,9 +19,6 @@ from nmsolve.api.inputs import (
     source_of,
 )
 from nmsolve.api.mapping import MappingAnswer, map_options
-from nmsolve.api.pipeline import PipelineAnswer
-from nmsolve.api.routing import RoutingAnswer
-from nmsolve.api.schedule import ScheduleAnswer
 from nmsolve.kinds.loading import load_answer
 from nmsolve.kinds.mapping.found import Beside, Found
 from nmsolve.kinds.mapping.gap import ROUTED, gap_problem, known_in
@@ -42,9 +38,7 @@ if TYPE_CHECKING:
 TIME_LIMIT = 300.0
 
 
-#: Answers that state their problem.
-OTHERS = (RoutingAnswer, PipelineAnswer, AssignmentAnswer, ScheduleAnswer)
-Other = TypeVar("Other", RoutingAnswer, PipelineAnswer, AssignmentAnswer, ScheduleAnswer)
+Other = TypeVar("Other", bound=Answer[Any])
 
 
 @overload
@@ -68,7 +62,7 @@ def gap(
 
 @plain_arguments
 def gap(
-    mapping: MappingLike | RoutingAnswer | PipelineAnswer | AssignmentAnswer | ScheduleAnswer,
+    mapping: MappingLike | Answer[Any],
     graph: GraphLike | None = None,
     machine: MachineLike | None = None,
     *,
@@ -78,7 +72,7 @@ def gap(
     chips: str | tuple[int, int] | None = None,
     placement: str | Path | None = None,
     **options: Unpack[How],
-) -> MappingAnswer | RoutingAnswer | PipelineAnswer | AssignmentAnswer | ScheduleAnswer:
+) -> Answer[Any]:
     """Prove how far an existing answer is from the best one; it stays as it is, and only bounds are computed.
 
     Parameters
@@ -101,13 +95,13 @@ def gap(
     InputError : anything wrong with these, or the mapping breaks a rule
     """
     how = run_options(options, TIME_LIMIT)
-    if isinstance(mapping, (MappingAnswer, *OTHERS)):
+    if isinstance(mapping, Answer):
         stated = [v is not None for v in (graph, machine, constraints, balance, chips, placement)]
         if any(stated) or (objective is not None and not isinstance(mapping, MappingAnswer)):
             raise InputError(
                 "what an answer states already", "gap", "the answer, and of a mapping an objective"
             )
-    if isinstance(mapping, OTHERS):
+    if isinstance(mapping, Answer) and not isinstance(mapping, MappingAnswer):
         with Patience():
             return mapping.bounded(how)
     if isinstance(mapping, MappingAnswer):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from nmsolve.benchmarks.identity import machine, uncompiled, version
-from nmsolve.benchmarks.kinds import KINDS
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.benchmarks.pages import Head, html, markdown
 from nmsolve.benchmarks.runner import Process, Task, as_json, carry_out, engines_of
@@ -22,6 +21,7 @@ from nmsolve.benchmarks.summary import Summary, Table, summarise
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import INTERRUPTED, OK, prepare_file, prepare_folder
 from nmsolve.kinds.command_line import as_command
+from nmsolve.kinds.registry import bench
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.host import cores
@@ -265,7 +265,7 @@ def _carry_out(
 
 def _refusal(task: Task) -> Outcome | None:
     """Return the outcome of a run whose every engine, but for automatic mode, refuses the problem, found without a process."""
-    registry = named(KINDS[task.instance.kind].registry)
+    registry = named(bench(task.instance.kind).registry)
     problem = task.instance.problem.problem
     said = [(e, registry[e].make().refuses(problem)) for e in task.engines or [] if e != "auto"]
     if not said or any(reason is None for _, reason in said):

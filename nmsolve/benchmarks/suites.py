@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmsolve.benchmarks.kinds import KINDS, Kind, Maker, Stated
+from nmsolve.kinds.bench import Bench, Maker, Stated
+from nmsolve.kinds.registry import BENCHES, bench
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.text import decimal
-from nmsolve.model.lookup import named
 
 BEST_KNOWN = "best_known.csv"
 
@@ -26,7 +26,7 @@ class Instance:
 
     Attributes
     ----------
-    kind : key of :data:`~nmsolve.benchmarks.kinds.KINDS`
+    kind : key of :data:`~nmsolve.kinds.registry.BENCHES`
     options : what states the problem, as text or numbers; files of generated instances are where :func:`load_suite` wrote them
     best_known : objective that is known to be possible, or None
     """
@@ -47,9 +47,9 @@ class Source(NamedTuple):
     path: Path | None = None
 
     @property
-    def table(self) -> Kind:
+    def table(self) -> Bench:
         """What is known of such problems."""
-        return KINDS[self.kind]
+        return bench(self.kind)
 
 
 def find_suite(suite: str, kind: str | None) -> Source:
@@ -59,9 +59,9 @@ def find_suite(suite: str, kind: str | None) -> Source:
     ------
     InputError : no such suite, file, folder or kind; a built-in suite of another kind
     """
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"unknown problem {kind!r}", "--problem", "one of " + ", ".join(KINDS))
-    of = {name: k for k, known in KINDS.items() for name in known.suites}
+    if kind is not None and kind not in BENCHES:
+        raise InputError(f"unknown problem {kind!r}", "--problem", "one of " + ", ".join(BENCHES))
+    of = {name: k for k in BENCHES for name in bench(k).suites}
     if suite in of:
         if kind not in (None, of[suite]):
             raise InputError(f"suite {suite} is of problem {of[suite]}", "--problem", of[suite])
@@ -71,7 +71,7 @@ def find_suite(suite: str, kind: str | None) -> Source:
         near = difflib.get_close_matches(suite, of, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(f"no suite or folder {suite!r}", "", f"{hint}one of {', '.join(of)}, or a folder")
-    folder = path.parent if path.is_file() or KINDS[kind].is_instance(path) else path
+    folder = path.parent if path.is_file() or bench(kind).is_instance(path) else path
     return Source(folder.resolve().name, kind, path)
 
 
@@ -93,10 +93,9 @@ def load_suite(source: Source, only: str | None, options: Mapping[str, Any], kee
     if options:
         expected = "these options only for folders"
         raise InputError(f"suite {source.suite} has its own machines and objectives", "", expected)
-    where = source.table.suites[source.suite]
-    if ":" not in where:
-        return _files(source, Path(__file__).parent / where, only, {})
-    makers: dict[str, Maker] = named(where)
+    makers = source.table.suites[source.suite]
+    if isinstance(makers, Path):
+        return _files(source, makers, only, {})
     return [
         _instance(source, name, _made(makers[name], keep / name), None)
         for name in _chosen(list(makers), only, source.suite)

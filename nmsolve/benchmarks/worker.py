@@ -39,10 +39,10 @@ class Order(msgspec.Struct):
 
 def run(order: Order) -> dict[str, Any]:
     """Load, solve, check; the fields of :class:`nmsolve.benchmarks.store.Outcome` but ``wall`` and ``cpu``."""
-    from nmsolve.benchmarks.kinds import KINDS
     from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.registry import bench
 
-    problem = KINDS[order.kind].load(order.options)
+    problem = bench(order.kind).load(order.options)
     if problem.hash != order.problem:
         return {"status": "failed", "text": "a file was changed while the benchmark ran"}
     with Patience(clock.end(order.limit)) as patience:

@@ -9,17 +9,7 @@ from typing import Any, get_args
 
 import typer
 
-#: Where the names of objectives are, by command; of other commands they are those of mappings.
-_OBJECTIVES = {
-    "route": "model.routing.objectives:ROUTING_OBJECTIVES",
-    "pipeline": "model.pipeline.objectives:PIPELINE_OBJECTIVES",
-    "assign": "model.assignment.problem:OBJECTIVES",
-    "schedule": "model.schedule.problem:OBJECTIVES",
-}
-#: Where the engines are, by command; ``gap``, ``resume`` and ``bench`` take those of every problem.
-_ENGINES = {
-    "map": "mapping", "route": "routing", "pipeline": "pipeline", "assign": "assignment", "schedule": "schedule",
-}  # fmt: skip
+from nmsolve.kinds.registry import FOLDERS, options_of
 
 
 def add_completion(hint: Any, name: str) -> None:
@@ -59,15 +49,16 @@ def machines(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def objectives(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return objectives of the command's problem; several may stand in a row."""
-    return _last(
-        _table(_OBJECTIVES.get(ctx.info_name or "", "model.mapping.objectives:OBJECTIVES")), incomplete
-    )
+    name = (
+        ctx.info_name if ctx.info_name in FOLDERS else "map"
+    )  # of other commands they are those of mappings
+    return _last(_table(options_of(name).OBJECTIVE_TABLE), incomplete)
 
 
 def engines(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return engines of the command's problem; several may stand in a row."""
-    problems = [_ENGINES[ctx.info_name]] if ctx.info_name in _ENGINES else list(_ENGINES.values())
-    tables = [_table(f"solvers.{problem}.registry:REGISTRY") for problem in problems]
+    names = [ctx.info_name] if ctx.info_name in FOLDERS else list(FOLDERS)  # gap, resume, bench take all
+    tables = [_table(f"solvers.{FOLDERS[name]}.registry:REGISTRY") for name in names]
     return _last(["auto", *(name for table in tables for name in table)], incomplete, ",+")
 
 

@@ -12,6 +12,7 @@ from nmsolve.kinds.mapping.pictures import mapping_pictures
 from nmsolve.kinds.registry import kind_of
 from nmsolve.model.errors import InputError
 from nmsolve.report import pictures
+from nmsolve.report.explore import first_stage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 #: Forms of a picture by the end of its file's name.
 FORMS = ("svg", "png", "pdf")
-#: Reports of runs.
-ROUTES = "route-report.json"
-REPORTS = (ROUTES, "pipeline-report.json", "report.json")
 SEARCH = "search"
 
 
@@ -68,10 +66,9 @@ def _save(figure: Figure, path: Path, form: str) -> None:
 
 def _pictures(o: DrawOptions) -> Pictures:
     """Return every picture of the run by its name; the first is drawn where none is named."""
-    folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
-    report = next((folder / name for name in REPORTS if (folder / name).exists()), None)
-    search = _search(folder, report)
     kind, answer = kind_of(o.mapping)
+    folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
+    search = _search(folder, folder / kind.report)
     if kind.name != "map":
         return {**kind.pictures(answer), **search}
     if o.mapping.is_dir() and not (folder / "mapping.json").exists() and search:
@@ -80,11 +77,8 @@ def _pictures(o: DrawOptions) -> Pictures:
     return {**mapping_pictures(loaded.problem(), loaded.core), **search}
 
 
-def _search(folder: Path, report: Path | None) -> Pictures:
-    """Return the picture of the search; of routes, of that for their first objective."""
-    from nmsolve.kinds.routing.page import first_stage
-
-    events, (seconds, _) = read_events(folder), ending(None if report is None else read_object(report))
-    if report is not None and report.name == ROUTES:
-        events = first_stage(events)
+def _search(folder: Path, report: Path) -> Pictures:
+    """Return the picture of the search, of several objectives that for the first one."""
+    events = first_stage(read_events(folder))
+    seconds, _ = ending(read_object(report) if report.exists() else None)
     return {SEARCH: partial(pictures.convergence.figure, events, seconds, "full")} if events else {}

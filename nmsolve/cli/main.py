@@ -32,22 +32,17 @@ from nmsolve.cli.commands import (
 from nmsolve.cli.completion import add_completion
 from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
-from nmsolve.kinds.assignment.options import AssignOptions, ExplainAssignOptions
 from nmsolve.kinds.compiling import telling
 from nmsolve.kinds.guard import ends_by_second_signal
 from nmsolve.kinds.mapping.options import (
     DrawOptions,
-    ExplainOptions,
     FaultOptions,
     GapOptions,
-    MapOptions,
     ScoreOptions,
     VerifyOptions,
 )
 from nmsolve.kinds.options import ResumeOptions
-from nmsolve.kinds.pipeline.options import ExplainPipelineOptions, PipelineOptions
-from nmsolve.kinds.routing.options import ExplainRouteOptions, RouteOptions
-from nmsolve.kinds.schedule.options import ExplainScheduleOptions, ScheduleOptions
+from nmsolve.kinds.registry import FOLDERS, options_of
 from nmsolve.kinds.simulation.options import SimulateOptions
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
@@ -136,15 +131,22 @@ def from_options(options: type, run: str, *first: str) -> Callable[..., None]:
     return command
 
 
-app.command("map")(from_options(MapOptions, "kinds.registry:run_command", "map"))
+#: Commands of the kinds of problems; the first one also has the names without a kind.
+KINDS = list(FOLDERS)
+
+
+def _of_kind(name: str) -> None:
+    """Add the command of a kind."""
+    app.command(name)(from_options(options_of(name).OPTIONS, "kinds.registry:run_command", name))
+
+
+_of_kind(KINDS[0])
 app.command("score")(from_options(ScoreOptions, "cli.check:run_score"))
 app.command("verify")(from_options(VerifyOptions, "cli.check:run_verify"))
 app.command("gap")(from_options(GapOptions, "cli.resume:run_gap"))
 app.command("resume")(from_options(ResumeOptions, "cli.resume:run_resume"))
-app.command("route")(from_options(RouteOptions, "kinds.registry:run_command", "route"))
-app.command("pipeline")(from_options(PipelineOptions, "kinds.registry:run_command", "pipeline"))
-app.command("assign")(from_options(AssignOptions, "kinds.registry:run_command", "assign"))
-app.command("schedule")(from_options(ScheduleOptions, "kinds.registry:run_command", "schedule"))
+for _name in KINDS[1:]:
+    _of_kind(_name)
 app.command("simulate")(from_options(SimulateOptions, "kinds.simulation.run:run_simulate"))
 app.command("compare")(from_options(CompareOptions, "cli.compare:run_compare"))
 app.command("draw")(from_options(DrawOptions, "cli.draw:run_draw"))
@@ -153,11 +155,9 @@ app.command("export")(from_options(ExportOptions, "cli.export:run_export"))
 app.command("faults")(from_options(FaultOptions, "cli.faults:run_faults"))
 app.command("bench")(from_options(BenchOptions, "benchmarks.run:run_bench"))
 app.command("bench learn")(from_options(BenchLearnOptions, "benchmarks.learn.run:run_bench_learn"))
-app.command("explain")(from_options(ExplainOptions, "cli.explain:run_explain", "map"))
-app.command("explain route")(from_options(ExplainRouteOptions, "cli.explain:run_explain", "route"))
-app.command("explain pipeline")(from_options(ExplainPipelineOptions, "cli.explain:run_explain", "pipeline"))
-app.command("explain assign")(from_options(ExplainAssignOptions, "cli.explain:run_explain", "assign"))
-app.command("explain schedule")(from_options(ExplainScheduleOptions, "cli.explain:run_explain", "schedule"))
+for _name in KINDS:
+    _explain = "explain" if _name == KINDS[0] else f"explain {_name}"
+    app.command(_explain)(from_options(options_of(_name).EXPLAIN, "cli.explain:run_explain", _name))
 app.command("info")(from_options(InfoOptions, "cli.info:run_info"))
 app.command("convert")(from_options(ConvertOptions, "cli.info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}

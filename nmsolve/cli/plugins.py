@@ -7,6 +7,7 @@ from functools import partial
 from importlib.metadata import EntryPoint
 from typing import NamedTuple
 
+from nmsolve.kinds.registry import FOLDERS, kinds
 from nmsolve.model import plugins
 from nmsolve.model.contained import Allowance, Reply, one_reply
 from nmsolve.model.errors import InputError, NmsolveError
@@ -14,14 +15,6 @@ from nmsolve.model.lookup import named
 
 #: What loading one of them may take: bytes and seconds.
 ALLOWANCE = Allowance(2**32, 60.0, "loading it")
-#: Where our own methods of bounds are listed, by problem: ``module:name`` below ``nmsolve``.
-METHODS = {
-    "": ("solvers.mapping.certificates:METHODS",),
-    "pipeline": ("solvers.pipeline.recheck_bounds:METHODS",),
-    "routing": ("solvers.routing.recheck:RECHECKED", "solvers.routing.recheck:WORDS"),
-    "assignment": ("solvers.assignment.recheck:RECHECKS", "solvers.assignment.recheck:WORDS"),
-    "schedule": ("solvers.schedule.recheck:RECHECKS", "solvers.schedule.recheck:WORDS"),
-}  # fmt: skip
 
 
 class Offer(NamedTuple):
@@ -63,7 +56,8 @@ def _own(group: str) -> Collection[str]:
         registry = named(f"solvers.{problem or 'mapping'}.registry:REGISTRY")
         return [name for name, entry in registry.items() if entry.plugin is None]
     if kind == plugins.RECHECKS:
-        return [method for path in METHODS[problem] for method in named(path)]
+        own_kind = next(one for one in kinds() if FOLDERS[one.name] == (problem or "mapping"))
+        return [method for path in own_kind.method_tables for method in named(path)]
     if kind == plugins.FORMATS:
         return [extension[1:] for extension in named("model.formats:OWN")]
     own: list[str] = named("hw.foreign_machines:own_names")()

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 import typer.core
 
+from nmsolve.kinds.registry import FOLDERS
 from nmsolve.model.errors import InputError
 
 #: Names of options by heading. What is in none stands under the first one.
@@ -25,7 +26,7 @@ SECTIONS = {
 #: Options that say what is asked: a second value would be another question.
 STATING = {*SECTIONS["Input"].split(), *SECTIONS["What is wanted"].split(), "engines", "to"}
 #: Commands with sections.
-LONG = ("map", "route", "pipeline", "assign", "schedule")
+LONG = tuple(FOLDERS)
 
 _HEADING = {name: heading for heading, names in SECTIONS.items() for name in names.split()}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
@@ -23,18 +23,8 @@ from nmsolve.model.files import made_folder, write_atomic
 from nmsolve.solvers.search.stop import unbroken
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.assignment.options import AssignOptions
-    from nmsolve.kinds.assignment.report import AssignReport
-    from nmsolve.kinds.mapping.report import Report
-    from nmsolve.kinds.pipeline.options import PipelineOptions
-    from nmsolve.kinds.pipeline.report import PipelineReport
-    from nmsolve.kinds.routing.options import RouteOptions
-    from nmsolve.kinds.routing.report import RouteReport
-    from nmsolve.kinds.schedule.options import ScheduleOptions
-    from nmsolve.kinds.schedule.report import ScheduleReport
     from nmsolve.model.bound import Event, Result
 
-    Finished: TypeAlias = AssignOptions | PipelineOptions | RouteOptions | ScheduleOptions
 
 #: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"
@@ -239,7 +229,7 @@ def last_words(
 
 
 def finish(
-    o: Finished, result: Result[Any], report: Any, words: Iterable[str], files: Sequence[str], command: str, none: str
+    o: Any, result: Result[Any], report: Any, words: Iterable[str], files: Sequence[str], command: str, none: str
 ) -> int:  # fmt: skip
     """Say what a run found and wrote, and return its exit code.
 
@@ -261,7 +251,7 @@ def tell(json_only: bool, rows: Iterable[Mapping[str, Any]], lines: Iterable[str
 
 def exit_code(
     result: Result[Any],
-    report: Report | RouteReport | PipelineReport | AssignReport | ScheduleReport,
+    report: Any,
     wanted_gap: float | None,
 ) -> int:
     """The exit code of a finished run (docs/files.md): do the independent checks agree, was an answer found, and is its gap the

@@ -89,6 +89,7 @@ class Kind(ABC):
     answer, report, proofs : names of the files of a run
     files : patterns of the names of all files that a run may leave
     options : of its command, a dataclass
+    method_tables : where methods of its bounds are, ``module:name`` below ``nmsolve``
     """
 
     name: ClassVar[str]
@@ -98,6 +99,7 @@ class Kind(ABC):
     proofs: ClassVar[str] = "certificates.json"
     files: ClassVar[Sequence[str]]
     options: ClassVar[type[Any]]
+    method_tables: ClassVar[Sequence[str]]
 
     @property
     def a(self) -> str:

@@ -22,17 +22,9 @@ from nmsolve.report.page import fill
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nmsolve.kinds.assignment.options import AssignOptions
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.kinds.patience import Patience
-    from nmsolve.kinds.pipeline.options import PipelineOptions
-    from nmsolve.kinds.routing.options import RouteOptions
-    from nmsolve.kinds.schedule.options import ScheduleOptions
     from nmsolve.solvers.multi_objective import Front, Objectives, Point
-
-    #: The options of a command that has fronts.
-    Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions | ScheduleOptions
 
 
 Pair = tuple[float, float]
@@ -57,7 +49,7 @@ ALONE = (
 )  # fmt: skip
 
 
-def require_front(o: Asked, names: tuple[str, ...]) -> tuple[str, str]:
+def require_front(o: Any, names: tuple[str, ...]) -> tuple[str, str]:
     """Return the two objectives of ``--pareto``.
 
     Raises
@@ -77,7 +69,7 @@ def require_front(o: Asked, names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def run_front(
-    o: Asked, kind: FrontKind, objectives: Objectives[Any], names: tuple[str, str],
+    o: Any, kind: FrontKind, objectives: Objectives[Any], names: tuple[str, str],
     limit: float, patience: Patience, inputs: dict[str, Any],
 ) -> int:  # fmt: skip
     """Search within ``limit`` seconds of the command, write the front and say it; returns the exit code."""

@@ -7,17 +7,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.model.lookup import named
+
 if TYPE_CHECKING:
+    from nmsolve.kinds.bench import Bench
     from nmsolve.kinds.kind import Kind
 
-#: Folders by names, in the order in which they are asked whose an answer is: a mapping's file may have any name.
+#: Folders by names.
 FOLDERS = {
-    "pipeline": "pipeline",
-    "schedule": "schedule",
-    "assign": "assignment",
-    "route": "routing",
     "map": "mapping",
+    "route": "routing",
+    "pipeline": "pipeline",
+    "assign": "assignment",
+    "schedule": "schedule",
 }
+#: In which order kinds are asked whose an answer is: a mapping's file may have any name.
+ASKED = ("pipeline", "schedule", "assign", "route", "map")
+#: How each is benchmarked: ``module:name`` below ``nmsolve``.
+BENCHES = {name: f"kinds.{folder}.bench:BENCH" for name, folder in FOLDERS.items()}
 
 
 def kind(name: str) -> Kind:
@@ -26,9 +33,23 @@ def kind(name: str) -> Kind:
     return found
 
 
+def options_of(name: str) -> Any:
+    """Return the module of a kind's options, which loads nothing heavy.
+
+    It has ``OPTIONS`` of the command, ``EXPLAIN`` of ``nmsolve explain``, and ``OBJECTIVE_TABLE``.
+    """
+    return import_module(f"nmsolve.kinds.{FOLDERS[name]}.options")
+
+
 def kinds() -> Iterator[Kind]:
     """Yield every kind, mappings last."""
-    return map(kind, FOLDERS)
+    return map(kind, ASKED)
+
+
+def bench(name: str) -> Bench:
+    """Return how problems of a command are benchmarked."""
+    found: Bench = named(BENCHES[name])
+    return found
 
 
 def kind_of(path: Path, source: Path | None = None) -> tuple[Kind, Path]:

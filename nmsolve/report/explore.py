@@ -133,6 +133,12 @@ def board_of(machine: Machine, linked: bool) -> dict[str, Any]:
     return out
 
 
+def first_stage(events: Sequence[Event]) -> list[Event]:
+    """Return events up to the second objective: those of different objectives cannot share an axis."""
+    starts = [i for i, e in enumerate(events) if e.kind == "start"]
+    return list(events[: starts[1] if len(starts) > 1 else len(events)])
+
+
 def searched(events: Sequence[Event], seconds: float, bound: float | None, unit: str = "") -> dict[str, Any]:
     """Return the timeline of a search: its best answers and bounds (in ``unit``) over time, with the engines that gave them."""
     rows = [

@@ -48,6 +48,10 @@ class AssignKind(StatedKind):
     """Operators of a model on unlike processors; strategies of a cost network."""
 
     name, noun, source = "assign", "assignment", "model"
+    method_tables = (
+        "solvers.assignment.recheck:RECHECKS",
+        "solvers.assignment.recheck:WORDS",
+    )
     answer = "assignment.json"
     files = (
         "assignment.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json",

@@ -45,3 +45,9 @@ class AssignOptions(SearchOptions, AssignProblemOptions):
 @dataclass(frozen=True)
 class ExplainAssignOptions(ConflictOptions, AssignProblemOptions):
     """Find out whether a network can be assigned at all; if not, show a smallest set of pins and limits that conflict."""
+
+
+#: Of the command, and of ``nmsolve explain``.
+OPTIONS, EXPLAIN = AssignOptions, ExplainAssignOptions
+#: Where the names of its objectives are.
+OBJECTIVE_TABLE = "model.assignment.problem:OBJECTIVES"

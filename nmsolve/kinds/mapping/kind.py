@@ -29,6 +29,7 @@ class MapKind(Kind):
     """Nodes on cores."""
 
     name, noun, options = "map", "mapping", MapOptions
+    method_tables = ("solvers.mapping.certificates:METHODS",)
     answer, report, files = "mapping.json", "report.json", MAP_FILES
 
     def run(self, o: MapOptions, start: Start | None = None) -> int:

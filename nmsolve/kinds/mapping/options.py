@@ -211,3 +211,9 @@ class ExplainOptions:
     seed: Seed = 0
     out: Proof = None
     json: Json = False
+
+
+#: Of the command, and of ``nmsolve explain``.
+OPTIONS, EXPLAIN = MapOptions, ExplainOptions
+#: Where the names of its objectives are.
+OBJECTIVE_TABLE = "model.mapping.objectives:OBJECTIVES"

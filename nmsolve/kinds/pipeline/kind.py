@@ -50,6 +50,7 @@ class PipelineKind(StatedKind):
     """Layers in stages on groups of cores."""
 
     name, noun, source = "pipeline", "plan", "model"
+    method_tables = ("solvers.pipeline.recheck_bounds:METHODS",)
     answer, report, page = "plan.json", "pipeline-report.json", "pipeline.html"
     #: An older placement belongs to the older plan.
     files = (

@@ -70,3 +70,9 @@ class PipelineOptions(SearchOptions, PipelineProblemOptions):
 @dataclass(frozen=True)
 class ExplainPipelineOptions(ConflictOptions, PipelineProblemOptions):
     """Find out whether a network can be split into stages; if not, show a smallest set of limits that conflict."""
+
+
+#: Of the command, and of ``nmsolve explain``.
+OPTIONS, EXPLAIN = PipelineOptions, ExplainPipelineOptions
+#: Where the names of its objectives are.
+OBJECTIVE_TABLE = "model.pipeline.objectives:PIPELINE_OBJECTIVES"

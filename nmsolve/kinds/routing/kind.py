@@ -29,6 +29,10 @@ class RouteKind(Kind):
     """Flows over links."""
 
     name, noun, options = "route", "choice of routes", RouteOptions
+    method_tables = (
+        "solvers.routing.recheck:RECHECKED",
+        "solvers.routing.recheck:WORDS",
+    )
     files = (
         "flow-routes.json",
         "route-certificates.json",

@@ -42,3 +42,9 @@ class RouteOptions(SearchOptions, RouteProblemOptions):
 @dataclass(frozen=True)
 class ExplainRouteOptions(ConflictOptions, RouteProblemOptions):
     """Find out whether a mapping has any routes; if not, show a smallest set of limits that conflict."""
+
+
+#: Of the command, and of ``nmsolve explain``.
+OPTIONS, EXPLAIN = RouteOptions, ExplainRouteOptions
+#: Where the names of its objectives are.
+OBJECTIVE_TABLE = "model.routing.objectives:ROUTING_OBJECTIVES"

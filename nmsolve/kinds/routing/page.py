@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.kinds.mapping.report import rests_on
-from nmsolve.model.bound import Event, Result
+from nmsolve.model.bound import Result
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -18,7 +17,7 @@ from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.report import pictures, pictures_routing
 from nmsolve.report.drawing import PALETTE
-from nmsolve.report.explore import searched
+from nmsolve.report.explore import first_stage, searched
 from nmsolve.report.figures import number, percent
 from nmsolve.report.page import fill, inline
 
@@ -207,12 +206,6 @@ def render_route_html(
         facts=facts,
         verify_command=verify_command,
     )
-
-
-def first_stage(events: Sequence[Event]) -> list[Event]:
-    """Return events up to the second objective: those of different objectives cannot share an axis."""
-    starts = [i for i, e in enumerate(events) if e.kind == "start"]
-    return list(events[: starts[1] if len(starts) > 1 else len(events)])
 
 
 def route_words(report: RouteReport) -> list[str]:

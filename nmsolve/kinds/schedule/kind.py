@@ -67,6 +67,10 @@ class ScheduleKind(StatedKind):
     """Processes on units over time."""
 
     name, noun, source = "schedule", "schedule", "tasks"
+    method_tables = (
+        "solvers.schedule.recheck:RECHECKS",
+        "solvers.schedule.recheck:WORDS",
+    )
     answer = "schedule.json"
     files = (
         "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,

@@ -61,4 +61,8 @@ class ScheduleOptions(SearchOptions, ScheduleProblemOptions):
 class ExplainScheduleOptions(ConflictOptions, ScheduleProblemOptions):
     """Find out whether networks can be scheduled at all; if not, show a smallest set of deadlines and limits that conflict."""
 
-# fmt: on
+
+#: Of the command, and of ``nmsolve explain``.
+OPTIONS, EXPLAIN = ScheduleOptions, ExplainScheduleOptions
+#: Where the names of its objectives are.
+OBJECTIVE_TABLE = "model.schedule.problem:OBJECTIVES"

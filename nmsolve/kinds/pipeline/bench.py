@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.benchmarks.kinds import Checked, Maker, Stated
+from nmsolve.kinds.bench import INSTANCES, Bench, Checked, Maker, Stated
 from nmsolve.kinds.pipeline.statement import PipelineInputs, Positive, state_problem
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _drawn(layers: int, reach: int, **options: Any) -> Maker:
 
 def _shipped(name: str, **options: Any) -> Maker:
     """Return a cost graph that comes with the package."""
-    return lambda path: {"model": Path(__file__).parent / "instances" / "dnn" / name, **options}
+    return lambda path: {"model": INSTANCES / "dnn" / name, **options}
 
 
 BERT = "layer_bert24_inference.json"
@@ -115,3 +115,9 @@ PIPELINES = {
     "wide-200": _drawn(200, 60, cores=16),
     "wide-200-any": _drawn(200, 60, cores=16, split="any"),
 }
+
+
+BENCH = Bench(
+    state, "solvers.pipeline.registry:REGISTRY", {"pipelines": PIPELINES},
+    lambda path: path.suffix.lower() in (".onnx", ".json") and path.is_file(),
+)  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.benchmarks.kinds import Checked, Maker, Stated
+from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -163,3 +163,11 @@ ROUTES = {
     "multicast-4x4-trees": _flows(4, _spiking, form="source"),
     "layered-12x12": _flows(12, layered),
 }
+
+
+BENCH = Bench(
+    state,
+    "solvers.routing.registry:REGISTRY",
+    {"routes": ROUTES},
+    lambda path: (path / "mapping.json").is_file(),
+)

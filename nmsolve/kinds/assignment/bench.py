@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.benchmarks.kinds import Checked, Maker, Stated
 from nmsolve.kinds.assignment.statement import AssignInputs, state_problem
+from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
 
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.check import Problem
@@ -151,3 +151,9 @@ ASSIGNMENTS = {
     "network-60": _network(60, 5, 6, 0.9),
     "network-400": _network(400, 8, 12, 0.85),
 }
+
+
+BENCH = Bench(
+    state, "solvers.assignment.registry:REGISTRY", {"assignments": ASSIGNMENTS},
+    lambda path: path.is_file() and (path.name.endswith((".onnx", ".json.gz")) or "iopddl" in path.name),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a benchmark has to know of a problem: how it is stated, run and checked, and which suites there are. One record each."""
+"""What a benchmark has to know of a kind of problem: how it is stated, run and checked, and which suites there are."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import msgspec
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats import extensions
-from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.model.bound import Result
 
+#: Instances that are shipped.
+INSTANCES = Path(__file__).parents[1] / "benchmarks" / "instances"
 #: Checks of an answer, and the names of those that were left out for lack of time.
 Checked = tuple[list["CheckPart"], list[str]]
 #: Writes the files of a generated instance, whose names begin with this path; returns the options that state it.
@@ -50,26 +50,26 @@ class Stated:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of problem. Paths are ``module:name`` below ``nmsolve``.
+class Bench:
+    """How a kind of problem is benchmarked.
 
     Attributes
     ----------
-    state : path of the function that makes :class:`Stated`; its parameters are the options of an instance, the first the file
-    registry : path of the table of engines
-    suites : path of the table of every built-in suite, instance -> :data:`Maker`; a folder's name where files are shipped
+    state : makes :class:`Stated`; its parameters are the options of an instance, the first the file
+    registry : path of the table of engines, ``module:name`` below ``nmsolve``
+    suites : of every built-in suite instance -> :data:`Maker`, or the folder of its files
     is_instance : whether a file or folder beside others is an instance
     """
 
-    state: str
+    state: Callable[..., Stated]
     registry: str
-    suites: Mapping[str, str]
+    suites: Mapping[str, Mapping[str, Maker] | Path]
     is_instance: Callable[[Path], bool] = lambda path: False
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """The options of an instance."""
-        return signature(named(self.state)).parameters
+        return signature(self.state).parameters
 
     def load(self, options: Mapping[str, Any]) -> Stated:
         """Return the problem that ``options`` state; text is converted to what they take.
@@ -78,7 +78,7 @@ class Kind:
         ------
         InputError : unknown options, wrong values or files, a problem that cannot be stated
         """
-        types, given = get_type_hints(named(self.state), include_extras=True), {}
+        types, given = get_type_hints(self.state, include_extras=True), {}
         for name, value in options.items():
             if name not in self.parameters:
                 known = ", ".join(list(self.parameters)[1:])
@@ -89,34 +89,4 @@ class Kind:
                 raise InputError(
                     f"{name} is {value!r}", "--set", str(error).removeprefix("Expected ")
                 ) from None
-        found: Stated = named(self.state)(**given)
-        return found
-
-
-#: By the name of the command that solves such problems.
-KINDS: dict[str, Kind] = {
-    "map": Kind(
-        "benchmarks.mappings:state", "solvers.mapping.registry:REGISTRY",
-        {"qaplib": "instances", "mesh": "benchmarks.mappings:MESH", "snn": "benchmarks.mappings:SNN",
-         "peers": "benchmarks.mappings:PEERS"},
-        lambda path: path.suffix.lower() in extensions() and path.is_file(),
-    ),
-    "route": Kind(
-        "benchmarks.routes:state", "solvers.routing.registry:REGISTRY", {"routes": "benchmarks.routes:ROUTES"},
-        lambda path: (path / "mapping.json").is_file(),
-    ),
-    "pipeline": Kind(
-        "benchmarks.pipelines:state", "solvers.pipeline.registry:REGISTRY",
-        {"pipelines": "benchmarks.pipelines:PIPELINES"},
-        lambda path: path.suffix.lower() in (".onnx", ".json") and path.is_file(),
-    ),
-    "assign": Kind(
-        "benchmarks.assignments:state", "solvers.assignment.registry:REGISTRY",
-        {"assignments": "benchmarks.assignments:ASSIGNMENTS"},
-        lambda path: path.is_file() and (path.name.endswith((".onnx", ".json.gz")) or "iopddl" in path.name),
-    ),
-    "schedule": Kind(
-        "benchmarks.schedules:state", "solvers.schedule.registry:REGISTRY", {"schedules": "benchmarks.schedules:SCHEDULES"},
-        lambda path: path.suffix.lower() in (".json", ".sm", ".mm", ".rcp", ".fjs", ".txt") and path.is_file(),
-    ),
-}  # fmt: skip
+        return self.state(**given)

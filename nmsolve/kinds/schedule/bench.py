@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.benchmarks.kinds import Checked, Maker, Stated
+from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
 from nmsolve.kinds.schedule.statement import ScheduleInputs, amounts, state_problem
 
 if TYPE_CHECKING:
@@ -131,3 +131,9 @@ SCHEDULES = {
     "project-60": _project(60, 4),
     "shop-10x8": _shop(10, 8, 8),
 }
+
+
+BENCH = Bench(
+    state, "solvers.schedule.registry:REGISTRY", {"schedules": SCHEDULES},
+    lambda path: path.suffix.lower() in (".json", ".sm", ".mm", ".rcp", ".fjs", ".txt") and path.is_file(),
+)  # fmt: skip

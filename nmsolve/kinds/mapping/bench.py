@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nmsolve.benchmarks.kinds import Maker, Stated
+from nmsolve.kinds.bench import INSTANCES, Bench, Maker, Stated
+from nmsolve.model.formats import extensions
 
 #: Seed of all generated instances.
 INSTANCE_SEED = 1
 #: Loihi 1 with unlimited axon tables.
-ANY_AXONS = str(Path(__file__).parent / "instances" / "loihi1_any_axons.toml")
+ANY_AXONS = str(INSTANCES / "loihi1_any_axons.toml")
 
 
 def state(
@@ -93,3 +94,10 @@ SNN = {
         "snn", {"machine": "mesh:8x8", "balance": 0.03}, nodes=20000, synapses=600000, layers=8
     ),
 }
+
+
+BENCH = Bench(
+    state, "solvers.mapping.registry:REGISTRY",
+    {"qaplib": INSTANCES, "mesh": MESH, "snn": SNN, "peers": PEERS},
+    lambda path: path.suffix.lower() in extensions() and path.is_file(),
+)  # fmt: skip
