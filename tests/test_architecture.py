@@ -95,7 +95,7 @@ def test_below_the_command_line_nothing_is_imported_in_a_circle_or_from_the_root
 
 
 def test_what_serves_all_kinds_asks_the_registry() -> None:
-    """No command, benchmark or common file of the kinds imports a kind of its own; mappings, which have most commands, but one."""
+    """No command, benchmark or common file imports a kind by its name, but for mappings, which most commands are about."""
     own = [
         *(PACKAGE / "kinds").glob("*.py"),
         *(PACKAGE / "cli").rglob("*.py"),
