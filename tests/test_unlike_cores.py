@@ -29,6 +29,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.report.core_figures import resource_table
 from nmsolve.report.pictures import resource_use
+from nmsolve.report.use_chart import use_chart
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 #: The pages are looked at as they are.
@@ -306,7 +307,9 @@ def test_page_shows_the_limit_of_every_core() -> None:
     assert (
         limits[0].tolist() == problem.machine.limits("neurons").tolist() and (used[:, 0] <= limits[0]).all()
     )
-    assert "limit of each core" in resource_use(names, used, limits, problem.machine.usable)
+    for draw in (resource_use, use_chart):
+        drawn = draw(names, used, limits, problem.machine.usable)
+        assert "limit of each core" in drawn and f"{used.max():,}" in drawn
 
 
 def test_occupied_runs_that_make_no_sense_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.kinds.answer import Answer, as_json, event_lines, last_words
 from nmsolve.kinds.mapping.found import ALONE, MAP_FILES, Beside
 from nmsolve.kinds.mapping.report import CheckPart, Report, build_report, in_words, routing_words
-from nmsolve.kinds.patience import CHECKS, Patience
+from nmsolve.kinds.patience import CHECKS, PICTURES, Patience
 from nmsolve.model.bound import Result
 from nmsolve.model.file_set import new_run
 from nmsolve.model.files import write_atomic
@@ -144,7 +144,8 @@ def _page(
 
     command = f"nmsolve verify {out} --bound"
     try:
-        with patience.drawing():
+        still = plain or mapped is not None or result.core is None
+        with patience.drawing() if still else patience.optional(0.0 if patience.asked else PICTURES):
             return render_html(problem, result, report, command, between, mapped=mapped, plain=plain)
     except KeyboardInterrupt:
         return render_html(problem, result, report, command, drawn=False)

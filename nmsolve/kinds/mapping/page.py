@@ -18,6 +18,7 @@ from nmsolve.report.core_figures import core_share, populations, resource_table
 from nmsolve.report.drawing import PALETTE
 from nmsolve.report.figures import number
 from nmsolve.report.page import fill, inline
+from nmsolve.report.use_chart import use_chart
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.found import MappedRoutes
@@ -68,7 +69,8 @@ def render_html(
             alone = (amounts > 0).sum(axis=1).max(initial=0) <= 1
             if alone or len(kinds) <= len(PALETTE):  # else colours do not tell them apart
                 images["populations"] = pictures.populations(problem.machine, amounts, kinds)
-        images["resource_use"] = pictures.resource_use(names, used, limits, problem.machine.usable)
+        draw_use = use_chart if lively else pictures.resource_use
+        images["resource_use"] = draw_use(names, used, limits, problem.machine.usable)
     sections: dict[str, Any] = {"routing": None, "energy": None}
     if drawn and mapped is not None and result.core is not None:
         from nmsolve.kinds.routing.page import route_sections
