@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmsolve.hw.verify import WRITTEN, gap_check, status_check
-from nmsolve.kinds.check_bounds import Budget, Proofs
+from nmsolve.kinds.check_bounds import Budget, Proofs, budget_of
 from nmsolve.kinds.check_fields import shown as field_shown
 from nmsolve.kinds.mapping.report import CheckPart, check_parts
 from nmsolve.kinds.verdict import unread_checks
@@ -20,6 +20,7 @@ from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Held
+    from nmsolve.kinds.mapping.options import VerifyOptions
     from nmsolve.kinds.rewritten import Again
     from nmsolve.model.bound import Bound, Ceilings, Result
 
@@ -27,11 +28,29 @@ if TYPE_CHECKING:
 SECONDS = 600.0
 
 
+class FileChecks(NamedTuple):
+    """What the file of an answer and its certificates were checked for.
+
+    Attributes
+    ----------
+    checks : of rules, objective, gap, status and bounds
+    solution : the answer
+    values : its objectives as recomputed, by name; none if it breaks a rule
+    bounds : of the certificates; None where these were not read
+    """
+
+    checks: list[CheckPart]
+    solution: Any
+    values: Mapping[str, float]
+    bounds: Sequence[Bound] | None
+
+
 class WholeBounds(ABC):
     """How bounds in whole numbers are re-checked."""
 
     exact = True
     slow: Collection[str] = ()
+    problem: Any
 
     @property
     @abstractmethod
@@ -186,6 +205,30 @@ def claim_checks(
     if not known[1]:
         return checks
     return checks + _proved(report, before, proofs, known, about, Proofs(bounds, [known], budget))
+
+
+def whole_file_checks(
+    report: Mapping[str, Any], before: Sequence[Held], thing: str, about: str, proofs: Path, bounds: WholeBounds,
+    answer: tuple[Any, list[CheckPart], Mapping[str, float]], o: VerifyOptions,
+) -> FileChecks:  # fmt: skip
+    """Check what a report says of an answer, and with ``--bound`` the certificates beside it.
+
+    Parameters
+    ----------
+    before : objectives that were minimised first
+    thing, about : what was looked for, and what states the problem, in words
+    proofs : file of the certificates
+    answer : it, its checks and its objectives as recomputed, none if it breaks a rule
+    """
+    from nmsolve.kinds.loading import load_certificates
+
+    solution, found, values = answer
+    checks = [problem_check(report, bounds.problem.content_hash, about), *found]
+    read = proofs if o.bound else None
+    checks += claim_checks(
+        report, before, thing, read, (solution, values), bounds, bounds.minimised, budget_of(o, report)
+    )
+    return FileChecks(checks, solution, values, load_certificates(proofs)[1] if o.bound and values else None)
 
 
 def whole_checks(

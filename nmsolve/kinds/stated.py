@@ -34,7 +34,7 @@ from nmsolve.model.file_set import new_run, require_one_run
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.kind import Start
     from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
@@ -78,7 +78,6 @@ class StatedKind(Kind):
     units : of objectives, where they have any
     free : methods of which a recomputed bound holds under all ceilings
     unchecked : what a report names before the checks are done
-    about : what states the problem, in words
     both : the objectives of a front from Python if none are named
     no_score, no_gap : options of ``nmsolve score`` and ``gap`` that are for other kinds
     """
@@ -89,7 +88,6 @@ class StatedKind(Kind):
     report: ClassVar[str] = "report.json"
     units: ClassVar[Mapping[str, str]] = {}
     unchecked: ClassVar[Sequence[str]]
-    about: ClassVar[str]
     both: ClassVar[str]
     no_score: ClassVar[Sequence[str]] = ()
     no_gap: ClassVar[Sequence[str]] = ()
@@ -200,8 +198,10 @@ class StatedKind(Kind):
         """Check rules and objectives against what is said of them; the objectives as recomputed, none if a rule is broken."""
 
     @abstractmethod
-    def bounds(self, given: Any) -> WholeBounds:
-        """Return how bounds are re-checked."""
+    def file_checks(
+        self, path: Path, report: dict[str, Any], given: Any, inputs: Any, o: VerifyOptions
+    ) -> FileChecks:
+        """Check the answer of a run, what the ``report`` says of it, and its bounds. InputError for a file of something else."""
 
     @abstractmethod
     def rewritten(
@@ -451,33 +451,17 @@ class StatedKind(Kind):
 
     def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
         """Return every check of an answer where its files are; ``--graph`` says where the problem's file is now."""
-        from nmsolve.kinds.check_bounds import budget_of
-        from nmsolve.kinds.check_whole import claim_checks, problem_check, said_values, whole_checks
-        from nmsolve.kinds.loading import load_certificates
+        from nmsolve.kinds.check_whole import whole_checks
 
         refuse_of_mappings(path, o)
         report, inputs = self.run_at(path)
         given = self.state(self._moved(inputs, o.graph))
-        problem = given.problem
-        checks = [problem_check(report, problem.content_hash, self.about)]
-        solution, more = self.opened(path, given)
-        found, values = self.answer_checks(given, solution, *said_values(report))
-        checks += found + (more() if values else [])
-        proofs = path.parent / self.proofs if o.bound else None
-        bounds = self.bounds(given)
-        checks += claim_checks(
-            report, inputs.before, self.a, proofs, (solution, values), bounds, bounds.minimised, budget_of(o, report)
-        )  # fmt: skip
+        checks, solution, values, bounds = self.file_checks(path, report, given, inputs, o)
         if not values:
             return checks
-        certificates = None if proofs is None else load_certificates(proofs)[1]
-        again = self.rewritten(report, given, inputs, solution, values, certificates)
+        again = self.rewritten(report, given, inputs, solution, values, bounds)
         write = partial(self._write_at, given, solution)
-        return checks + whole_checks(path, report, again, write, self.files, o.bound, o.graph)
-
-    def opened(self, path: Path, given: Any) -> tuple[Any, Callable[[], list[CheckPart]]]:
-        """Return the answer in the file of a run, and what else can be checked of that file where the answer is legal."""
-        return self.read(path, given), list
+        return checks + whole_checks(path, report, again, write, self.files, bounds is not None, o.graph)
 
     def _write_at(self, given: Any, solution: Any, path: Path) -> None:
         self.write_solution(path, given, solution)

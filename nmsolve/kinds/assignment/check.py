@@ -34,6 +34,8 @@ REPORT, ANSWER, CERTIFICATES = "report.json", "assignment.json", "certificates.j
 class AssignBounds(WholeBounds):
     """How the bounds of assignments are re-checked."""
 
+    problem: Problem
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 

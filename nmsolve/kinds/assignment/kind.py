@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,9 @@ from nmsolve.report.figures import amount, percent
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.options import ExplainAssignOptions
     from nmsolve.kinds.assignment.report import AssignReport
-    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions
+    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.rewritten import Again
@@ -58,7 +58,7 @@ class AssignKind(StatedKind):
         *(f"{PROGRAMS}/{part}" for part in PARTS),
     )  # fmt: skip
     options, inputs, units = AssignOptions, AssignInputs, OBJECTIVES
-    unchecked, about = ("assignment", "bounds"), "model, machine and options"
+    unchecked = ("assignment", "bounds")
     both = "latency,energy"
     no_score, no_gap = ("chips", "placement", "memory"), ("chips", "placement", "balance")
 
@@ -292,17 +292,19 @@ class AssignKind(StatedKind):
 
         return answer_checks(given.problem, solution, objective, scores)
 
-    def opened(self, path: Path, given: Given) -> tuple[Any, Callable[[], list[CheckPart]]]:
-        """Return the answer in the form that runs write."""
-        from nmsolve.kinds.assignment.check import read_answer
+    def file_checks(
+        self, path: Path, report: dict[str, Any], given: Given, inputs: AssignInputs, o: VerifyOptions
+    ) -> FileChecks:
+        """Check the assignment by both evaluators, and its bounds."""
+        from nmsolve.kinds.assignment.check import AssignBounds, read_answer
+        from nmsolve.kinds.check_whole import said_values, whole_file_checks
 
-        return read_answer(path, given.problem), list
-
-    def bounds(self, given: Given) -> WholeBounds:
-        """Return how they are re-checked."""
-        from nmsolve.kinds.assignment.check import AssignBounds
-
-        return AssignBounds(given.problem)
+        answer = read_answer(path, given.problem)
+        found = self.answer_checks(given, answer, *said_values(report))
+        return whole_file_checks(
+            report, inputs.before, self.a, "model, machine and options", path.parent / self.proofs,
+            AssignBounds(given.problem), (answer, *found), o,
+        )  # fmt: skip
 
     def rewritten(
         self, report: Mapping[str, Any], given: Given, inputs: AssignInputs, solution: Any,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import msgspec
 from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, prepare_file
-from nmsolve.kinds.kind import Explainable, refuse_of_mappings
+from nmsolve.kinds.kind import Explainable
 from nmsolve.kinds.patience import CHECKS, search_time
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
@@ -24,7 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
@@ -58,7 +57,7 @@ class PipelineKind(StatedKind):
         "placement/*.json", "placement/*.jsonl", "placement/report.html",
     )  # fmt: skip
     options, inputs = PipelineOptions, PipelineInputs
-    unchecked, about = ("plan",), "problem"
+    unchecked = ("plan",)
     both = "period,cores"
     no_score = ("machine", "chips", "placement", "memory")
     no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement")
@@ -161,8 +160,10 @@ class PipelineKind(StatedKind):
         return PlanObjectives(given.problem, options, first)
 
     def restated(self, given: Given, stage: Stage) -> Given:
-        """Pipelines have no objectives in order."""
-        raise NotImplementedError
+        """Return the same layers under tighter limits."""
+        from nmsolve.model.pipeline.objectives import limited
+
+        return replace(given, problem=limited(given.problem, stage.ceilings))
 
     def front(self, given: Given) -> FrontKind:
         """Return plan.json per point."""
@@ -299,9 +300,18 @@ class PipelineKind(StatedKind):
         legal = plan_complaint(given.problem, solution) is None
         return checks, dict(all_objectives(given.problem, solution)) if legal else {}
 
-    def bounds(self, given: Given) -> WholeBounds:
-        """Plans are not checked as what is whole."""
-        raise NotImplementedError
+    def file_checks(
+        self, path: Path, report: dict[str, Any], given: Given, inputs: PipelineInputs, o: VerifyOptions
+    ) -> FileChecks:
+        """Check the plan, stages, energy, placement and bounds."""
+        from nmsolve.hw.pipeline.stages import objective
+        from nmsolve.kinds import check_whole
+        from nmsolve.kinds.pipeline.check import verify_plan
+
+        checks, plan, bounds, legal = verify_plan(path, report, given, inputs.core_memory, o)
+        return check_whole.FileChecks(
+            checks, plan, {"": objective(given.problem, plan)} if legal else {}, bounds
+        )
 
     def rewritten(
         self, report: Mapping[str, Any], given: Given, inputs: PipelineInputs, solution: PipelinePlan,
@@ -332,23 +342,6 @@ class PipelineKind(StatedKind):
         if path.is_dir():
             return path / self.answer if self.is_run(path) else None
         return path if path.name == self.answer else None
-
-    def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
-        """Return every check of a plan, its report and its certificates."""
-        from nmsolve.hw.pipeline.stages import objective
-        from nmsolve.kinds.check_whole import whole_checks
-        from nmsolve.kinds.pipeline.check import verify_plan
-
-        refuse_of_mappings(path, o)
-        report, inputs = self.run_at(path)
-        given = self.state(self._moved(inputs, o.graph))
-        checks, plan, bounds, legal = verify_plan(path, report, given, inputs.core_memory, o)
-        if not legal:
-            return checks
-        value = {"": objective(given.problem, plan)}
-        again = self.rewritten(report, given, inputs, plan, value, bounds)
-        write = partial(self._write_at, given, plan)
-        return checks + whole_checks(path, report, again, write, self.files, True, o.graph)
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> PipelineInputs:
         """Return those of the report beside it, but for ``--graph``."""

@@ -35,6 +35,8 @@ HOW = "played through"
 class ScheduleBounds(WholeBounds):
     """How the bounds of schedules are re-checked."""
 
+    problem: ScheduleProblem
+
     def __init__(self, problem: ScheduleProblem) -> None:
         self.problem = problem
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +30,9 @@ from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.check_whole import WholeBounds
+    from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions
+    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.rewritten import Again
@@ -76,7 +75,7 @@ class ScheduleKind(StatedKind):
         "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,
     )  # fmt: skip
     options, inputs, units = ScheduleOptions, ScheduleInputs, OBJECTIVES
-    unchecked, about = ("schedule", "bounds"), "problem: file, machine and options"
+    unchecked = ("schedule", "bounds")
     both = "makespan,energy"
     no_gap = ("chips", "placement", "balance", "constraints", "bind", "library")
 
@@ -302,19 +301,21 @@ class ScheduleKind(StatedKind):
 
         return answer_checks(given.problem, solution, objective, scores)
 
-    def opened(self, path: Path, given: Given) -> tuple[Schedule, Callable[[], list[CheckPart]]]:
-        """Return the schedule, and the checks of its queues."""
-        from nmsolve.kinds.schedule.check import program_checks
+    def file_checks(
+        self, path: Path, report: dict[str, Any], given: Given, inputs: ScheduleInputs, o: VerifyOptions
+    ) -> FileChecks:
+        """Check the schedule by two programs, its queues and its bounds."""
+        from nmsolve.kinds.check_whole import said_values, whole_file_checks
+        from nmsolve.kinds.schedule.check import ScheduleBounds, program_checks
         from nmsolve.model.schedule.schedule_file import read_schedule
 
         file = read_schedule(path, given.problem)
-        return file.answer, partial(program_checks, given.problem, file)
-
-    def bounds(self, given: Given) -> WholeBounds:
-        """Return how they are re-checked."""
-        from nmsolve.kinds.schedule.check import ScheduleBounds
-
-        return ScheduleBounds(given.problem)
+        checks, values = self.answer_checks(given, file.answer, *said_values(report))
+        checks += program_checks(given.problem, file) if values else []
+        return whole_file_checks(
+            report, inputs.before, self.a, "problem: file, machine and options", path.parent / self.proofs,
+            ScheduleBounds(given.problem), (file.answer, checks, values), o,
+        )  # fmt: skip
 
     def rewritten(
         self, report: Mapping[str, Any], given: Given, inputs: ScheduleInputs, solution: Schedule,
