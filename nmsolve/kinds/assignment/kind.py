@@ -18,11 +18,11 @@ from nmsolve.kinds.kind import Explainable
 from nmsolve.kinds.loading import Held
 from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.stated import Asked, Keep, StatedKind
-from nmsolve.kinds.verdict import label
+from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
-from nmsolve.report.figures import amount, percent
+from nmsolve.report.figures import amount
 
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.options import ExplainAssignOptions
@@ -262,19 +262,10 @@ class AssignKind(StatedKind):
         for m in report.memories:
             if m.limit is not None:
                 yield f"memory {m.name}: at most {m.peak:,} of {m.limit:,.0f} bytes, at {m.at}"
-        yield (
-            f"\n{report.status}: {report.objective_name} {amount(report.objective, report.unit)}, "
-            f"bound {amount(report.bound, report.unit)}, gap {percent(report.gap)} "
-            f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+        name, unit = report.objective_name, report.unit
+        yield from closing_words(
+            report, assign_words(report), lambda k, v: amount(v, unit if k == name else OBJECTIVES.get(k, ""))
         )
-        yield from assign_words(report)
-        others = {k: v for k, v in report.scores.items() if k != report.objective_name}
-        if others:
-            yield "also: " + ", ".join(f"{k} {amount(v, OBJECTIVES.get(k, ''))}" for k, v in others.items())
-        for check in report.checks:
-            yield f"  {label(check):6} {check.name}: {check.text}"
-        if report.not_checked:
-            yield f"not checked here (nmsolve verify --bound does): {', '.join(report.not_checked)}"
 
     def drawings(
         self, given: Given, solution: Any, report: AssignReport

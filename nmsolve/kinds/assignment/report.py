@@ -11,19 +11,11 @@ from nmsolve.hw.assignment.reasons import Share
 from nmsolve.kinds.assignment.programs import ProgramsPart, program_words
 from nmsolve.kinds.assignment.statement import COMMAND
 from nmsolve.kinds.mapping.report import (
-    BoundPart,
-    CheckPart,
-    EnginePart,
-    MemoryPart,
-    RulePart,
     by_word,
-    ended,
-    parts_of,
     proved_words,
-    rule_parts,
 )
+from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.assignment.problem import OBJECTIVES
-from nmsolve.model.host.memory import own_peak
 from nmsolve.report.figures import amount, percent
 
 if TYPE_CHECKING:
@@ -88,45 +80,20 @@ class OperatorPart(msgspec.Struct, frozen=True):
     alternatives: list[AlternativePart]
 
 
-class AssignReport(msgspec.Struct, frozen=True, kw_only=True):
+class AssignReport(WholeReport, frozen=True, kw_only=True):
     """The object in report.json: the keys that ``map`` has, and what is said of assignments.
 
     ``unit``: of objective and bound; ``inputs`` holds what ``verify`` needs to state the problem again; ``programs``: what was
     written to run, and how it ran, null without.
     """
 
-    version: str
     command: str = COMMAND
-    status: str
-    stop_reason: str
-    objective_name: str
-    unit: str
-    objective: float | None
-    bound: float | None
-    bound_scope: str | None
-    gap: float | None
-    placement_bound: float | None = None
-    placement_gap: float | None = None
-    scores: dict[str, float]
-    left_out: dict[str, str] = {}
-    wall_seconds: float
-    cpu_seconds: float
-    memory: MemoryPart
-    seed: int
     graph: ModelPart
     machine: ProcessorsPart
-    engines: list[EnginePart]
-    bounds: list[BoundPart]
-    checks: list[CheckPart]
-    not_checked: list[str]
-    routing: None = None
-    tick: None = None
     units: list[Share]
     memories: list[UsePart]
-    rules: list[RulePart]
     operators: list[OperatorPart]
     programs: ProgramsPart | None = None
-    inputs: dict[str, Any]
 
 
 def build_assign_report(
@@ -138,25 +105,8 @@ def build_assign_report(
     parts: dict[str, Any] = {"units": [], "memories": [], "operators": []}
     if given.own is not None and result.solution is not None:
         parts = _parts(given, given.own, result.solution)
-    return AssignReport(
-        **ended(result),
-        objective_name=result.objective_name,
-        unit="" if given.own is None else given.own.unit,
-        objective=result.objective,
-        bound=result.bound,
-        bound_scope=None if result.bound is None else "full",
-        gap=result.gap,
-        scores=dict(result.scores),
-        memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),
-        graph=_model(given),
-        machine=_machine(given),
-        **parts_of(result),
-        checks=[],
-        not_checked=list(not_checked),
-        rules=rule_parts(result, RULES),
-        inputs=dict(inputs),
-        **parts,
-    )
+    common = whole_parts(result, "" if given.own is None else given.own.unit, RULES, inputs, not_checked)
+    return AssignReport(graph=_model(given), machine=_machine(given), **common, **parts)
 
 
 def _model(given: Given) -> ModelPart:

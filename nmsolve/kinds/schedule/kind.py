@@ -24,7 +24,7 @@ from nmsolve.kinds.schedule.statement import (
     stated_inputs,
 )
 from nmsolve.kinds.stated import Asked, Keep, StatedKind
-from nmsolve.kinds.verdict import label
+from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.report.figures import number, percent
@@ -271,19 +271,10 @@ class ScheduleKind(StatedKind):
             yield f"{u.name:16} {u.processes:9,} {figures} {percent(u.utilisation):>8}"
         if len(report.units) > LISTED:
             yield f"... and {len(report.units) - LISTED:,} more units (report.json has all)"
-        yield (
-            f"\n{report.status}: {report.objective_name} {figure(report.objective, report.unit)}, "
-            f"bound {figure(report.bound, report.unit)}, gap {percent(report.gap)} "
-            f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+        name, unit = report.objective_name, report.unit
+        yield from closing_words(
+            report, schedule_words(report), lambda k, v: figure(v, unit) if k == name else number(v)
         )
-        yield from schedule_words(report)
-        others = {k: v for k, v in report.scores.items() if k != report.objective_name}
-        if others:
-            yield "also: " + ", ".join(f"{k} {number(v)}" for k, v in others.items())
-        for check in report.checks:
-            yield f"  {label(check):6} {check.name}: {check.text}"
-        if report.not_checked:
-            yield f"not checked here (nmsolve verify --bound does): {', '.join(report.not_checked)}"
 
     def drawings(
         self, given: Given, solution: Schedule, report: ScheduleReport

@@ -10,21 +10,13 @@ import msgspec
 import numpy as np
 
 from nmsolve.kinds.mapping.report import (
-    BoundPart,
-    CheckPart,
-    EnginePart,
-    MemoryPart,
-    RulePart,
     by_word,
-    ended,
-    parts_of,
     proved_words,
-    rule_parts,
 )
 from nmsolve.kinds.schedule.options import MOST_RUNS
 from nmsolve.kinds.schedule.statement import COMMAND
+from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.errors import InputError
-from nmsolve.model.host.memory import own_peak
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 from nmsolve.report.figures import number, percent
 
@@ -123,47 +115,22 @@ class ReschedulePart(msgspec.Struct, frozen=True):
     lost_energy: int = 0
 
 
-class ScheduleReport(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleReport(WholeReport, frozen=True, kw_only=True):
     """The object in report.json: the keys that ``map`` has, and what is said of schedules.
 
     ``unit``: of objective and bound; ``inputs`` holds what ``verify`` needs to state the problem again; ``energy``: its parts;
     ``noise``, ``reschedule``: null where they were not asked for.
     """
 
-    version: str
     command: str = COMMAND
-    status: str
-    stop_reason: str
-    objective_name: str
-    unit: str
-    objective: float | None
-    bound: float | None
-    bound_scope: str | None
-    gap: float | None
-    placement_bound: float | None = None
-    placement_gap: float | None = None
-    scores: dict[str, float]
-    left_out: dict[str, str] = {}
-    wall_seconds: float
-    cpu_seconds: float
-    memory: MemoryPart
-    seed: int
     graph: NetworksPart
     machine: UnitsPart
-    engines: list[EnginePart]
-    bounds: list[BoundPart]
-    checks: list[CheckPart]
-    not_checked: list[str]
-    routing: None = None
-    tick: None = None
     units: list[UnitPart]
     tasks: list[TaskPart]
-    budgets: list[BudgetPart] = []
+    budgets: list[BudgetPart] = msgspec.field(default_factory=list)
     energy: dict[str, int]
-    rules: list[RulePart]
     noise: NoisePart | None = None
     reschedule: ReschedulePart | None = None
-    inputs: dict[str, Any]
 
 
 def build_schedule_report(
@@ -182,25 +149,8 @@ def build_schedule_report(
             "budgets": _budgets(problem, seen),
             "reschedule": _rescheduled(given, inputs, result.solution),
         }
-    return ScheduleReport(
-        **ended(result),
-        objective_name=result.objective_name,
-        unit=problem.unit,
-        objective=result.objective,
-        bound=result.bound,
-        bound_scope=None if result.bound is None else "full",
-        gap=result.gap,
-        scores=dict(result.scores),
-        memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),
-        graph=_networks(given),
-        machine=_machine(given),
-        **parts_of(result),
-        checks=[],
-        not_checked=list(not_checked),
-        rules=rule_parts(result, RULES),
-        inputs=dict(inputs),
-        **parts,
-    )
+    common = whole_parts(result, problem.unit, RULES, inputs, not_checked)
+    return ScheduleReport(graph=_networks(given), machine=_machine(given), **common, **parts)
 
 
 def _rescheduled(given: Given, inputs: Mapping[str, Any], answer: Schedule) -> ReschedulePart | None:
