@@ -107,17 +107,17 @@ def test_a_run_is_followed_to_its_page(tmp_path: Path) -> None:
     assert watch.stdout is not None
     url = watch.stdout.readline().strip()
     assert urlsplit(url).hostname == "127.0.0.1" and len(urlsplit(url).path) > 20
-    words = ["map", str(tmp_path / "g.json"), "-m", "mesh:8x8", "-t", "4", "-o", str(out)]
+    words = ["map", str(tmp_path / "g.json"), "-m", "mesh:8x8", "-t", "12", "-o", str(out)]
     with subprocess.Popen([*nmsolve, *words], **quiet) as run:  # type: ignore[call-overload]
         page = browser.new_page()
         said: list[str] = []
         page.on("pageerror", lambda e: said.append(str(e)))
         page.on("request", lambda r: said.append(r.url) if not r.url.startswith(url) else None)
         page.goto(url)
-        page.wait_for_selector('[data-is=best]:text-matches("[0-9]")', timeout=20_000)
+        page.wait_for_selector('[data-is=best]:text-matches("[0-9]")', timeout=40_000)
         assert page.locator("[data-is=time] svg").count() == 1 and (out / LIVE).exists()
         page.wait_for_selector("#explorer[data-ready=yes]", timeout=30_000)
-        assert run.wait(30) == 0 and said == [] and not (out / LIVE).exists()
+        assert run.wait(60) == 0 and said == [] and not (out / LIVE).exists()
     watch.send_signal(signal.SIGINT)
     assert watch.wait(10) == 0
     given.close()

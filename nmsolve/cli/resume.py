@@ -29,7 +29,8 @@ def run_resume(o: ResumeOptions) -> int:
     beside = answer.parent / kind.report
     if not o.run.is_dir() or not beside.exists():
         wanted = "the output folder of `nmsolve map`, `route`, `pipeline`, `assign` or `schedule` (a front has none)"
-        raise InputError("the folder holds no report of a run", str(o.run), wanted)
+        what = "the folder holds no report of a run" if o.run.is_dir() else "there is no such folder"
+        raise InputError(what, str(o.run), wanted)
     report = read_object(beside)
     if report.get("status") in ("optimal", "infeasible"):
         print(f"nothing is left to do: the run proved its problem {report['status']}")

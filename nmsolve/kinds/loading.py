@@ -225,6 +225,9 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
             require_types(content, Report, beside)
         inputs = _checked_inputs(content, beside)
         report = content if beside.name == "report.json" else None
+    if content is None and not path.exists():
+        what = "the folder holds no answer" if o.mapping.exists() else "there is no such file or folder"
+        raise InputError(what, str(o.mapping), "the output folder of a run, or a mapping")
     graph = o.graph or _path(inputs.graph)
     if graph is None:
         raise InputError(
