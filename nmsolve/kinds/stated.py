@@ -214,7 +214,7 @@ class StatedKind(Kind):
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> Any:
         """Return what states the problem of an answer: the report beside it, but for what options say. InputError without any."""
 
-    # three hooks, for what only some kinds have
+    # what only some kinds have
 
     def require(self, o: Any, given: Any, asked: Asked) -> None:
         """Refuse early what must not wait for the end of the search."""
@@ -225,8 +225,6 @@ class StatedKind(Kind):
     def after(self, o: Any, given: Any, result: Result[Any], run: str, patience: Patience, code: int) -> int:
         """Do what comes after the answer ``run`` has its files, e.g. remember it; return the exit code."""
         return code
-
-    # what follows from these
 
     def search_time(self, o: Any, limit: float) -> float:
         """Return seconds of a limit that are for searching."""
@@ -243,6 +241,8 @@ class StatedKind(Kind):
     def alone(self, o: Any) -> bool:
         """Return whether the output folder is this run's own."""
         return True
+
+    # what follows from these
 
     def run(self, o: Any, start: Start | None = None) -> int:
         """Run the command; see :meth:`Kind.run`."""
