@@ -57,7 +57,10 @@ def _again(out: Path, what: str, file: Path) -> bytes:
 def test_other_forms_and_folders_are_refused(run: Path, tmp_path: Path) -> None:
     assert "ends with .svg, .png, .pdf" in run_here("draw", run, "-o", tmp_path / "x.gif", code=2).stderr
     assert "no such folder" in run_here("draw", run, "-o", tmp_path / "no" / "x.svg", code=2).stderr
-    assert "there is no such file or folder" in run_here("draw", tmp_path / "no", "-o", tmp_path / "x.svg", code=2).stderr
+    assert (
+        "there is no such file or folder"
+        in run_here("draw", tmp_path / "no", "-o", tmp_path / "x.svg", code=2).stderr
+    )
 
 
 def test_assignments_routes_and_schedules_have_pictures_of_their_own(run: Path, tmp_path: Path) -> None:
