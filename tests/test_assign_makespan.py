@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nmsolve.solvers.assignment.paths as paths
-from nmsolve.heuristics.assignment.list_schedule import ListSchedule, Search, first_assignments
+from nmsolve.heuristics.assignment.list_schedule import ListSchedule, ListSearch, first_assignments
 from nmsolve.heuristics.assignment.orders import earliest_finish, rank_by
 from nmsolve.heuristics.assignment.play import ground_of, state_of, values, work_of
 from nmsolve.hw.assignment.evaluate import all_objectives, objective, schedule_of
@@ -272,7 +272,7 @@ def test_equal_seeds_search_alike():
     problem = random_problem(2, operators=12, objective="makespan")
 
     def found():
-        search = Search(problem, 7)
+        search = ListSearch(problem, 7)
         search.begin(first_assignments(problem))
         search.improve(50, 0.1, run_alone(AssignBounds(), problem))
         return search.packed()

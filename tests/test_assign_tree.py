@@ -28,7 +28,7 @@ from nmsolve.solvers.assignment.elimination import elimination_of, possible_choi
 from nmsolve.solvers.assignment.recheck_tree import check
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import relaxation_of
-from nmsolve.solvers.assignment.tree import Search, TreeDecomposition
+from nmsolve.solvers.assignment.tree import TreeDecomposition, TreeSearch
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 
@@ -161,7 +161,7 @@ def test_what_is_too_wide_is_taken_apart_and_proved_all_the_same(
     if isinstance(relaxation, str):
         return
     best, run = least(problem), Run(problem, 0.2)
-    Search(problem, relaxation, run).run()
+    TreeSearch(problem, relaxation, run).run()
     for bound in run.bounds:
         assert bound.value <= best
         assert check(problem, as_stored(bound), 10.0).ok
@@ -173,7 +173,7 @@ def test_a_small_width_takes_tensors_apart_and_their_prices_close_the_gap() -> N
     TreeDecomposition().run(problem, whole)
     relaxation = relaxation_of(reduced(problem), widest=81, entries=(4000,), once=0)
     assert not isinstance(relaxation, str) and len(relaxation.prices.of) and not relaxation.is_exact
-    Search(problem, relaxation, run).run()
+    TreeSearch(problem, relaxation, run).run()
     assert whole.value == whole.bounds[-1].value
     assert 0.98 * whole.value <= run.bounds[-1].value <= whole.value <= run.value <= 1.02 * whole.value
     assert check(problem, as_stored(run.bounds[-1]), 30.0).ok

@@ -40,7 +40,7 @@ class ListSchedule:
 
     def run(self, problem: AssignProblem, context: Context) -> None:
         """Anneal again and again, each time for longer, from the best assignment known."""
-        search = Search(problem, context.seed)
+        search = ListSearch(problem, context.seed)
         search.begin([*first_assignments(problem), *_known(problem, context)])
         context.offer(search.packed(), "first")
         steps, idle = STEPS, 0
@@ -80,7 +80,7 @@ def first_assignments(problem: AssignProblem) -> list[Assignment]:
     return out
 
 
-class Search:
+class ListSearch:
     """One problem's states, and the best of them."""
 
     def __init__(self, problem: AssignProblem, seed: int) -> None:

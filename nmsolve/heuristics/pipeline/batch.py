@@ -72,11 +72,11 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
     found.floor = math.floor(problem.ticks.floor(period) * (1 - 2.0**-50))
     found.plan, found.value = first, math.ldexp(objective(problem, first), problem.exponent)
     yield found
-    search = Search(problem, partition, found)
+    search = BatchSearch(problem, partition, found)
     yield from search.run(time_left)
 
 
-class Search:
+class BatchSearch:
     """One search, with the tables of its problem."""
 
     def __init__(self, problem: PipelineProblem, partition: ChainPartition, found: Descent) -> None:

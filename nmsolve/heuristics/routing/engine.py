@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.routing.negotiate import Search, negotiate, new_search, settle
+from nmsolve.heuristics.routing.negotiate import Negotiation, negotiate, new_search, settle
 from nmsolve.heuristics.routing.nets import Nets, mirror, nets_of, routes_of
 from nmsolve.hw.routing.order import required_order
 from nmsolve.model.engine import Context
@@ -41,7 +41,7 @@ class Reroute:
         context.offer(solution(stage, search), "rerouted")
 
 
-def _begin(stage: RoutingStage, context: Context) -> Search:
+def _begin(stage: RoutingStage, context: Context) -> Negotiation:
     nets = nets_of(stage)
     wanted = {stage.objective, *(name for name, _ in stage.ceilings)}
     ceiling = dict(stage.ceilings).get("max-link", np.inf)
@@ -72,7 +72,7 @@ def _turned(stage: RoutingStage, nets: Nets, number: IntArray) -> IntArray:
     return out
 
 
-def solution(stage: RoutingStage, search: Search) -> IntArray:
+def solution(stage: RoutingStage, search: Negotiation) -> IntArray:
     """Return (slots + channels,) the routes of a search, numbered by the order of channels."""
     nets = search.nets
     places = np.where(nets.lead >= 0, search.state.rank, -1)

@@ -40,7 +40,7 @@ POWER, TOTAL, PASSES = 5, 0.1, 3
 IDLE = 8
 
 
-class Search(NamedTuple):
+class MendSearch(NamedTuple):
     """Room for path searches.
 
     ``by``: working channels, numbers rising. By core: ``best`` price to get there, ``via`` which channel; by channel: ``back``,
@@ -116,7 +116,7 @@ def _until_all_led(nets: Nets, state: RoutingState, work: Open, forest: Forest) 
         _along_tree(nets, state, work, left, forest, must, False)
 
 
-def _cool(nets: Nets, state: RoutingState, work: Open, search: Search, ceiling: float) -> None:
+def _cool(nets: Nets, state: RoutingState, work: Open, search: MendSearch, ceiling: float) -> None:
     """Reroute the nets on the hottest links, link by link, until none is above the ceiling or nothing helps."""
     idle, hottest = 0, float(state.load.max(initial=0.0))
     while idle < IDLE and hottest > ceiling:
@@ -142,10 +142,10 @@ def _net_rates(nets: Nets) -> FloatArray:
     return rates
 
 
-def _search_room(nets: Nets, rank: IntArray) -> Search:
+def _search_room(nets: Nets, rank: IntArray) -> MendSearch:
     alive = np.flatnonzero(nets.lead >= 0)
     cores = len(nets.lead) // nets.ways
-    return Search(
+    return MendSearch(
         alive[np.argsort(rank[alive])],
         np.empty(cores),
         np.empty(cores, np.int64),
@@ -224,7 +224,9 @@ def _drop(nets: Nets, state: RoutingState, work: Open) -> None:
 
 
 @plain
-def _lead(nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, todo: IntArray) -> None:
+def _lead(
+    nets: Nets, state: RoutingState, work: Open, price: Price, search: MendSearch, todo: IntArray
+) -> None:
     """Reroute the nets ``todo`` within the order; those without a route keep the old one."""
     for n in todo:
         open_tree(nets, state, work, n)
@@ -244,7 +246,7 @@ def _lead(nets: Nets, state: RoutingState, work: Open, price: Price, search: Sea
 
 @plain_callee
 def _attach(
-    nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, rate: float, target: int
+    nets: Nets, state: RoutingState, work: Open, price: Price, search: MendSearch, rate: float, target: int
 ) -> bool:
     """Hang the cheapest branch to ``target`` on the open tree; False if there is none.
 

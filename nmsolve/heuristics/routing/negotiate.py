@@ -42,7 +42,7 @@ WITHIN, PATIENCE = 60, 12
 
 
 @dataclass
-class Search:
+class Negotiation:
     """Nets, their trees, the order of channels, and which dependencies must be in it whatever the routes (``required``).
 
     ``plain``, ``ceiling``: as in :class:`.prices.Price`; a ceiling also is the load that links are scaled by.
@@ -70,16 +70,18 @@ class Search:
 
 def new_search(
     nets: Nets, required: BoolArray, seed: int, plain: float = 0.0, ceiling: float = np.inf
-) -> Search:
+) -> Negotiation:
     """Return a search with nothing routed and channels in random order; ``required`` (C, ways) must be without cycles."""
     rng = new_rng(seed)
     rank = np.arange(len(nets.lead))
     shuffle(rng, rank)
     state = new_state(nets, rank)
-    return Search(nets, state, new_open(nets), new_order(rank, nets.ok.shape), required, rng, plain, ceiling)
+    return Negotiation(
+        nets, state, new_open(nets), new_order(rank, nets.ok.shape), required, rng, plain, ceiling
+    )
 
 
-def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None = None) -> bool:
+def negotiate(search: Negotiation, stop: Callable[[], bool], known: IntArray | None = None) -> bool:
     """Route all nets and find an order that no route goes against; False if it was not found, or ``stop`` said so.
 
     ``known`` (C,) are places of channels in an order with legal routes. Nets that have no route within the turns given stay
@@ -108,7 +110,7 @@ def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None =
     return False
 
 
-def route_freely(search: Search, stop: Callable[[], bool]) -> bool:
+def route_freely(search: Negotiation, stop: Callable[[], bool]) -> bool:
     """Route all nets as if no deadlock were possible; False if some have no route, or ``stop`` said so."""
     return not any(_sweep(search, k, 0.0) or stop() for k in FREE)
 
@@ -121,7 +123,7 @@ def agrees(nets: Nets, places: IntArray) -> FloatArray:
     return out
 
 
-def settle(search: Search, stop: Callable[[], bool]) -> None:
+def settle(search: Negotiation, stop: Callable[[], bool]) -> None:
     """Sweep within the order; what it keeps beyond the dependencies in use is drawn again every time.
 
     The trees and the order of the least largest load (plus ``plain`` times the sum) remain.
@@ -144,7 +146,7 @@ def settle(search: Search, stop: Callable[[], bool]) -> None:
     recount(search.nets, state, search.work)
 
 
-def _sweep(search: Search, power: int, part: float) -> int:
+def _sweep(search: Negotiation, power: int, part: float) -> int:
     """One sweep in random order; ``part`` of a hottest link for going against the order, or never if negative."""
     order = np.arange(len(search.nets.root))
     shuffle(search.rng, order)
@@ -155,7 +157,7 @@ def _sweep(search: Search, power: int, part: float) -> int:
     return missing
 
 
-def price_now(search: Search, power: int, part: float) -> Price:
+def price_now(search: Negotiation, power: int, part: float) -> Price:
     """Return prices by the load that the hottest link has now, or by the ceiling."""
     rate = float(search.nets.rate.mean())
     scale = max(search.hottest, rate) if np.isinf(search.ceiling) else search.ceiling
@@ -164,7 +166,7 @@ def price_now(search: Search, power: int, part: float) -> Price:
     return Price(scale, power, plain, search.ceiling, 4.0 * hot / rate, part * hot, 2.0 * hot)
 
 
-def reorder(search: Search, wish: FloatArray) -> None:
+def reorder(search: Negotiation, wish: FloatArray) -> None:
     """Keep the dependencies of greatest ``wish`` (C, ways), ties at random; required ones always."""
     nets = search.nets
     ties = 1e-3 * float(nets.rate.mean()) * np.random.default_rng(int(search.rng[0])).random(nets.ok.shape)
@@ -173,6 +175,6 @@ def reorder(search: Search, wish: FloatArray) -> None:
     rebuild(search.order, weights, nets.lead, nets.enter, nets.ways)
 
 
-def _too_full(search: Search) -> bool:
+def _too_full(search: Negotiation) -> bool:
     """Return True if a core has more table entries than room."""
     return search.nets.entries >= 0 and int(search.state.entries.max(initial=0)) > search.nets.entries

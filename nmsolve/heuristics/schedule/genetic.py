@@ -60,7 +60,7 @@ class ActivityLists:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Breed until told to stop, or until the bound is reached."""
-        search = Search(problem, context.seed)
+        search = GeneticSearch(problem, context.seed)
         while not search.done(context):
             search.populate(context)
             while search.breed(context):
@@ -68,7 +68,7 @@ class ActivityLists:
             search.keep()
 
 
-class Search:
+class GeneticSearch:
     """One problem's lists and the best schedule of them."""
 
     def __init__(self, problem: ScheduleProblem, seed: int) -> None:

@@ -102,7 +102,7 @@ class ScheduleSearch:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Anneal again and again, each time for longer, from the best schedule known."""
-        search = Search(problem, context.seed)
+        search = AnnealSearch(problem, context.seed)
         slow = PublishedRule().refuses(problem) is not None
         first = [] if slow else [published(problem)]
         left = context.time_left()
@@ -133,7 +133,7 @@ def _known(context: Context) -> list[Schedule]:
     return [] if packed is None else [Schedule.unpacked(packed)]
 
 
-class Search:
+class AnnealSearch:
     """One problem's states, and the best of them."""
 
     def __init__(self, problem: ScheduleProblem, seed: int) -> None:

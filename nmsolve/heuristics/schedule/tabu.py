@@ -68,7 +68,7 @@ class TabuBlocks:
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Search until told to stop, or until the bound is reached."""
-        Search(problem, context.seed).run(context)
+        TabuSearch(problem, context.seed).run(context)
 
 
 def _roomy(problem: ScheduleProblem) -> bool:
@@ -81,7 +81,7 @@ def _roomy(problem: ScheduleProblem) -> bool:
     return bool((held + most <= problem.units.memory).all())
 
 
-class Search:
+class TabuSearch:
     """One problem's elites, and the best schedule."""
 
     def __init__(self, problem: ScheduleProblem, seed: int) -> None:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.list_schedule import Search, first_assignments
+from nmsolve.heuristics.assignment.list_schedule import ListSearch, first_assignments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -93,7 +93,7 @@ class MakespanCpSat:
         packed, best = context.incumbent()
         if meets(context.bound(), best, 1.0, exact=True):
             return
-        search, until = Search(problem, context.seed), context.worked() + POLISH * context.time_left()
+        search, until = ListSearch(problem, context.seed), context.worked() + POLISH * context.time_left()
         known = [] if packed is None else [Assignment.unpacked(problem, packed)]
         search.begin(known or first_assignments(problem))
         context.offer(search.packed(), "first")

@@ -86,7 +86,7 @@ class TreeDecomposition:
         if isinstance(relaxation, str):
             context.note(relaxation)
             return
-        Search(problem, relaxation, context).run()
+        TreeSearch(problem, relaxation, context).run()
 
 
 def dearest(problem: AssignProblem | CostNetwork) -> int:
@@ -99,7 +99,7 @@ def dearest(problem: AssignProblem | CostNetwork) -> int:
     return max(0, problem.constant) + sum(int(x.sum()) for x in finite)
 
 
-class Search:
+class TreeSearch:
     """One run: open cases by their bounds, the best solution, and what was last claimed."""
 
     def __init__(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.list_schedule import Search, first_assignments
+from nmsolve.heuristics.assignment.list_schedule import ListSearch, first_assignments
 from nmsolve.heuristics.assignment.orders import rank_by
 from nmsolve.hw.assignment.evaluate import objective, schedule_of
 from nmsolve.model.assignment.assignment import Assignment
@@ -166,7 +166,7 @@ class Parts:
 
 def quickly(problem: AssignProblem, bound: float, context: Context) -> Assignment:
     """Return a good assignment of a small problem, found in a moment."""
-    search = Search(problem, context.seed)
+    search = ListSearch(problem, context.seed)
     search.begin(first_assignments(problem))
     for steps, hot in QUICK:
         if search.value <= bound or context.should_stop():

@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.heuristics.bandit import Bandit
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.routing.engine import required_pairs, solution
-from nmsolve.heuristics.routing.negotiate import SHARP, Search, new_search, price_now, reorder
+from nmsolve.heuristics.routing.negotiate import SHARP, Negotiation, new_search, price_now, reorder
 from nmsolve.heuristics.routing.nets import nets_of
 from nmsolve.heuristics.routing.sweeps import recount
 from nmsolve.model.engine import Context
@@ -145,7 +145,7 @@ class _Repairs:
         return np.sort(np.concatenate([some, others]))
 
 
-def load_solution(search: Search, start: IntArray) -> None:
+def load_solution(search: Negotiation, start: IntArray) -> None:
     """Take routes and order of the solution ``start`` (slots + channels,) over.
 
     Flows of a problem of form ``flow`` have the same slots there.

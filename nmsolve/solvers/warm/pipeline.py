@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.batch import Descent, Search
+from nmsolve.heuristics.pipeline.batch import BatchSearch, Descent
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.floorplan import floorplan
@@ -60,7 +60,7 @@ def _sums() -> None:
     for problem in _problems().values():
         if problem.adds_up:
             partition = ChainPartition(replace(problem, rounds=None, energy=None))
-            Search(problem, partition, Descent()).exact(ANY_LOAD, 0.0)
+            BatchSearch(problem, partition, Descent()).exact(ANY_LOAD, 0.0)
 
 
 def _recheck() -> None:

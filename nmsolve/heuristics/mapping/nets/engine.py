@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.nets.anneal import STRICT, measure
 from nmsolve.heuristics.mapping.nets.model import state_bytes
-from nmsolve.heuristics.mapping.nets.search import Search
+from nmsolve.heuristics.mapping.nets.search import NetsSearch
 from nmsolve.heuristics.mapping.nets.tables import reset, total_cost
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
@@ -119,7 +119,7 @@ def refine(
     work : table entries to look at
     offer : called with mappings that beat the best cost of this run
     """
-    search = Search(problem, core, seed)
+    search = NetsSearch(problem, core, seed)
     piece = int(SLICE * WORK_PER_SECOND[not problem.aim.reach])
     price = STRICT if search.excess == 0 else 0.0
     hot, done, typical = _first_heat(search, core, work, piece, should_stop, price)
@@ -144,7 +144,7 @@ def refine(
 
 
 def _first_heat(
-    search: Search, core: IntArray, work: float, piece: int, should_stop: Callable[[], bool], price: float
+    search: NetsSearch, core: IntArray, work: float, piece: int, should_stop: Callable[[], bool], price: float
 ) -> tuple[float, float, float]:
     """Return the first temperature, the work spent on finding it, and the median cost of a random move; back at ``core``.
 
@@ -200,7 +200,7 @@ def start_without_limits(problem: MappingProblem, context: Context) -> IntArray 
 
 
 def within_tables(
-    search: Search, problem: MappingProblem, heat: float, unit: float, done: float, work: float, piece: int,
+    search: NetsSearch, problem: MappingProblem, heat: float, unit: float, done: float, work: float, piece: int,
     should_stop: Callable[[], bool], clock: Callable[[], float],
 ) -> float:  # fmt: skip
     """Anneal at ``heat`` and a rising price of entries until none is too many; the work done by then.

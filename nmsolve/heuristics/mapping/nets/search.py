@@ -17,7 +17,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray, frozen, starts
 
 
-class Search:
+class NetsSearch:
     """A state with everything a kernel call needs."""
 
     def __init__(self, problem: MappingProblem, core: IntArray, seed: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import new_relaxation
-from nmsolve.solvers.mapping.recheck.exhaustion import Search, exhaust
+from nmsolve.solvers.mapping.recheck.exhaustion import Exhaustion, exhaust
 from nmsolve.solvers.mapping.recheck.partial import PARTS, Multipliers, Relaxed
 from nmsolve.solvers.mapping.recheck.symmetry import Board
 
@@ -64,7 +64,7 @@ class Closing:
     stop : asked before every partial mapping
     """
 
-    def __init__(self, search: Search, most: int, board: Board, stop: Callable[[], bool]) -> None:
+    def __init__(self, search: Exhaustion, most: int, board: Board, stop: Callable[[], bool]) -> None:
         pairs = search.there + search.back
         self._search, self._most, self._board, self._stop = search, most, board, stop
         self._bound, self._hints = Relaxed(pairs, search.far), Hints(pairs, search.far)

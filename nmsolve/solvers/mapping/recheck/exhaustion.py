@@ -21,7 +21,7 @@ BANNED = 2**50
 MOST_COST = 2**44
 
 
-class Search(NamedTuple):
+class Exhaustion(NamedTuple):
     """The problem and the stack of a search.
 
     Attributes
@@ -55,14 +55,14 @@ class Search(NamedTuple):
     line: IntArray
 
 
-def new_search(traffic: IntArray, far: IntArray, allowed: BoolArray) -> Search:
+def new_search(traffic: IntArray, far: IntArray, allowed: BoolArray) -> Exhaustion:
     """A search for traffic (n, n), distances (k, k), n <= k, and the cores that nodes may use (n, k)."""
     n, k = allowed.shape
     both, near = traffic + traffic.T, np.minimum(far, far.T)
     left = np.zeros((n + 1, n, k), bool)
     left[0] = allowed
     whole = np.int64
-    return Search(
+    return Exhaustion(
         there=traffic,
         back=np.ascontiguousarray(traffic.T),
         far=far,
@@ -84,7 +84,7 @@ def new_search(traffic: IntArray, far: IntArray, allowed: BoolArray) -> Search:
 
 
 @kernel
-def exhaust(s: Search, first: IntArray, onto: IntArray, most: int, budget: int) -> int:
+def exhaust(s: Exhaustion, first: IntArray, onto: IntArray, most: int, budget: int) -> int:
     """Search below the mapping of the nodes ``first`` onto the cores ``onto`` for one of doubled cost ``most`` or less.
 
     Returns
@@ -126,7 +126,7 @@ def exhaust(s: Search, first: IntArray, onto: IntArray, most: int, budget: int) 
 
 
 @plain_callee
-def put(s: Search, d: int, u: int, p: int) -> None:
+def put(s: Exhaustion, d: int, u: int, p: int) -> None:
     """Place node ``u`` on core ``p`` at depth ``d``."""
     n, k = s.place.shape[0], s.taken.shape[0]
     s.place[u] = p
@@ -141,7 +141,7 @@ def put(s: Search, d: int, u: int, p: int) -> None:
 
 
 @plain_callee
-def list_children(s: Search, d: int, most: int) -> None:
+def list_children(s: Exhaustion, d: int, most: int) -> None:
     """Bound the partial mapping of depth ``d``; list what it is split into, unless it costs more than ``most`` anyway."""
     n, k = s.place.shape[0], s.taken.shape[0]
     s.children[d] = 0
@@ -180,7 +180,7 @@ def list_children(s: Search, d: int, most: int) -> None:
 
 
 @plain_callee
-def fill(s: Search, d: int, rows: int, cols: int) -> None:
+def fill(s: Exhaustion, d: int, rows: int, cols: int) -> None:
     """Fill ``s.cost`` with what every open node costs at least on every free core; rows without a node cost nothing."""
     nodes, cores = s.line[2], s.line[3]
     for i in range(cols):

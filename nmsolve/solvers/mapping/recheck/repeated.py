@@ -12,7 +12,7 @@ from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.recheck.closing import Cheaper, Closing, GaveUp
-from nmsolve.solvers.mapping.recheck.exhaustion import MOST_COST, Search, exhaust, new_search
+from nmsolve.solvers.mapping.recheck.exhaustion import MOST_COST, Exhaustion, exhaust, new_search
 from nmsolve.solvers.mapping.recheck.parts import (
     all_distances,
     granularity,
@@ -75,7 +75,7 @@ def search_again(
     return True
 
 
-def _exhausted(search: Search, most: int, board: Board, allowed: BoolArray, budget: int) -> bool | None:
+def _exhausted(search: Exhaustion, most: int, board: Board, allowed: BoolArray, budget: int) -> bool | None:
     """The answer by the plain search, if it bounds no more than ``budget`` partial mappings."""
     for first, onto in _beginnings(search.there + search.back, board, allowed):
         done = exhaust(search, first, onto, most, budget)
