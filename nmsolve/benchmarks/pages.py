@@ -21,7 +21,7 @@ class Head:
     limit: float
     seeds: int
     workers: int
-    #: Runs that were not done yet when somebody interrupted it.
+    #: Runs that were not done yet when it was interrupted.
     missing: int = 0
 
 

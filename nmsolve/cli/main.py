@@ -265,7 +265,7 @@ def _own_time_limit() -> Iterator[None]:
 
 @contextmanager
 def _listening() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what has no answer yet as Ctrl-C does, where nobody else wants to know of them."""
+    """SIGTERM and SIGHUP end what has no answer yet as Ctrl-C does, where nothing else handles them."""
     free = [s for s in SIGNALS if signal.getsignal(s) == signal.SIG_DFL]
     before = {s: signal.signal(s, signal.default_int_handler) for s in free}
     tell = sys.unraisablehook

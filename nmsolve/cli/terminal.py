@@ -59,7 +59,7 @@ class Output:
 
     @property
     def complaint(self) -> str | None:
-        """Why not everything was written, unless nobody wanted to read it."""
+        """Why not everything was written, unless the reader had gone."""
         if self.lost is None or isinstance(self.lost, BrokenPipeError):
             return None
         return f"cannot write to standard output: {reason(self.lost)}"
@@ -75,7 +75,7 @@ class Output:
 
 @contextmanager
 def harmless_output() -> Iterator[Output]:
-    """While active, nothing that is printed steers the terminal, and output that nobody takes ends nothing; gives the
+    """While active, nothing that is printed steers the terminal, and output that is not taken ends nothing; gives the
     standard output."""
     before = sys.stdout, sys.stderr
     with ExitStack() as opened:  # a closed stream is none at all

@@ -79,7 +79,7 @@ def budget_of(o: VerifyOptions, report: Mapping[str, Any] | None) -> Budget:
 
 @dataclass
 class Proved:
-    """The best bound that was recomputed, and the best on somebody's ``word``."""
+    """The best bound that was recomputed, and the best on a solver's ``word``."""
 
     value: float = 0.0
     trusted: float = 0.0
@@ -330,7 +330,7 @@ class Proofs:
         self, name: str, said: object, value: object, objective: str, within: Mapping[str, float],
         scope: str = "full",
     ) -> CheckPart:  # fmt: skip
-        """Return whether a bound that somebody ``said`` is proved, for all solutions ``within`` these values of other objectives.
+        """Return whether a bound that is ``said`` is proved, for all solutions ``within`` these values of other objectives.
 
         Parameters
         ----------

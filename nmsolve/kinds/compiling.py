@@ -28,7 +28,7 @@ def told_by(teller: Callable[[str], object]) -> Iterator[None]:
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """While active, somebody says what a command waits for. A thread begins with the first kernel that is compiled."""
+    """While active, the user is told what a command waits for. A thread begins with the first kernel that is compiled."""
     over, before, tell_at = threading.Event(), clock.stood(), LONG
 
     def beat() -> None:

@@ -170,7 +170,7 @@ def watching(as_json: bool, units: Sequence[str] = (), out: Path | None = None) 
     """Return the observers of a run: the table on standard error, and JSON lines on standard output if asked for.
 
     ``units`` : of the table's figures, one per search in turn; none: plain numbers. JSON lines always have plain numbers.
-    ``out`` : the folder that gets the events as they happen, for ``nmsolve watch``; none: nobody can watch
+    ``out`` : the folder that gets the events as they happen, for ``nmsolve watch``; none: the run cannot be watched
     """
     table = ProgressTable(sys.stderr, units)
     try:

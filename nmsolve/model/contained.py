@@ -291,7 +291,7 @@ def _run(
         _confine(errors, allowance, parent)
         code = _told(work, out, path, allowance)
     except BrokenPipeError:
-        code = 0  # nobody wants more
+        code = 0  # no more is wanted
     finally:
         kind, error, trace = sys.exc_info()
         if error is not None:

@@ -150,7 +150,7 @@ def _settle(folder: Path) -> None:
         return
     try:
         if ready.is_symlink():
-            raise ValueError  # made by somebody else
+            raise ValueError  # made by another program
         for source in _files(ready):
             source.chmod(mode_of(folder / source.name))
             source.replace(folder / source.name)
@@ -195,7 +195,7 @@ def _sign(path: Path, run: str) -> None:
             data = b'{"run": "%s"%s' % (run.encode(), between) + rest
         write_atomic(path, data)
     elif path.suffix in _COMMENT:
-        with path.open("ab") as file:  # nobody reads it yet
+        with path.open("ab") as file:  # it is not read yet
             file.write((_COMMENT[path.suffix] % run + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
@@ -223,14 +223,14 @@ def _sweep(folder: Path) -> None:
 
 def _hold(staged: Path) -> int:
     """Return a lock on a folder, for as long as the descriptor is open."""
-    with suppress(OSError):  # no locks on this file system: then nobody can sweep it either
+    with suppress(OSError):  # no locks on this file system: then no process can sweep it either
         return lock_folder(staged)
     return -1
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Nobody else moves files in ``folder`` meanwhile (where the file system knows locks)."""
+    """No other process moves files in ``folder`` meanwhile (where the file system knows locks)."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:

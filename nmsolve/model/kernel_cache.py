@@ -2,7 +2,7 @@
 
 In the folder ``NUMBA_CACHE_DIR`` if it is set; else beside the sources; where these cannot be written, in this user's folder
 (:func:`nmsolve.model.host.folders.cache_folder`). There kernels beside the sources are still read: an administrator compiles them
-once for all. A kernel is code, so none is read from a folder that somebody else can write to.
+once for all. A kernel is code, so none is read from a folder that another user can write to.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """The compiled versions of one kernel. What cannot be read or written is compiled, and nobody is told."""
+    """The compiled versions of one kernel. What cannot be read or written is compiled, without a word."""
 
     _impl_class = _Impl
 

@@ -1,4 +1,4 @@
-"""Objects of files that know which of their members were read, so that what nobody looked at can be named."""
+"""Objects of files that know which of their members were read, so that what was not read can be named."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Members(dict[str, Any]):
         return super().values()  # type: ignore[return-value]
 
     def unread(self) -> list[str]:
-        """Return the names of members that nobody has read, each once; those in other objects behind a dot."""
+        """Return the names of members that were not read, each once; those in other objects behind a dot."""
         names: dict[str, None] = {}
         for key, value in super().items():
             if key not in self._read:

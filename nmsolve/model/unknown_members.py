@@ -27,7 +27,7 @@ def name_unknown_members(data: bytes, kind: type[Any], path: str | Path, known: 
 
     try:
         _name_unknown([msgspec.Raw(data)], kind, f"{path}: $", known)
-    except UnicodeDecodeError:  # in members that nobody reads
+    except UnicodeDecodeError:  # in members that are not read
         raise InputError("not readable as JSON (UnicodeDecodeError)", str(path), "JSON text") from None
     except msgspec.DecodeError:  # of what decode_json lets through
         doubtful("it holds NaN or Infinity, so unknown members are not looked for", str(path), "JSON")

@@ -208,7 +208,7 @@ class Timed(Context):
         return self._seed
 
     def errands(self, doer: Doer) -> None:
-        """Nobody else works."""
+        """No other engine works."""
 
     def worked(self) -> float:
         """CPU seconds so far."""
@@ -240,11 +240,11 @@ class Timed(Context):
         return better
 
     def raise_bound(self, bound: object) -> bool:
-        """Nobody asks for bounds."""
+        """Bounds are not asked for."""
         return False
 
     def note(self, text: str) -> None:
-        """Nobody listens."""
+        """There is no observer."""
 
     def remotes(self, kind: type) -> None:
         """Return None: there is no other machine."""

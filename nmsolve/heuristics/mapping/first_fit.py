@@ -211,7 +211,7 @@ def _chain(room: Room, stuck: int, work: int) -> bool:
     """Place ``stuck`` by a shortest chain of moves; True if it worked (``room`` then changed).
 
     Breadth-first over nodes in search of a core. A core takes at most one node of a chain, so that all room and all
-    ``apart`` rules can be judged in the present state: whatever else changes is somebody leaving.
+    ``apart`` rules can be judged in the present state: whatever else changes is a node leaving.
     """
     core, domains, domain_of = room.core, room.domains, room.domain_of
     n, cores = len(core), len(room.load)

@@ -42,7 +42,7 @@ News = Callable[[PipelinePlan | None, float], None]
 
 
 def _silent(plan: PipelinePlan | None, bound: float) -> None:
-    """Do nothing: nobody listens."""
+    """Do nothing: there is no observer."""
 
 
 def best_contiguous(

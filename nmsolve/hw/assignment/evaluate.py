@@ -118,7 +118,7 @@ def schedule_of(problem: AssignProblem, answer: Assignment) -> Schedule:
 
     A job waits for its unit and for its tensors. A tensor is sent to a site once, for the first job there that wants it, as
     soon as its channel is free of what was sent before; without a channel it arrives when its time is over. A tensor that goes
-    back in a loop (to an operator that does not come after its maker) makes nobody wait.
+    back in a loop (to an operator that does not come after its maker) makes no operator wait.
     """
     count, units, flows = problem.count, problem.units, problem.flows
     job, time, _ = jobs_of(problem, answer)

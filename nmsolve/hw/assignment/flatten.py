@@ -74,7 +74,7 @@ def program_of(
     Parameters
     ----------
     bindings : numbers for the symbols of shapes and of trip counts
-    whole : control flow stays one step, whose bodies are open to nobody (for schedules)
+    whole : control flow stays one step, whose bodies are not looked into (for schedules)
 
     Raises
     ------

@@ -138,7 +138,7 @@ class _Finder:
         return next((role for role, names in kinds if work.kind in names), "")
 
     def _grown(self, last: int, able: BoolArray, taken: set[int]) -> set[int]:
-        """Add makers whose results nobody else wants, the latest first, while the group stays of its kind."""
+        """Add makers whose results nothing else uses, the latest first, while the group stays of its kind."""
         members = {last}
         while len(members) < LARGEST:
             after = [i for i in members if self._role(i) != "product"]

@@ -121,7 +121,7 @@ class Library:
         return self._content.entries.get((key, processor, threads))
 
     def find_fused(self, parts: Sequence[Key], processor: str, threads: int = 1) -> Fused | None:
-        """Return what a group costs, None if nobody has measured it."""
+        """Return what a group costs, None if it was not measured."""
         return self._content.fused.get((tuple(parts), processor, threads))
 
     def verdict(self, key: Key, processor: str) -> Verdict:

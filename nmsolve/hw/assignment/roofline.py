@@ -1,4 +1,4 @@
-"""What an operator costs where nobody has measured it: launch, arithmetic, memory (M3.8, origin ``assumed``)."""
+"""What an operator costs where it was not measured: launch, arithmetic, memory (M3.8, origin ``assumed``)."""
 
 from __future__ import annotations
 

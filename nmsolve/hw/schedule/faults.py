@@ -1,7 +1,7 @@
 """A unit dies while a schedule runs: what already ran stays, the rest is planned anew.
 
 Processes that have begun elsewhere are history: they keep mode and start. Processes that ran on a dead unit, or were to run
-there, run in other modes. So do finished ones whose results lay on a dead unit while somebody still waits for them; what was
+there, run in other modes. So do finished ones whose results lay on a dead unit while others still wait for them; what was
 sent before is not counted on. Data that had been dropped from a memory by then must be loaded again.
 """
 
@@ -82,7 +82,7 @@ def reschedule(
     ]
     modes = Modes(
         np.searchsorted(m.process[chosen], np.arange(problem.count + 1)), m.span[chosen], m.unit_set[chosen], m.demand[chosen],
-        # nobody finds again what was on a dead unit, whoever has loaded it
+        # what was on a dead unit is lost, whoever has loaded it
         m.energy[chosen] + np.where(past, loads, 0), np.where(past, -1, item), m.working[chosen],
         None if m.number is None else m.number[chosen],
     )  # fmt: skip

@@ -149,7 +149,7 @@ def _stage_bytes(run: PlannedRun) -> dict[tuple[int, int], int]:
 
 
 def _circle(run: PlannedRun) -> list[int]:
-    """Return the stages that are left when those that nobody left waits for are taken away, again and again."""
+    """Return the stages that are left when those that no stage left waits for are taken away, again and again."""
     pairs = set(_stage_bytes(run))
     left = set(range(len(run.plan.cores)))
     while free := {k for k in left if not any(b == k and a in left for a, b in pairs)}:

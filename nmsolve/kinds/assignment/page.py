@@ -34,7 +34,7 @@ def render_assign_html(
 
         drawings = assign_drawings(given.own, result.solution, report)
         if given.own.objective != "makespan":
-            del drawings["schedule"]  # nobody asked when what runs
+            del drawings["schedule"]  # when what runs was not asked for
         if not plain and given.own.count <= MOST_NODES:
             from nmsolve.kinds.assignment.explore import assign_network
 

@@ -165,8 +165,8 @@ def independent_checks(
     """Return the checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
     mapping's messages between cores) for use afterwards, ``routed`` (:func:`routed_claims`) where these are what is claimed.
 
-    Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because somebody
-    lost ``patience``.
+    Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because
+    ``patience`` was lost.
     """
     from nmsolve.hw.verify import STAGES, verifying
 

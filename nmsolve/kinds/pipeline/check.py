@@ -246,7 +246,7 @@ def plan_checks(
 def _bound_check(
     problem: PipelineProblem, bound: Bound, objective: float, thorough: bool, budget: Budget
 ) -> CheckPart:
-    """Recompute a bound that can be recomputed, unless that takes long and nobody asked for it."""
+    """Recompute a bound that can be recomputed, unless that takes long and was not asked for."""
     from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CERTIFIED, CHAIN, check_plan_bound
 
     name, value = f"bound {bound.method}", bound.value

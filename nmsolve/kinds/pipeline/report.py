@@ -69,7 +69,7 @@ class BaselinePart(msgspec.Struct, frozen=True):
 class BranchPart(msgspec.Struct, frozen=True):
     """An ``If`` that data decide: its path, and how often its condition holds; null: both branches count in full.
 
-    ``assumed``: nobody stated it (``--branch``).
+    ``assumed``: it was not stated (``--branch``).
     """
 
     name: str

@@ -14,7 +14,7 @@ from nmsolve.model.types import FloatArray, IntArray
 ROUNDS, PATIENCE, GAIN = 30, 3, 0.002
 #: Above this overlap one round without a gain is enough.
 GOOD = 0.6
-#: Rounds of mutual choice: whom nobody wanted chooses again among those left.
+#: Rounds of mutual choice: those that were not wanted choose again among those left.
 CHOICES = 12
 #: Pairs with votes at most in a round; above, nodes only show their heaviest connections.
 MOST_VOTES = 3e6

@@ -1,6 +1,6 @@
 """Graph formats of other packages: an entry point's name is the extension, its object a module with ``load``, perhaps ``save``.
 
-Somebody else's reader gets somebody else's file: both stay in a contained process (:mod:`nmsolve.model.contained`), in which the
+A foreign reader gets a stranger's file: both stay in a contained process (:mod:`nmsolve.model.contained`), in which the
 package is imported, too. The graph comes back as plain arrays, and is checked as if it had been read from an archive of ours.
 """
 

@@ -1,6 +1,6 @@
 """Graphs of other packages as they are in memory: NetworkX, SciPy sparse matrices, NumPy arrays.
 
-None of these packages is imported here: an object of a package that nobody has loaded cannot exist.
+None of these packages is imported here: an object of a package that was not loaded cannot exist.
 """
 
 from __future__ import annotations

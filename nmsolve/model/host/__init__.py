@@ -1,7 +1,7 @@
 """What the system that this process runs on has, and what is done where it lacks something.
 
 Linux has all of it. macOS has no ``/proc`` and keeps no limit of address space. Windows has no ``fork``, no groups of processes,
-no ``fcntl``, no ``resource``, and its folders cannot be opened. Nobody else asks for the name of the system.
+no ``fcntl``, no ``resource``, and its folders cannot be opened. Nothing else asks for the name of the system.
 
 * :mod:`.locks` locks of folders, for as long as their holder lives
 * :mod:`.disk` files read and written at a place, unnamed files, folders flushed

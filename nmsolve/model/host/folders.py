@@ -1,7 +1,7 @@
 """Folders of this user for what can be made again: compiled kernels, tables of fonts.
 
-What is executed must not come from where somebody else can write. So such a folder belongs to this user or the system, and nobody
-else may write to it or put another one in its place.
+What is executed must not come from where another user can write. So such a folder belongs to this user or the system, and no other
+user may write to it or put another one in its place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def cache_folder() -> Path | None:
 
 
 def is_safe(folder: Path) -> bool:
-    """Return True if nobody but this user and the system can write to a folder, or put another one in its place.
+    """Return True if only this user and the system can write to a folder, or put another one in its place.
 
     Always on Windows, where each user has a home of his own.
     """
@@ -49,7 +49,7 @@ def is_safe(folder: Path) -> bool:
 
 
 def is_as_safe_as(folder: Path, source: Path) -> bool:
-    """Return True if nobody can write to ``folder`` who could not change the code in ``source`` as well; both exist."""
+    """Return True if only those can write to ``folder`` who could change the code in ``source`` as well; both exist."""
     if not hasattr(os, "geteuid"):
         return True
     try:

@@ -29,7 +29,7 @@ def lock_folder(folder: Path) -> int:
 
     Raises
     ------
-    BlockingIOError : somebody else holds it
+    BlockingIOError : another process holds it
     OSError : the folder cannot be opened; or it lies where there are no locks (``ENOLCK``)
     """
     if fcntl is not None:
@@ -50,7 +50,7 @@ def lock_file(handle: int) -> None:
 
     Raises
     ------
-    BlockingIOError : somebody else holds it
+    BlockingIOError : another process holds it
     OSError : there are no locks here
     """
     if fcntl is None:

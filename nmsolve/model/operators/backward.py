@@ -62,7 +62,7 @@ def trained_layers(
 def _places(training: TrainingGraph, layers: IntArray) -> IntArray:
     """Return (O,) the forward layer of every operator; ``layers`` (L,) are the operators that are forward layers.
 
-    One that is none has the last layer that it depends on, else the first that depends on it. In the backward pass nobody is
+    One that is none has the last layer that it depends on, else the first that depends on it. In the backward pass none is
     behind what it reads.
     """
     graph, part = training.graph, training.part

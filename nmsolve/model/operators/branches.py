@@ -13,7 +13,7 @@ Decision: TypeAlias = "tuple[int, int]"
 #: Branches that are all taken.
 Context: TypeAlias = "frozenset[Decision]"
 
-#: Probability of a branch where nobody states one.
+#: Probability of a branch where none is stated.
 ASSUMED = 0.5
 #: Word for branches that count in full, both of them; name that stands for all others.
 BOTH, OTHERS = "both", "*"
@@ -30,7 +30,7 @@ class Branch:
     name : its path
     probability : that its condition holds
     both : both branches count in full, as if both ran
-    assumed : nobody stated it
+    assumed : it was not stated
     """
 
     name: str

@@ -24,7 +24,7 @@ def buffers_of(
     """Return the buffers of inputs and results that a layer or the model's end needs, and the buffer of a tensor by its number.
 
     What an operator only calls by another shape is in the buffer of what it reads, and an alias in that of the other tensor. A
-    KV cache that has room for what is new, and that nobody else reads, stays where it is.
+    KV cache that has room for what is new, and that nothing else reads, stays where it is.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ def _renamed(body: OperatorGraph, names: Mapping[str, str]) -> OperatorGraph:
 
 
 def _gives_its_place(graph: OperatorGraph, operator: Operator, position: int) -> bool:
-    """Return whether the first value of a state is an operator's own result, and for nobody else: the state takes its place."""
+    """Return whether the first value of a state is an operator's own result, and for nothing else: the state takes its place."""
     k = operator.inputs[position] if position < len(operator.inputs) else -1
     if k < 0 or k in graph.outputs or operator.inputs.count(k) > 1:
         return False

@@ -70,7 +70,7 @@ class StoreWriter:
         self._n, self._level = vertices, level
         self._name, self._directed, self._directions = name, directed, directions
         self._resources, self._meta = list(resources), dict(meta or {})
-        self._largest: list[FloatArray] = []  # weight of every vertex, for rates that nobody gives
+        self._largest: list[FloatArray] = []  # weight of every vertex, for rates that are not given
         self._identity = Identity()
         self._open: ExitStack | None = ExitStack()
         self._zip = ZipWriter(self._open.enter_context(atomic_file(path)))

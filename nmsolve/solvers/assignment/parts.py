@@ -38,7 +38,7 @@ def part_of(
 
     Notes
     -----
-    What comes from operators before ``first`` is there from the beginning, memories are not limited, nobody has to share a
+    What comes from operators before ``first`` is there from the beginning, memories are not limited, no operator has to share a
     unit, there are no ceilings: the part ends no later than in any schedule of the whole, counted from the end of ``first``.
     """
     whole = program.problem

@@ -144,7 +144,7 @@ class Program:
 
 
 def program_of(problem: AssignProblem) -> Program:
-    """Return what waits for what; tensors that go back in a loop make nobody wait."""
+    """Return what waits for what; tensors that go back in a loop make no operator wait."""
     flows, groups, site = problem.flows, problem.groups, problem.units.site
     waits: list[list[tuple[int, int]]] = [[] for _ in range(problem.count)]
     feeds: list[list[tuple[int, int]]] = [[] for _ in range(problem.count)]

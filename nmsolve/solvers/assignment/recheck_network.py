@@ -154,7 +154,7 @@ class _Statement:
     def _brought(self, maker: int, users: list[int], s: int, by_origin: dict[int, int]) -> None:
         """What it costs that any of ``users`` is at site ``s``, by where the maker is."""
         sends = [by_origin[o] for o in self.at[maker]]
-        if any(set(self.at[n]) == {s} for n in users):  # somebody is there in any case
+        if any(set(self.at[n]) == {s} for n in users):  # a user is there in any case
             self.cost[maker] = [c + more for c, more in zip(self.cost[maker], sends, strict=True)]
             return
         fixed = len(by_origin) == 1
@@ -200,7 +200,7 @@ class _Statement:
                     self.tables.append((rival, f, [[0, 0], [0, FORBIDDEN]]))
 
     def _simple(self, k: int, nodes: list[int]) -> None:
-        """A group of one or two nodes that nobody else wants is fused wherever that can be."""
+        """A group of one or two nodes that no other node wants is fused wherever that can be."""
         first, last = nodes[0], nodes[-1]
         most = max(self.gain[k][j] for j in self.unit[first])
         self.constant -= most

@@ -184,7 +184,7 @@ class Cluster:
                 self.seats[key] = self._hire(key, node["NodeManagerHostname"], slots)
 
     def _leave(self) -> None:
-        """Give up all machines: nobody knows any more which there are."""
+        """Give up all machines: it is not known any more which there are."""
         if self.seats:
             self.words.append(
                 f"cluster: its head has not answered for {SILENCE:.0f} s; the search goes on without it"

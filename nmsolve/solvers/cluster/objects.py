@@ -16,7 +16,7 @@ LOOK, PATIENCE = 0.5, 30.0
 class RemoteObjects:
     """Actors, one on each machine, as engines know them: see :class:`nmsolve.model.engine.Remotes`.
 
-    They end when nobody refers to them any more. Who does not answer counts as lost after :data:`PATIENCE` seconds, or soon after
+    They end when nothing refers to them. Who does not answer counts as lost after :data:`PATIENCE` seconds, or soon after
     ``should_stop``.
     """
 

@@ -45,7 +45,7 @@ from nmsolve.solvers.mapping.recheck.step_power import recheck_step_power
 from nmsolve.solvers.mapping.recheck.stored import needed
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
-from nmsolve.solvers.search.foreign_recheck import SECONDS, foreign_recheck, nobody
+from nmsolve.solvers.search.foreign_recheck import SECONDS, foreign_recheck, unknown_method
 
 RECHECKS: dict[str, Callable[..., float]] = {
     "star": recheck_neighbours,
@@ -184,7 +184,7 @@ def _certainty(problem: MappingProblem, bound: Bound) -> str:
 
 
 def _no_claim(bound: Bound, free_routes: bool) -> str | None:
-    """Why nothing is claimed that could be looked at: somebody unknown, another method's certificate, no number, no scope."""
+    """Why nothing is claimed that could be looked at: an unknown method, another method's certificate, no number, no scope."""
     if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
         whose = "chosen routes" if free_routes else "the machine's own routes"
         if bound.method in METHODS or free_routes:
@@ -215,12 +215,12 @@ def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, se
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     found = foreign_recheck("", bound, (merged,), seconds, lambda value: risen(value, step))
-    return found or BoundCheck(False, np.nan, nobody(bound.method))
+    return found or BoundCheck(False, np.nan, unknown_method(bound.method))
 
 
 def _by_search(problem: MappingProblem, bound: Bound, about: str | None, seconds: float) -> BoundCheck:
     """Return the outcome of a second search, for all mappings whatever the ceilings; on trust where it does not tell."""
-    # its kernels take memory that nobody else needs
+    # its kernels take memory that nothing else needs
     from nmsolve.solvers.mapping.recheck.repeated import search_again
 
     try:

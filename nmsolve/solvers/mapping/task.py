@@ -159,7 +159,7 @@ class MappingTask(Task[IntArray]):
         return [Step(self.recall, share, first=most if race else math.inf, most=most, quick=True)]
 
     def _keep(self, memory: Memory, run: Run) -> None:
-        """Say what the relatives were worth, and keep the answer. A store that cannot be written costs nobody the answer."""
+        """Say what the relatives were worth, and keep the answer. A store that cannot be written does not cost the answer."""
         incumbent, used = run.incumbent, self.recall.used
         core, value = incumbent.best()
         if core is None:

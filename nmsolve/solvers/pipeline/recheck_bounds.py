@@ -25,7 +25,7 @@ from nmsolve.model.pipeline.objectives import PERIOD, limited
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.recheck_blocks import companions, round_down
 from nmsolve.solvers.pipeline.recheck_cover import number, recheck_cover
-from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
+from nmsolve.solvers.search.foreign_recheck import foreign_recheck, unknown_method
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.hw.pipeline.chain_bound`.
 CERTIFIED = ("work", "layer", "layer-cut", "cover")
@@ -45,7 +45,7 @@ FLOATS = 1 - Fraction(1, 10**13)
 
 
 class Proof(NamedTuple):
-    """What a certificate proves, and whose ``word`` that rests on in part, "" if on nobody's."""
+    """What a certificate proves, and whose ``word`` that rests on in part, "" if on none."""
 
     value: float
     word: str
@@ -65,13 +65,13 @@ def check_plan_bound(
     chain = bound.method == CHAIN and problem.split == "chain"
     foreign = bound.method not in METHODS
     if not chain and not foreign and bound.method in (CHAIN, COUNTING):
-        return BoundCheck(False, math.nan, nobody(bound.method))
+        return BoundCheck(False, math.nan, unknown_method(bound.method))
     if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
         text = f"{value} ({bound.scope}) is not a bound of all plans: one is known with {objective:,.10g}"
         return BoundCheck(False, math.nan, text)
     if foreign:
         there = foreign_recheck("pipeline", bound, (problem,), seconds)
-        return there or BoundCheck(False, math.nan, nobody(bound.method))
+        return there or BoundCheck(False, math.nan, unknown_method(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
     if (problem.replicas > 1 or problem.border) and bound.method not in (CHAIN, BATCH):

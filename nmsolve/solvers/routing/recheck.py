@@ -18,7 +18,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
-from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
+from nmsolve.solvers.search.foreign_recheck import foreign_recheck, unknown_method
 
 Lengths = Mapping[int, int]
 
@@ -97,14 +97,14 @@ def counted(problem: RoutingProblem, name: str) -> Fraction:
 def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -> BoundCheck:
     """Re-check a bound on one objective of a routing problem from its certificate.
 
-    Bounds of solvers that leave only a status are *trusted*, and the text says that they rest on the solver's word; nobody
-    else's word counts. A bound on a later objective holds for routes that are as good in all objectives before it.
+    Bounds of solvers that leave only a status are *trusted*, and the text says that they rest on the solver's word; no
+    other word counts. A bound on a later objective holds for routes that are as good in all objectives before it.
     """
     if not 0 <= bound.value < math.inf or bound.scope != "full":
         return BoundCheck(False, math.nan, f"{bound.value} ({bound.scope[:20]}) is not a bound of all routes")
     if bound.method not in (*RECHECKED, *WORDS):
         found = foreign_recheck("routing", bound, (problem, objective))
-        return found or BoundCheck(False, math.nan, nobody(bound.method))
+        return found or BoundCheck(False, math.nan, unknown_method(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
     if bound.method in WORDS:

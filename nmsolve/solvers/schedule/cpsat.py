@@ -39,7 +39,7 @@ def build(
     start : a schedule to begin with, as a hint
     bound : a proven lower bound on the objective, added as a row
     below : no answer above this is of interest
-    again : how often units are woken again in such answers, at most (:func:`.spells.wakings`); None: nobody knows
+    again : how often units are woken again in such answers, at most (:func:`.spells.wakings`); None: not known
     """
     rows, problem = CpSatRows(), data.problem
     claim = Scale(1.0, exact=True, integral=True)

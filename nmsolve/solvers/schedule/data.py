@@ -145,7 +145,7 @@ class ScheduleData:
 
     @cached_property
     def first_start(self) -> IntArray:
-        """(M,) start of every mode at least: releases, its load where nobody else can have done that, and paths."""
+        """(M,) start of every mode at least: releases, its load where no other process can have done that, and paths."""
         m = self.problem.modes
         alone = np.array([d >= 0 and len(self.users[d]) == 1 for d in m.item.tolist()], bool)
         begin = self.problem.earliest[m.process]

@@ -35,8 +35,8 @@ def countable(problem: ScheduleProblem) -> bool:
 
 
 def wakings(problem: ScheduleProblem, below: float) -> int | None:
-    """Return how often units are woken again, all together, in any schedule that costs no more than ``below``; None if nobody
-    knows, more than :data:`MOST_AGAIN` times, or where wakings are not :func:`countable`.
+    """Return how often units are woken again, all together, in any schedule that costs no more than ``below``; None if that
+    is not known, more than :data:`MOST_AGAIN` times, or where wakings are not :func:`countable`.
 
     Prices bound what a schedule costs that pays one waking for every unit that it uses. All other wakings come on top.
     """

@@ -61,7 +61,7 @@ class Child:
         self._compiling = self._hurried = False
         #: True once it is gone and its pipe is closed.
         self.closed = False
-        #: True if somebody else killed it, not for the memory that it took.
+        #: True if another program killed it, not for the memory that it took.
         self.shot = False
         self._ending: Ending | None = None
         self._buffer = bytearray()

@@ -99,7 +99,7 @@ class LocalContext:
 
     @property
     def pace(self) -> float:
-        """1: nobody takes turns with it."""
+        """1: no engine takes turns with it."""
         return 1.0
 
     def worked(self) -> float:

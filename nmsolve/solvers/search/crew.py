@@ -38,7 +38,7 @@ class Crew(Protocol):
     """All workers of one run, and the board that they read."""
 
     def room(self) -> int:
-        """Return how many threads the largest free place has, at once on one machine; 0 if nobody is free."""
+        """Return how many threads the largest free place has, at once on one machine; 0 if no core is free."""
 
     def hopes(self) -> bool:
         """Return True while a place that is not there now may still come."""
@@ -74,7 +74,7 @@ class Crew(Protocol):
         """Return what people should know of the workers since the last call."""
 
     def close(self) -> None:
-        """Give everything back; nobody is at work."""
+        """Give everything back; no thread is at work."""
 
 
 class LocalCrew:

@@ -71,7 +71,7 @@ def foreign_recheck(
     return BoundCheck(True, bound.value, text, package, by_package=True)
 
 
-def nobody(method: str) -> str:
+def unknown_method(method: str) -> str:
     """Return why a claim does not count that neither nmsolve nor a package can look at."""
     return f"no engine is called {method[:40]!r} and no installed package re-checks it, so its claim does not count"
 

@@ -165,7 +165,7 @@ class Portfolio:
         return (self._lost.pop(0), 1.0 / max(1, self._workers)) if self._lost else next(turns)
 
     def _hopes(self) -> bool:
-        """Return True while somebody may come though nobody is there: machines join and leave."""
+        """Return True while a machine may come though none is there: machines join and leave."""
         return self._pool is not None and self._pool.crew.hopes()
 
     def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, float] | None]:

@@ -13,7 +13,7 @@ from nmsolve.model.bound import Bound, BoundCheck, Ceilings
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.lookup import named
 from nmsolve.model.members import mapped
-from nmsolve.solvers.search.foreign_recheck import foreign_recheck, nobody
+from nmsolve.solvers.search.foreign_recheck import foreign_recheck, unknown_method
 
 
 class Hashed(Protocol):
@@ -49,7 +49,7 @@ def recheck(
     """
     if bound.method not in checks and bound.method not in words:
         found = foreign_recheck(kind, bound, (problem,), seconds)
-        return found or BoundCheck(False, math.nan, nobody(bound.method))
+        return found or BoundCheck(False, math.nan, unknown_method(bound.method))
     method = bound.certificate.get("method", bound.method)
     if not isinstance(method, str) or method != bound.method:
         return BoundCheck(

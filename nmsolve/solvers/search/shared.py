@@ -54,7 +54,7 @@ def forget(handle: Handle) -> None:
     if isinstance(handle, int):
         os.close(handle)
         return
-    with suppress(OSError):  # Windows removes nothing that somebody has open
+    with suppress(OSError):  # Windows removes nothing that is open
         os.unlink(handle)
 
 
@@ -119,7 +119,7 @@ class SharedPickle:
 class Blackboard:
     """Best solution, best bound and the stop flag, written by the parent and read by every child.
 
-    Nobody ever waits: a counter that is odd while the parent writes tells a reader to look again.
+    No process ever waits: a counter that is odd while the parent writes tells a reader to look again.
 
     Parameters
     ----------

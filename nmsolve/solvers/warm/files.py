@@ -218,7 +218,7 @@ class _Tight:
 
     @property
     def pace(self) -> float:
-        """1: nobody takes turns with it."""
+        """1: no engine takes turns with it."""
         return 1.0
 
     def worked(self) -> float:
@@ -238,7 +238,7 @@ class _Tight:
         return False
 
     def note(self, text: str) -> None:
-        """Drop the note: nobody reads it."""
+        """Drop the note: it is not read."""
 
     def remotes(self, kind: type) -> None:
         """Return None: there is no other machine."""

@@ -90,8 +90,8 @@ class Away:
         self, begin: tuple[Any, ...], question: tuple[Any, ...], now: AnyArray, stride: int
     ) -> Iterator[Batch]:
         """Yield all batches. ``now`` (n,) is where the nodes are; who takes a batch changes it before the next is asked for."""
-        nobody = np.empty(0, np.int64), np.empty(0, np.int32)
-        to, moved, fresh = np.empty(0, np.int32), nobody, False
+        none_moved = np.empty(0, np.int64), np.empty(0, np.int32)
+        to, moved, fresh = np.empty(0, np.int32), none_moved, False
         for number, (first, nodes) in enumerate(self._shape):
             to = now[first : first + nodes].astype(np.int32)
             for offset in range(0, min(stride, nodes), RUN):
@@ -101,7 +101,7 @@ class Away:
                             return
                         if not fresh:
                             self._remotes.ask(*begin)()
-                            moved, fresh = nobody, True
+                            moved, fresh = none_moved, True
                         answers = self._remotes.ask(*question, number, offset, *moved)()
                         break
                     except RemoteLost:

@@ -26,7 +26,7 @@ class Budget:
     ----------
     total : work units of the whole run
     should_stop : asked after every slice of work
-    elapsed : share of the allowed time that is over (0 if nobody keeps time)
+    elapsed : share of the allowed time that is over (0 if no time is kept)
     """
 
     total: float

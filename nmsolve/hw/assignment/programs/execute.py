@@ -100,7 +100,7 @@ class Execution:
         return found, time.perf_counter() - start, clock
 
     def _in_order(self, program: ProgramEntry, values: Values, clock: Clock) -> None:
-        """Run pieces one after the other; what nobody needs any more is dropped."""
+        """Run pieces one after the other; what is not needed any more is dropped."""
         left = _uses(program)
         for piece in program.pieces:
             self._piece(piece, values, clock)

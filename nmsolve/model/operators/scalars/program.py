@@ -95,7 +95,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ScalarProgram:
-    """Steps in an order in which they can run, and the results that somebody wants, by name."""
+    """Steps in an order in which they can run, and the results that are used, by name."""
 
     steps: tuple[Step, ...]
     results: Mapping[str, int]

@@ -44,7 +44,7 @@ class Call:
     ----------
     kind, attributes : as in :class:`nmsolve.model.operators.graph.Operator`
     inputs : facts, None for an input that is left out
-    outputs : names, empty for an output that nobody wants
+    outputs : names, empty for an output that is not used
     fresh : gives the symbol of a length that only the data decide, by its name
     settled : a length is a number, or an expression of nothing but the inputs' symbols
     input_names : names of the inputs

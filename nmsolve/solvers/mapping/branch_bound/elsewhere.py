@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.branch_bound.search import Tree
 
 #: Seconds of a stint: at least, and for each thread there is, so that whoever deals out the parts keeps up.
 STINT, EACH = 1.0, 0.01
-#: Seconds after which a part can be called back for others; that an answer is waited for, where somebody has nothing to do and
+#: Seconds after which a part can be called back for others; that an answer is waited for, where a machine has nothing to do and
 #: else; that those at the end are.
 EARLY, SOON, WAIT, LAST = 0.05, 0.02, 0.1, 0.3
 #: Partial mappings in a part: one in this many of those that every thread could have, but no more than this many.
@@ -76,7 +76,7 @@ class Dealer:
         """Lend what can be lent, and take what has come back; True once no mapping below the limit is left."""
         f, free = self._frontier, self._errands.free()
         hands = free + len(self._since)
-        if hands == 0:  # nobody is there: the work goes on here
+        if hands == 0:  # no machine is there: the work goes on here
             return f.advance()
         stint = max(STINT, EACH * hands)
         while free > 0 and (items := f.take(min(MOST, 1 + len(f.heap) // (SHARE * hands)))):

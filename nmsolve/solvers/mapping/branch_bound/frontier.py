@@ -179,7 +179,7 @@ class Frontier:
         return self._elsewhere + sum(int(hand.tree.state[NODES]) for hand in self.hands)
 
     def lower(self, limit: int) -> None:
-        """Every mapping must stay below this doubled value from now on: somebody else found one that has it."""
+        """Every mapping must stay below this doubled value from now on: another part found one that has it."""
         with self._lock:
             self.limit = min(self.limit, limit)
 
@@ -236,7 +236,7 @@ class Frontier:
             self.lent[number] = items
 
     def settle(self, number: int, came: Came | None) -> None:
-        """Take what came of lent partial mappings in their place; None: nobody knows, so they are open as they were.
+        """Take what came of lent partial mappings in their place; None: that is not known, so they are open as they were.
 
         Raises
         ------

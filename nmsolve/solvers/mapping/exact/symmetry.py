@@ -85,7 +85,7 @@ def _holds(data: ExactData, g: IntArray) -> bool:
 
 
 def cores_alike(data: ExactData) -> bool:
-    """Return True if usable cores may be renumbered at will: only the cut counts, all hold the same and nobody prefers a core."""
+    """Return True if usable cores may be renumbered at will: only the cut counts, all hold the same no node prefers a core."""
     usable = np.flatnonzero(data.problem.machine.usable)
     flat = not data.x.any() and not data.y.any() and data.matrix.shape[0] == 0
     alike = bool((data.allowed[:, usable] == data.allowed[:, usable[:1]]).all()) if len(usable) else False

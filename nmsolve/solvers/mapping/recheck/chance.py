@@ -1,4 +1,4 @@
-"""Eigenvalues of matrices too large to factor, confirmed with random vectors that nobody can foresee.
+"""Eigenvalues of matrices too large to factor, confirmed with random vectors that cannot be foreseen.
 
 For a symmetric B and a vector g of independent standard normal numbers, a unit eigenvector z of B whose eigenvalue is below
 ``level`` gives ``|T(B) g| >= |T(lambda)| |z'g|``, T the Chebyshev polynomial of degree m on [level, high]; z'g is a standard

@@ -30,7 +30,7 @@ SYMMETRIC = 3
 
 
 class Cheaper(Exception):
-    """There is a mapping that costs less than somebody said."""
+    """There is a mapping that costs less than was said."""
 
 
 class GaveUp(Exception):

@@ -78,7 +78,7 @@ def _nets(problem: MappingProblem) -> tuple[BoolArray, FloatArray]:
         t = both_ways(problem).tocoo()
         entries = zip(t.row.tolist(), t.col.tolist(), t.data.tolist(), strict=True)
         nets = [({a, b}, w) for a, b, w in entries if a < b]
-    # A node that talks to nobody costs nothing and must not count in the sets of its core.
+    # A node that talks to no other costs nothing and must not count in the sets of its core.
     kept = [net for net in nets if len(net[0]) > 1]
     inside = np.zeros((problem.n, len(kept)), bool)
     for m, (pins, _) in enumerate(kept):

@@ -1,4 +1,4 @@
-"""Own depth-first search of the re-check: it ends only if no mapping costs as little as somebody says is impossible.
+"""Own depth-first search of the re-check: it ends only if no mapping costs as little as is said to be impossible.
 
 Everything is doubled and whole. A partial mapping is closed by its cost so far, plus the least assignment of the open nodes to
 the free cores, where a node pays its traffic to placed nodes, and to open ones the least scalar product of its weights with

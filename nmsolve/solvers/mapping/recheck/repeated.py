@@ -38,7 +38,7 @@ def search_again(
     """Return True if no mapping costs less than ``value``, False if one does; None if this search does not tell.
 
     It does not where data are not whole, cores hold several nodes, or it takes more than ``seconds``: then the claim is
-    somebody's word. Ceilings and a migration budget are left out.
+    a solver's word. Ceilings and a migration budget are left out.
 
     Raises
     ------

@@ -189,4 +189,4 @@ def _contract(
 
 
 class Stopped(Exception):
-    """Raised by a poll function when the run has to end; engines catch it, nobody else sees it."""
+    """Raised by a poll function when the run has to end; engines catch it, nothing else sees it."""

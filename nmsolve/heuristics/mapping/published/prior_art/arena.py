@@ -100,7 +100,7 @@ def fits(a: Arena, m: Mapping, u: int, q: int, leaving: int) -> bool:
 
 @plain
 def partner(a: Arena, m: Mapping, u: int, q: int, rng: AnyArray) -> int:
-    """Who changes places when u is sent to q: -1 nobody (there is room), -2 it cannot be done, else a random node of q."""
+    """Who changes places when u is sent to q: -1 none (there is room), -2 it cannot be done, else a random node of q."""
     p = m.core[u]
     if p == q or not a.domains[a.domain[u], q]:
         return -2

@@ -40,7 +40,7 @@ POLISH = 0.25
 STEPS, ENTRIES = 20, 24_000_000
 #: Bytes per entry that rows, copies of them, certificates and their text take at most at once; this many more of messages.
 ENTRY_BYTES, LED_BYTES = 48, 24
-#: Bytes per entry of rows, and of a certificate that somebody holds.
+#: Bytes per entry of rows, and of a certificate that is kept.
 ROW_BYTES, STATED_BYTES = 8, 16
 #: Bytes that stay free, and fewest entries that are worth a search.
 SPARE, FEWEST = 16 << 20, 200_000
@@ -97,7 +97,7 @@ class _Search:
     Attributes
     ----------
     last : seconds that the last certificate took
-    stated : entries of the certificate that somebody holds
+    stated : entries of the certificate that is kept
     over : True once the present state is the last to be certified
     """
 
