@@ -1,7 +1,7 @@
 """Folders of this user for what can be made again: compiled kernels, tables of fonts.
 
-What is executed must not come from where another user can write. So such a folder belongs to this user or the system, and no other
-user may write to it or put another one in its place.
+What is executed must not come from where another user can write. So such a folder belongs to this user or the system, and no
+other user may write to it or put another one in its place.
 """
 
 from __future__ import annotations
