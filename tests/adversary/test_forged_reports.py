@@ -54,7 +54,7 @@ def test_no_forged_report_of_a_pipeline_is_believed() -> None:
                 elif draw < 0.55:
                     row["method"] = rng.choice(("downsets", "my-blog", "chain", "work"))
             try:
-                bounds = certificates_from_json, certificates_text(json.dumps(certificates))
+                bounds = certificates_from_json(json.dumps(certificates))
             except InputError:
                 continue
             checks = plan_checks(problem, result.solution, new.get("objective"), bounds, thorough=True)
