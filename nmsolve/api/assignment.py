@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.solvers.multi_objective import objective_names
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

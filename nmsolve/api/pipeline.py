@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from nmsolve.api.answers import started_from, table
 from nmsolve.api.how import How, MapHow, run_options
@@ -25,9 +25,6 @@ from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import minimised
 from nmsolve.model.pipeline.plan import PipelinePlan
-
-if TYPE_CHECKING:
-    pass
 
 
 class PipelineHow(How, total=False):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from nmsolve.api.answers import started_from, table
 from nmsolve.api.how import How, in_order, run_options
@@ -21,9 +21,6 @@ from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.solvers.schedule.api import asked
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

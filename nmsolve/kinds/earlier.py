@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -12,9 +12,6 @@ from nmsolve.kinds.kind import Kind, Start
 from nmsolve.kinds.loading import read_object
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
-
-if TYPE_CHECKING:
-    pass
 
 #: Options that name output files: never taken from a report, which may come from anyone.
 WRITTEN = ("out", "scratch", "write_model", "write_onnx", "memory_of")

@@ -25,7 +25,7 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.earlier import stated_options
-from nmsolve.kinds.kind import Kind, Pictures, Scores, refuse, refuse_of_mappings
+from nmsolve.kinds.kind import Kind, Pictures, Scores, Start, refuse, refuse_of_mappings
 from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
 from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
 from nmsolve.kinds.progress import watching
@@ -36,7 +36,6 @@ from nmsolve.report.figures import number
 if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.kind import Start
     from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.kinds.rewritten import Again
@@ -425,8 +424,6 @@ class StatedKind(Kind):
         refuse(
             {f"--{k.replace('_', '-')}": getattr(o, k) for k in self.no_gap}, "an option for other answers"
         )
-        from nmsolve.kinds.kind import Start
-
         told = msgspec.to_builtins(self.inputs_for(path, o))
         search = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
         options = stated_options(self, told, {k: getattr(o, k) for k in search}, path)
@@ -443,7 +440,9 @@ class StatedKind(Kind):
         machine = getattr(given, "machine", None)
         if machine is not None:
             row["machine"] = machine if isinstance(machine, str) else machine.name
-        return Scores(row, [f"{k:16} {number(v):>24}   {self.shown(k, v)}" for k, v in values.items()])
+        return Scores(
+            row, [f"{k:16} {number(v):>24}   {self.shown(k, v)}".rstrip() for k, v in values.items()]
+        )
 
     def shown(self, name: str, value: float) -> str:
         """Return what stands behind the value of an objective on the terminal."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Problem = AssignProblem | CostNetwork
 
-REPORT, ANSWER, CERTIFICATES = "report.json", "assignment.json", "certificates.json"
-
 
 class AssignBounds(WholeBounds):
     """How the bounds of assignments are re-checked."""

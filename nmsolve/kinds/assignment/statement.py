@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -73,24 +73,6 @@ def stated_inputs(o: AssignProblemOptions, names: tuple[str, ...] = ("latency",)
         model=str(o.model.resolve()), machine=opt.machine(o.machine), bind=o.bind, strict=o.strict,
         library=opt.whole(o.library), constraints=opt.whole(o.constraints), objective=names[0], whole="makespan" in names,
     )  # fmt: skip
-
-
-def read_inputs(report: Path) -> tuple[dict[str, Any], AssignInputs]:
-    """Return a report.json of ``nmsolve assign``, and the part of it that states the problem. InputError for any other file."""
-    from nmsolve.kinds.loading import inputs_of, read_object
-
-    content = read_object(report)
-    return content, inputs_of(content, report, AssignInputs, "assign")
-
-
-def is_assignment(folder: Path) -> bool:
-    """Return whether a folder holds what ``nmsolve assign`` wrote for one answer."""
-    report = folder / "report.json"
-    if not report.exists():
-        return (folder / "assignment.json").exists()
-    from nmsolve.kinds.loading import read_object
-
-    return read_object(report).get("command") == COMMAND
 
 
 def state_problem(inputs: AssignInputs) -> Given:

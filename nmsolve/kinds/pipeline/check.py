@@ -28,7 +28,7 @@ TOLERANCE = 1e-9
 QUICK = 1e8
 #: Seconds that the checks of a run's own bounds may take.
 SECONDS = 60.0
-REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
+REPORT, CERTIFICATES = "pipeline-report.json", "certificates.json"
 
 
 def verify_plan(

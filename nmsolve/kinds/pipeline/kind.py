@@ -20,6 +20,7 @@ from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_proble
 from nmsolve.kinds.stated import Asked, Keep, StatedKind
 from nmsolve.kinds.verdict import label
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -349,6 +350,7 @@ class PipelineKind(StatedKind):
         if not beside.exists():
             what = f"this is a pipeline, and no {self.report} is beside it"
             raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
+        require_one_run(path.parent, [self.answer, self.report, self.proofs])
         inputs: PipelineInputs = self._moved(self.read_inputs(beside)[1], o.graph)
         return inputs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -75,14 +75,6 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
         training=o.training, batches=o.batches if batches_matter(objective, o.training) else None,
         recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas, group_border=o.group_border,
     )  # fmt: skip
-
-
-def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
-    """Return a pipeline-report.json, and the part of it that states the problem. InputError for any other file."""
-    from nmsolve.kinds.loading import inputs_of, read_object
-
-    content = read_object(report)
-    return content, inputs_of(content, report, PipelineInputs, "pipeline")
 
 
 @dataclass(frozen=True, eq=False)

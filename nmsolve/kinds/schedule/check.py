@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.queues import Queues
 
-REPORT, ANSWER, CERTIFICATES, FRONT = "report.json", "schedule.json", "certificates.json", "pareto.json"
 #: What is said of the second evaluator.
 HOW = "played through"
 

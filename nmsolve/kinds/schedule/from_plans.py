@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.mapping.options import AnswerOptions
-from nmsolve.kinds.pipeline.check import PLAN, REPORT
 from nmsolve.kinds.pipeline.check_floorplan import FOLDER
+from nmsolve.kinds.pipeline.kind import KIND as PIPELINES
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
 from nmsolve.model.files import read_limited
@@ -77,21 +77,22 @@ def read_run(folder: Path) -> tuple[PlannedRun, str | None]:
     """
     from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.schedule.from_runs import PlannedRun
-    from nmsolve.kinds.pipeline.statement import read_inputs, state_problem
     from nmsolve.model.pipeline.check import plan_complaint
     from nmsolve.model.pipeline.files import read_plan
 
     settle(folder)
-    if not (folder / PLAN).is_file() or not (folder / REPORT).is_file():
-        missing = PLAN if not (folder / PLAN).is_file() else REPORT
+    if not (folder / PIPELINES.answer).is_file() or not (folder / PIPELINES.report).is_file():
+        missing = PIPELINES.answer if not (folder / PIPELINES.answer).is_file() else PIPELINES.report
         raise InputError(f"no {missing}", str(folder), "the output folder of `nmsolve pipeline`")
-    require_one_run(folder, [REPORT, PLAN])
-    inputs = read_inputs(folder / REPORT)[1]
-    given = state_problem(inputs)
-    plan = read_plan(folder / PLAN, given.problem)
+    require_one_run(folder, [PIPELINES.report, PIPELINES.answer])
+    inputs = PIPELINES.read_inputs(folder / PIPELINES.report)[1]
+    given = PIPELINES.state(inputs)
+    plan = read_plan(folder / PIPELINES.answer, given.problem)
     complaint = plan_complaint(given.problem, plan)
     if complaint is not None:
-        raise InputError(f"the plan breaks a rule: {complaint}", str(folder / PLAN), "a legal one")
+        raise InputError(
+            f"the plan breaks a rule: {complaint}", str(folder / PIPELINES.answer), "a legal one"
+        )
     speed = machine_figures(given.machine).bandwidth if given.layers is not None else 0.0
     cores = _placed(folder, plan) if (folder / FOLDER / "mapping.json").is_file() else None
     if inputs.chips is not None and given.machine is not None:

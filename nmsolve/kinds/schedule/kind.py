@@ -20,6 +20,7 @@ from nmsolve.kinds.schedule.statement import (
     asked_inputs,
     located,
     options_of,
+    read_inputs,
     state_problem,
     stated_inputs,
 )
@@ -331,8 +332,7 @@ class ScheduleKind(StatedKind):
 
     def read_inputs(self, report: Path) -> tuple[dict[str, Any], ScheduleInputs]:
         """Return them, with the schedule that ran from there if it is not where it was."""
-        content, inputs = super().read_inputs(report)
-        return content, located(inputs, report.parent)
+        return read_inputs(report)
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:
         """Return those of the report beside it, but for what ``--graph``, ``--machine`` and ``--objective`` say."""

@@ -148,16 +148,6 @@ def located(inputs: ScheduleInputs, folder: Path) -> ScheduleInputs:
     )
 
 
-def is_schedule(folder: Path) -> bool:
-    """Return whether a folder holds what ``nmsolve schedule`` wrote for one answer."""
-    report = folder / "report.json"
-    if not report.exists():
-        return (folder / "schedule.json").exists()
-    from nmsolve.kinds.loading import read_object
-
-    return read_object(report).get("command") == COMMAND
-
-
 def options_of(inputs: ScheduleInputs) -> dict[str, Any]:
     """Return the options that state this problem once more; objectives that were held go first."""
     before = [held.objective for held in inputs.before]
