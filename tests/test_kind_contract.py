@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmsolve.kinds.kind import Kind
+from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions
 from nmsolve.kinds.registry import ASKED, BENCHES, FOLDERS, bench, kind, kind_of, kinds, options_of
 from nmsolve.kinds.stated import StatedKind
+from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
 
 
@@ -38,7 +41,7 @@ def test_a_kind_is_whole(one: Kind) -> None:
     }
     assert common <= {f.name for f in fields(one.options)}
     assert {"time_limit", "seed", "out", "json"} <= {f.name for f in fields(told.EXPLAIN)}
-    assert all(method for table in one.method_tables for method in named(table))
+    assert {method for table in one.method_tables for method in named(table)}
     assert bench(one.name).suites and named(bench(one.name).registry)
 
 
@@ -59,3 +62,15 @@ def test_an_answer_is_found_by_its_name(one: Kind, tmp_path: Path) -> None:
     path.write_text("{}")
     assert kind_of(path) == (one, path)
     assert kind_of(tmp_path / "parts.txt")[0].name == "map"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"pattern": True}, {"nodes": Path("n.csv")}, {"placement": Path("p.txt")}, {"library": Path("l")}],
+)
+def test_options_for_other_answers_are_not_passed_over(option: dict[str, Any], tmp_path: Path) -> None:
+    """By ``score`` and ``gap`` of a plan, which has no use for them, before any file is read."""
+    plan = kind("pipeline")
+    for ask, options in ((plan.score, ScoreOptions), (plan.gap, GapOptions)):
+        with pytest.raises(InputError, match="an option for other answers"):
+            ask(tmp_path / plan.answer, options(tmp_path / plan.answer, **option))  # type: ignore[operator]

@@ -70,7 +70,7 @@ def run_compare(o: CompareOptions) -> int:
 
 def _require_mapping(path: Path) -> None:
     kind, _ = kind_of(path)
-    if kind.name not in ("map", "route"):
+    if kind.name != "map":
         wanted = "a mapping (two of one network are compared)"
         raise InputError(f"this is {kind.a}", str(path), wanted)
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from nmsolve.cli.run_events import ending, read_events
 from nmsolve.kinds.answer import OK, prepare_file
-from nmsolve.kinds.loading import load_answer, read_object
-from nmsolve.kinds.mapping.pictures import mapping_pictures
+from nmsolve.kinds.loading import read_object
 from nmsolve.kinds.registry import kind_of
 from nmsolve.model.errors import InputError
 from nmsolve.report import pictures
@@ -69,12 +68,9 @@ def _pictures(o: DrawOptions) -> Pictures:
     kind, answer = kind_of(o.mapping)
     folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
     search = _search(folder, folder / kind.report)
-    if kind.name != "map":
-        return {**kind.pictures(answer), **search}
-    if o.mapping.is_dir() and not (folder / "mapping.json").exists() and search:
+    if answer.is_dir() and search:  # a run that found nothing yet
         return search
-    loaded = load_answer(o)
-    return {**mapping_pictures(loaded.problem(), loaded.core), **search}
+    return {**kind.pictures(answer, o), **search}
 
 
 def _search(folder: Path, report: Path) -> Pictures:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.model.bound import Bound
     from nmsolve.solvers.search.conflict import Limits
 
+#: Options that say how the file of a graph is read.
+OF_GRAPHS = ("nodes", "multicast", "pattern", "absolute")
 #: Pictures of an answer, by name.
 Pictures: TypeAlias = "dict[str, Callable[[], Figure]]"
 
@@ -139,7 +141,7 @@ class Kind(ABC):
         """Return every objective of an answer, recomputed. InputError where it breaks a rule."""
 
     @abstractmethod
-    def pictures(self, path: Path) -> Pictures:
+    def pictures(self, path: Path, o: DrawOptions) -> Pictures:
         """Return the pictures of an answer by name. InputError for files that cannot be read."""
 
     @abstractmethod
@@ -164,17 +166,24 @@ class Kind(ABC):
         """Return the limits of the problem that options of ``nmsolve explain`` state. InputError for anything wrong."""
 
 
-def refuse(given: Mapping[str, object], what: str, expected: str = "none") -> None:
-    """Raise InputError for the first of these options that has a value."""
+def refuse(given: Mapping[str, object], what: str, expected: str = "none", where: str = "") -> None:
+    """Raise InputError for the first of these options that has a value, at its name or ``where``."""
     for option, value in given.items():
-        if value is not None:
-            raise InputError(what, option, expected)
+        if value is not None and value is not False:
+            raise InputError(what, where or option, expected)
 
 
 def refuse_of_mappings(path: Path, o: VerifyOptions) -> None:
     """Raise InputError for an option of ``nmsolve verify`` that states a mapping's problem; ``path`` is about something else."""
-    if any(
-        v is not None
-        for v in (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
-    ):
-        raise InputError("options for mappings only", str(path), "at most --graph: the report has the rest")
+    names = (
+        "machine",
+        "chips",
+        "placement",
+        "constraints",
+        "balance",
+        "prohibit_turns",
+        "routes",
+        *OF_GRAPHS,
+    )
+    expected = "at most --graph: the report has the rest"
+    refuse({name: getattr(o, name) for name in names}, "options for mappings only", expected, str(path))

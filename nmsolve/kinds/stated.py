@@ -25,7 +25,7 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.earlier import stated_options
-from nmsolve.kinds.kind import Kind, Pictures, Scores, Start, refuse, refuse_of_mappings
+from nmsolve.kinds.kind import OF_GRAPHS, Kind, Pictures, Scores, Start, refuse, refuse_of_mappings
 from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
 from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
 from nmsolve.kinds.progress import watching
@@ -36,7 +36,7 @@ from nmsolve.report.figures import number
 if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.kinds.rewritten import Again
     from nmsolve.model.bound import Bound, Result, Stage
@@ -421,17 +421,20 @@ class StatedKind(Kind):
 
     def gap(self, path: Path, o: GapOptions) -> int:
         """Raise the bound of an answer, of a run or of another tool; options that are given go before those of the report."""
-        refuse(
-            {f"--{k.replace('_', '-')}": getattr(o, k) for k in self.no_gap}, "an option for other answers"
-        )
+        self._refuse(o, self.no_gap)
         told = msgspec.to_builtins(self.inputs_for(path, o))
         search = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
-        options = stated_options(self, told, {k: getattr(o, k) for k in search}, path)
+        given = {k: getattr(o, k) for k in search} | {"strict": o.strict or None}
+        options = stated_options(self, told, given, path)
         return self.run(options, Start(path, stays=True))
+
+    def _refuse(self, o: ScoreOptions | GapOptions, names: Sequence[str]) -> None:
+        """Refuse options that are for other answers."""
+        refuse({f"--{k}": getattr(o, k) for k in (*names, *OF_GRAPHS)}, "an option for other answers")
 
     def score(self, path: Path, o: ScoreOptions) -> Scores:
         """Return every objective of an answer; see :meth:`Kind.score`."""
-        refuse({f"--{k}": getattr(o, k) for k in self.no_score}, "an option for other answers")
+        self._refuse(o, self.no_score)
         given = self.state(self.inputs_for(path, o))
         checks, values = self.answer_checks(given, self.read(path, given), None, {})
         if not values:
@@ -489,7 +492,7 @@ class StatedKind(Kind):
     def _moved(self, inputs: Any, source: Path | None) -> Any:
         return inputs if source is None else msgspec.structs.replace(inputs, **{self.source: str(source)})
 
-    def pictures(self, path: Path) -> Pictures:
+    def pictures(self, path: Path, o: DrawOptions) -> Pictures:
         """Return the pictures of the page of a run."""
         beside = path.parent / self.report
         report, inputs = self.read_inputs(beside)

@@ -1,4 +1,4 @@
-"""How full cores are, as an SVG written by hand: pages to explore need no matplotlib, whose import takes longest."""
+"""How full cores are, as an SVG written by hand: pages to explore do without the import of matplotlib."""
 
 from __future__ import annotations
 

@@ -107,10 +107,8 @@ class AssignKind(StatedKind):
             raise InputError(
                 "the problem of the answer has its control flow taken apart", "objectives", wanted
             )
-        problem = replace(given.own, objective=names[0])
-        stated = None if given.stated is None else replace(given.stated, problem=problem)
         named = inputs and msgspec.structs.replace(inputs, objective=names[0])
-        return replace(given, own=problem, stated=stated), named
+        return _changed(given, objective=names[0]), named
 
     def state(self, inputs: AssignInputs) -> Given:
         """Load model and processors."""
@@ -177,10 +175,7 @@ class AssignKind(StatedKind):
 
     def restated(self, given: Given, stage: Stage) -> Given:
         """Return the same operators."""
-        own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
-        # the checker takes the terms from the problem's objective, so that it needs the last stage's
-        stated = None if given.stated is None else replace(given.stated, problem=own)
-        return replace(given, own=own, stated=stated)
+        return _changed(given, objective=stage.objective, ceilings=stage.ceilings)
 
     def front(self, given: Given) -> FrontKind:
         """Return assignment.json per point."""
@@ -360,6 +355,15 @@ class AssignKind(StatedKind):
         constraints = None if inputs.constraints is None else read_constraints(inputs.constraints)
         limits = assign_limits(graph, machine, bindings, constraints)
         return explainable(limits, Path(inputs.model).stem, machine.name)
+
+
+def _changed(given: Given, **change: Any) -> Given:
+    """Return the same with another objective or ceilings."""
+    own = replace(given.operators, **change)
+    # the checker takes the terms from the problem's objective, so that it needs the last stage's
+    return replace(
+        given, own=own, stated=None if given.stated is None else replace(given.stated, problem=own)
+    )
 
 
 def explainable(limits: AssignLimits, model: str, machine: str) -> Explainable:

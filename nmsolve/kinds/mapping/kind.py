@@ -17,7 +17,13 @@ from nmsolve.report.figures import number
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.kind import Start
-    from nmsolve.kinds.mapping.options import ExplainOptions, GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.kinds.mapping.options import (
+        DrawOptions,
+        ExplainOptions,
+        GapOptions,
+        ScoreOptions,
+        VerifyOptions,
+    )
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
@@ -76,13 +82,12 @@ class MapKind(Kind):
         row = {"type": "scores", **names, "scores": scores}
         return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
 
-    def pictures(self, path: Path) -> Pictures:
+    def pictures(self, path: Path, o: DrawOptions) -> Pictures:
         """Return ``cores``, ``resources`` and ``links``."""
         from nmsolve.kinds.loading import load_answer
-        from nmsolve.kinds.mapping.options import AnswerOptions
         from nmsolve.kinds.mapping.pictures import mapping_pictures
 
-        loaded = load_answer(AnswerOptions(path))
+        loaded = load_answer(o)
         return mapping_pictures(loaded.problem(), loaded.core)
 
     def front_of(self, path: Path, objectives: Sequence[str], first: str, o: VerifyOptions) -> FrontKind:

@@ -60,8 +60,8 @@ class PipelineKind(StatedKind):
     options, inputs = PipelineOptions, PipelineInputs
     unchecked = ("plan",)
     both = "period,cores"
-    no_score = ("machine", "chips", "placement", "memory")
-    no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement")
+    no_score = ("machine", "chips", "placement", "memory", "library")
+    no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library")
 
     @property
     def shape(self) -> type[msgspec.Struct]:
@@ -345,14 +345,14 @@ class PipelineKind(StatedKind):
         return path if path.name == self.answer else None
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> PipelineInputs:
-        """Return those of the report beside it, but for ``--graph``."""
+        """Return those of the report beside it, but for ``--graph`` and ``--bind``."""
         beside = path.parent / self.report
         if not beside.exists():
             what = f"this is a pipeline, and no {self.report} is beside it"
             raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
         require_one_run(path.parent, [self.answer, self.report, self.proofs])
         inputs: PipelineInputs = self._moved(self.read_inputs(beside)[1], o.graph)
-        return inputs
+        return inputs if o.bind is None else msgspec.structs.replace(inputs, bind=o.bind)
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return sizes and times as text."""

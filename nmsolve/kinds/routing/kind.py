@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.kind import Start
     from nmsolve.kinds.loading import Loaded
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
     from nmsolve.kinds.routing.options import ExplainRouteOptions
     from nmsolve.model.routing.problem import RoutingProblem
@@ -102,7 +102,7 @@ class RouteKind(Kind):
         row = {"type": "scores", **names, "scores": scores}
         return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
 
-    def pictures(self, path: Path) -> Pictures:
+    def pictures(self, path: Path, o: DrawOptions) -> Pictures:
         """Return ``links``, ``directions`` and, where some are prohibited, ``turns``."""
         from nmsolve.hw.routing.loads import route_loads
         from nmsolve.kinds.earlier import stated_options

@@ -67,10 +67,7 @@ class ScheduleKind(StatedKind):
     """Processes on units over time."""
 
     name, noun, source = "schedule", "schedule", "tasks"
-    method_tables = (
-        "solvers.schedule.recheck:RECHECKS",
-        "solvers.schedule.recheck:WORDS",
-    )
+    method_tables = ("solvers.schedule.recheck:RECHECKS", "solvers.schedule.recheck:WORDS")
     answer = "schedule.json"
     files = (
         "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,
@@ -78,6 +75,7 @@ class ScheduleKind(StatedKind):
     options, inputs, units = ScheduleOptions, ScheduleInputs, OBJECTIVES
     unchecked = ("schedule", "bounds")
     both = "makespan,energy"
+    no_score = ("chips", "placement", "memory", "bind", "library")
     no_gap = ("chips", "placement", "balance", "constraints", "bind", "library")
 
     @property

@@ -299,7 +299,7 @@ class Portfolio:
         return kind(
             step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
             workers=self._here if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
-            look=self._look, away=self._errands if step.threads else _nobody, remotes=self._remotes,
+            look=self._look, away=self._errands if step.threads else _no_errands, remotes=self._remotes,
         )  # fmt: skip
 
     def _errands(self, doer: Doer) -> Errands | None:
@@ -435,5 +435,5 @@ class Portfolio:
         self._pool = None
 
 
-def _nobody(doer: Doer) -> None:
-    """Return None: an engine with one thread does all of its work itself."""
+def _no_errands(doer: Doer) -> None:
+    """Do nothing: an engine with one thread does all of its work itself."""

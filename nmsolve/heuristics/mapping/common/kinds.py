@@ -114,7 +114,7 @@ def owners(held: FloatArray, need: IntArray, free: IntArray) -> BoolArray:
 
 @plain
 def _give(cores: IntArray, kinds: IntArray, need: IntArray, free: IntArray, owns: BoolArray) -> None:
-    """Give cores to kinds in this order, at most ``free`` (P,) kinds each, and never so many that others lack some ``need``."""
+    """Give cores to kinds in this order, at most ``free`` (P,) kinds each, and leave the others what they ``need``."""
     left, missing = free.sum(), need.sum()
     for i in range(len(cores)):
         p, k = cores[i], kinds[i]
