@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import nmsolve
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.formats import load_graph
@@ -27,7 +28,6 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.auto import outdone
-from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 HERE = Path(__file__).parent / "instances"

@@ -16,11 +16,11 @@ import resource
 import sys
 from pathlib import Path
 
+from nmsolve.check.assignment.recheck import check_assign_bound
 from nmsolve.model.assignment.network import network_complaint, network_cost
 from nmsolve.model.bound import gap
 from nmsolve.model.formats.iopddl import load_iopddl
 from nmsolve.solvers.assignment.api import solve_network
-from nmsolve.solvers.assignment.recheck import check_assign_bound
 
 #: Instance -> best published cost, proved lower bound.
 PUBLISHED = {

@@ -31,8 +31,8 @@ from nmsolve.hw.noc import (
     simulate,
     steps_of_flows,
 )
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.machine import Machine
+from nmsolve.model.turns import turn_set
 
 INSTANCES = Path(__file__).resolve().parent / "instances"
 BOARD = Machine("8x8", (1, 1), (8, 8))

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, one_group
 from nmsolve.heuristics.pipeline.batch import Descent, fastest_batch
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.energy import energy_of
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.passes import training_passes
 from nmsolve.hw.pipeline.stages import energy_parts, objective
 from nmsolve.hw.pipeline.tiles import pipeline_problem
@@ -35,11 +35,11 @@ from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.batch import bound_of
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 #: Columns of the tables.
 HEADS = {

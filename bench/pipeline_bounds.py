@@ -20,11 +20,11 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.operators.binding import parse_bindings
 from nmsolve.model.operators.layers import layers_of
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.api import plan
 

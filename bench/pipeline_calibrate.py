@@ -33,7 +33,6 @@ from nmsolve.hw.assignment.fused_profile import filled, whole_times
 from nmsolve.hw.assignment.runtime import require_runtime, runtime_name, session_of
 from nmsolve.hw.assignment.sessions import Patience, Session, timed
 from nmsolve.hw.machine_write import save_machine
-from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures
 from nmsolve.hw.pipeline.tiles import layer_times
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats.onnx import load_onnx
@@ -42,6 +41,7 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.operators.binding import bound_graph, parse_bindings, symbols_of
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.layers import Layers, layers_of
+from nmsolve.model.pipeline.figures import ASSUMED, CoreFigures
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Numbers of threads, which stand for cores; layers of a group.

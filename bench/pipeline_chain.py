@@ -18,15 +18,15 @@ from pathlib import Path
 
 import numpy as np
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
 from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.operators.binding import parse_bindings
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
 

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.walk_exchange import walked_times
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.exchange import best_splits
-from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.hw.pipeline.tiles import pipeline_problem
-from nmsolve.hw.pipeline.walk_exchange import walked_times
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import Layers, layers_of
+from nmsolve.model.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 
 
 def cell(layers: Layers, figures: CoreFigures, cores: int) -> tuple[str, bool]:

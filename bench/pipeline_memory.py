@@ -15,18 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.walk import walked_loads
 from nmsolve.heuristics.pipeline.baselines import one_group
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
-from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.kinds.values import bandwidth, size_in_bytes
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import layers_of
 from nmsolve.model.operators.memory import memory_of
+from nmsolve.model.pipeline.figures import ASSUMED
 
 MIB = 2**20
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
 from nmsolve.heuristics.pipeline.baselines import copies_of_cores
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import layers_of
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nmsolve.check.schedule.walk import walked
 from nmsolve.hw.schedule.evaluate import objective
-from nmsolve.hw.schedule.walk import walked
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from nmsolve.check.schedule.walk import walked
 from nmsolve.heuristics.schedule.rules import heft, published
 from nmsolve.hw.schedule.evaluate import all_objectives, objective
 from nmsolve.hw.schedule.simulator import difference, queues_of, simulate
-from nmsolve.hw.schedule.walk import walked
 from nmsolve.model.bound import Result
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.generate import generate_problem

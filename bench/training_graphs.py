@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.hw.pipeline.training import Step
 from nmsolve.model.formats.onnx import load_onnx
@@ -19,6 +18,7 @@ from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.operators.training_graph import training_graph
 from nmsolve.model.pipeline.check import kept_needs
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.solvers.pipeline.api import plan
 
 #: A step: micro-batches, copies of the weights.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from search_fakes import TimedContext
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import objective
@@ -19,7 +20,6 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.pipeline.batch import bound_of
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 
 def random_dag(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.routing.certificate import numbering_complaint
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmsolve"
-ROOMS = ["model", "hw", "heuristics", "learn", "solvers", "report", "kinds", "benchmarks", "api", "cli"]
+ROOMS = ["model", "check", "hw", "heuristics", "learn", "solvers", "report", "kinds", "benchmarks", "api", "cli"]
 TOPS = ("nmsolve", "tests", "bench")
 HEAVY = {
     "onnx",
@@ -47,7 +47,7 @@ def imported(path: Path, names: bool = False) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
-    """``model`` <- ``hw`` <- ``heuristics`` <- ``learn`` <- ``solvers`` <- ``report`` <- ``kinds`` <- ...; see ``ROOMS``."""
+    """``model`` <- ``check`` <- ``hw`` <- ``heuristics`` <- ``learn`` <- ``solvers`` <- ``report`` <- ``kinds`` <- ...; see ``ROOMS``."""
     allowed = set(ROOMS[: ROOMS.index(room) + 1])
     wrong = []
     for path in sorted((PACKAGE / room).rglob("*.py")):
@@ -55,6 +55,18 @@ def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
             parts = module.split(".")
             if parts[0] == "nmsolve" and len(parts) > 1 and parts[1] in ROOMS and parts[1] not in allowed:
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_searches_does_not_use_the_checker() -> None:
+    """Else a mistake of the checker would be found by both, and seen by neither."""
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {module}"
+        for room in ("heuristics", "learn")
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for line, module in imported(path)
+        if module.startswith("nmsolve.check")
+    ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -67,10 +79,10 @@ def test_problems_do_not_import_each_other(problem: str) -> None:
     others = "|".join(p for p in PROBLEMS if p != problem)
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} imports {module}"
-        for room in ("model", "heuristics", "solvers")
+        for room in ("model", "check", "heuristics", "solvers")
         for path in sorted((PACKAGE / room / problem).rglob("*.py"))
         for line, module in imported(path)
-        if re.match(rf"nmsolve\.(model|heuristics|solvers)\.({others})\b", module)
+        if re.match(rf"nmsolve\.(model|check|heuristics|solvers)\.({others})\b", module)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -12,8 +12,9 @@ import pytest
 from assignments_support import random_assignment, random_problem
 
 import nmsolve
-from nmsolve.hw.assignment.walk import walked_objectives
-from nmsolve.hw.verify import status_check
+from nmsolve.check.assignment.recheck import check_assign_bound
+from nmsolve.check.assignment.walk import walked_objectives
+from nmsolve.check.claims import status_check
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork
@@ -30,7 +31,6 @@ from nmsolve.solvers.assignment.api import (
     solve_network,
 )
 from nmsolve.solvers.assignment.multi_objective import AssignObjectives
-from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.referee import NetworkReferee
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front
 from nmsolve.solvers.run import Options

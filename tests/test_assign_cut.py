@@ -12,6 +12,9 @@ from assign_rows_support import random_problem
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.assignment.cut import check, proved_by
+from nmsolve.check.assignment.recheck import check_assign_bound
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.hw.assignment.evaluate import objective
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
@@ -19,9 +22,6 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.solvers.assignment.cut import Cut, MinimumCut, minimum_cut
-from nmsolve.solvers.assignment.recheck import check_assign_bound
-from nmsolve.solvers.assignment.recheck_cut import check, proved_by
-from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 
 def least(problem: AssignProblem) -> int:

@@ -13,15 +13,15 @@ from assign_networks_support import all_solutions, random_network, require_same
 from assign_reference import problem_of
 from assign_support import random_problem
 
+from nmsolve.check.assignment.dual import check, proved_by
+from nmsolve.check.assignment.network import network_of
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.reduction import reduced
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError, InputError
 from nmsolve.solvers.assignment.closing import close
 from nmsolve.solvers.assignment.dual import DualAscent
-from nmsolve.solvers.assignment.recheck_dual import check, proved_by
-from nmsolve.solvers.assignment.recheck_network import network_of
-from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 
 class Heard:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nmsolve.solvers.assignment.paths as paths
+from nmsolve.check.assignment.counting import check
 from nmsolve.heuristics.assignment.list_schedule import ListSchedule, ListSearch, first_assignments
 from nmsolve.heuristics.assignment.orders import earliest_finish, rank_by
 from nmsolve.heuristics.assignment.play import ground_of, state_of, values, work_of
@@ -27,7 +28,6 @@ from nmsolve.solvers.assignment.bounds import AssignBounds, bounds
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.makespan import MakespanCpSat
 from nmsolve.solvers.assignment.parts import part_of
-from nmsolve.solvers.assignment.recheck_counting import check
 from nmsolve.solvers.assignment.windows import clean_cuts
 from nmsolve.solvers.search.cpsat import solve
 

@@ -11,11 +11,11 @@ import pytest
 from assign_networks_support import all_solutions, random_network
 from assign_support import optimum, random_problem, run_alone
 
+from nmsolve.check.assignment.recheck import check_assign_bound
 from nmsolve.heuristics.assignment.block_moves import measure
 from nmsolve.heuristics.assignment.network_search import NetworkSearch
 from nmsolve.model.assignment.network import CostNetwork, network_complaint, network_cost
 from nmsolve.solvers.assignment.dual import DualAscent
-from nmsolve.solvers.assignment.recheck import check_assign_bound
 
 
 class Offers:

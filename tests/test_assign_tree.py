@@ -14,6 +14,8 @@ from assign_rows_support import random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.assignment.tree import check
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.hw.assignment.evaluate import objective
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
@@ -25,11 +27,9 @@ from nmsolve.model.errors import CertificateError
 from nmsolve.solvers.assignment import tree
 from nmsolve.solvers.assignment.cut import Cut, minimum_cut
 from nmsolve.solvers.assignment.elimination import elimination_of, possible_choices
-from nmsolve.solvers.assignment.recheck_tree import check
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import relaxation_of
 from nmsolve.solvers.assignment.tree import TreeDecomposition, TreeSearch
-from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 
 class Run:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from assignments_support import random_assignment, random_problem
 
+from nmsolve.check.assignment.walk import walked_loads, walked_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, loads_of
 from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
-from nmsolve.hw.assignment.walk import walked_loads, walked_objectives
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.files import (

@@ -13,13 +13,13 @@ from exact_support import Recorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.axons.moves import try_exchange, try_shift
 from nmsolve.heuristics.mapping.axons.repair import within_axons
 from nmsolve.heuristics.mapping.axons.state import build_axons, recount
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.nets import Nets
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.hw.verify import verify
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph, Rows

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_axons import feasible, split
 
+from nmsolve.check.mapping.bounds.conflict import overcrowded
+from nmsolve.check.mapping.bounds.stated import contracted
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -18,8 +20,6 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit, require_fit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.mapping.recheck.conflict import overcrowded
-from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.warm.files import stored
 
 

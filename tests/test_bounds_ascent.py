@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
@@ -18,7 +19,6 @@ from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, filtered
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
 from nmsolve.solvers.mapping.bounds.trees_form import Pulled, nets_of
-from nmsolve.solvers.mapping.certificates import check_bound
 
 
 def never() -> bool:

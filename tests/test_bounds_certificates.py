@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds import operator
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
@@ -25,8 +28,6 @@ from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck import operator
 
 
 def ring_of_groups(n: int, group: int = 6, seed: int = 3) -> LogicGraph:

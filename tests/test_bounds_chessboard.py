@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_bounds_valid import all_mappings, optimum, random_problem
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds.chessboard import _boards
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.generators.mesh import communities
 from nmsolve.model.graph import LogicGraph
@@ -28,8 +31,6 @@ from nmsolve.solvers.mapping.bounds.chessboard import (
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import pair_form, refuses_pairs, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck.chessboard import _boards
 
 
 def few_parts(seed: int) -> MappingProblem | None:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from exact_support import optimum
 
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
 from nmsolve.solvers.mapping.bounds.guide import Guide
-from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json, check_bound
 
 ENERGY = {"message": Figure(1.5), "router": Figure(0.5), "link_x": Figure(1.0), "link_y": Figure(2.0)}
 OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy")

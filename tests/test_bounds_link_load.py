@@ -10,6 +10,9 @@ import pytest
 from test_bounds_trees import random_nets
 from test_bounds_valid import all_mappings, random_problem
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds.link_load import proved_of_sum
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.routes import route
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
@@ -24,8 +27,6 @@ from nmsolve.solvers.mapping.bounds.link_load import (
     sum_bounds,
     sums_of,
 )
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck.link_load import proved_of_sum
 
 
 def hottest(problem: MappingProblem, maps: IntArray) -> float:

@@ -9,6 +9,8 @@ import pytest
 from test_bounds_trees import random_nets
 from test_bounds_valid import optimum, random_problem
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators.mesh import communities
 from nmsolve.model.graph import LogicGraph
@@ -18,7 +20,6 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.partition.bound import parted_pairs
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 
 def last(problem: MappingProblem, best: float, seconds: float, core: np.ndarray | None = None) -> Bound:

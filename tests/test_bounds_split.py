@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from brute_support import orders
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.formats import load_instance
@@ -27,7 +29,6 @@ from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.bound import certified_bound
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, least_clique, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 KINDS = ("mesh", "torus", "chips", "faulty core", "dead link", "metric matrix", "any matrix", "region")
 

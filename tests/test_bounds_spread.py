@@ -14,6 +14,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from test_bounds_subgraphs import tiny
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds import spread_sets
+from nmsolve.check.mapping.bounds.free_grid import Effort, least_cost
+from nmsolve.check.mapping.bounds.split import least_sum
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
@@ -30,10 +35,6 @@ from nmsolve.solvers.mapping.bounds.spread.grid import grid_of
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets, grown, rows_of
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck import spread_sets
-from nmsolve.solvers.mapping.recheck.free_grid import Effort, least_cost
-from nmsolve.solvers.mapping.recheck.split import least_sum
 
 
 def several(seed: int) -> MappingProblem:

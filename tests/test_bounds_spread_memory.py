@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import NmsolveError
@@ -27,7 +29,6 @@ from nmsolve.solvers.mapping.bounds.spread.form import form_bytes
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 MIB = 2**20
 

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from test_bounds_trees import random_nets
 from test_bounds_valid import KINDS, optimum
 
-from nmsolve.hw.cost import uses_nets
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds.parts import CertificateError
+from nmsolve.check.mapping.bounds.spread_messages import check_messages, message_pairs
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
@@ -27,9 +30,6 @@ from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_fo
 from nmsolve.solvers.mapping.bounds.spread.messages import carried, messages_of
 from nmsolve.solvers.mapping.bounds.spread.rows import find_rows
 from nmsolve.solvers.mapping.bounds.trees_parts import tree_parts_bounds
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck.parts import CertificateError
-from nmsolve.solvers.mapping.recheck.spread_messages import check_messages, message_pairs
 
 
 def found(problem: MappingProblem, most: int = 40) -> list[Bound]:
@@ -50,7 +50,7 @@ def test_never_above_the_optimum_and_confirmed_after_json(kind: int) -> None:
     share, tried = [], 0
     for seed in range(kind, 40 * len(KINDS), len(KINDS)):
         problem = random_nets(seed)
-        if not uses_nets(problem) or refuses_spread(problem) is not None:
+        if not problem.uses_nets or refuses_spread(problem) is not None:
             continue
         best = optimum(problem)
         tried += 1
@@ -155,7 +155,7 @@ def test_splits_are_those_of_brute_force(many: int, data: st.DataObject) -> None
 def test_both_number_the_pairs_of_messages_alike() -> None:
     for seed in range(60):
         problem = random_nets(seed)
-        if not uses_nets(problem) or refuses_spread(problem) is not None:
+        if not problem.uses_nets or refuses_spread(problem) is not None:
             continue
         messages = messages_of(problem)
         low, high, owner, rate = message_pairs(problem)

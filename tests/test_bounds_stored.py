@@ -13,6 +13,8 @@ from brute_support import costs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.mapping.bounds.stored import StoredTraffic, proved_from_disk
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds.check_bounds import MappingBounds
 from nmsolve.model.bound import Stage
@@ -29,8 +31,6 @@ from nmsolve.solvers.mapping.bounds.partition_placement import partition_placeme
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
 from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted, held_bytes
 from nmsolve.solvers.mapping.bounds.stored_ascent import LEAST, NODE_BYTES
-from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.recheck.stored import StoredTraffic, proved_from_disk
 
 FINDERS = {"joint": partition_placement_bounds, "parts": parts_bounds}
 NODES, GROUP = 1600, 100

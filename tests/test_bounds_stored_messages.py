@@ -11,7 +11,8 @@ import pytest
 from test_bounds_trees import random_nets
 from test_bounds_valid import optimum
 
-from nmsolve.hw.cost import uses_nets
+from nmsolve.check.mapping.bounds.spectral import _each
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds.check_bounds import MappingBounds
 from nmsolve.model.bound import Stage
@@ -25,8 +26,6 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.parts import edge_weights, parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.stored_ascent import LEAST, NODE_BYTES
-from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.recheck.spectral import _each
 
 NODES, GROUP, ROOM = 1600, 100, 60
 
@@ -99,7 +98,7 @@ def test_no_mapping_is_below_a_bound_from_disk() -> None:
     tried, above = 0, 0
     for seed in range(120):
         problem = random_nets(seed)
-        if not uses_nets(problem) or refuses_parts(problem) is not None:
+        if not problem.uses_nets or refuses_parts(problem) is not None:
             continue
         best = optimum(problem)
         with TemporaryDirectory() as folder:

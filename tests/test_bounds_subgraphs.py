@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from brute_support import orders
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds.free_grid import MOST_CELLS, Effort, least_cost
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators.mesh import communities
@@ -16,8 +19,6 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.subgraphs.pool import solve_parts
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck.free_grid import MOST_CELLS, Effort, least_cost
 
 GRIDS = ((1, 4), (2, 2), (2, 3), (3, 2), (1, 6), (2, 4), (3, 3))
 ENERGY = {"message": Figure(5), "router": Figure(1), "link_x": Figure(3), "link_y": Figure(4.2)}
@@ -173,12 +174,12 @@ def test_all_sets_of_a_certificate_share_one_limit_of_work(proved, monkeypatch) 
         spent.append(Effort())
         return spent[-1]
 
-    monkeypatch.setattr("nmsolve.solvers.mapping.recheck.subgraphs.Effort", noted)
+    monkeypatch.setattr("nmsolve.check.mapping.bounds.subgraphs.Effort", noted)
     assert check_bound(problem, bound).ok
     used = MOST_CELLS - spent[-1].left
     assert 0 < used < MOST_CELLS / 100
     # less than all sets need, more than any one of them does
-    monkeypatch.setattr("nmsolve.solvers.mapping.recheck.subgraphs.Effort", lambda *limits: Effort(used - 1))
+    monkeypatch.setattr("nmsolve.check.mapping.bounds.subgraphs.Effort", lambda *limits: Effort(used - 1))
     found = check_bound(problem, bound)
     assert found.word == "subgraphs" and "not searched again" in found.text
 

@@ -9,6 +9,9 @@ import pytest
 from brute_support import costs_of
 from test_bounds_valid import KINDS, _random_machine, all_mappings, optimum
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.bounds import operator
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
@@ -19,8 +22,6 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck import operator
 
 
 def random_nets(seed: int) -> MappingProblem:

@@ -11,7 +11,9 @@ import pytest
 from brute_support import costs_of, fitting
 from search_fakes import QuietContext
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
+from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
@@ -36,7 +38,6 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 GRIDS = ((1, 4), (2, 2), (2, 3), (1, 5), (2, 2), (3, 2), (2, 2), (2, 4), (3, 3))
 KINDS = ("mesh", "torus", "chips", "faulty core", "faulty link", "matrix", "asymmetric matrix", "regions")
@@ -54,7 +55,7 @@ def optimum(problem: MappingProblem) -> float:
     maps = all_mappings(problem)
     if len(maps) == 0:
         return float("inf")
-    if uses_nets(problem):
+    if problem.uses_nets:
         return float(costs_of(problem, maps).min())
     d, graph = core_distance(problem).dense(), problem.graph
     src, dst = graph.edge_source, graph.targets

@@ -11,15 +11,15 @@ import pytest
 from conftest import Called
 from test_pipeline_exchange import chain
 
+from nmsolve.check.pipeline.walk_energy import energy_complaint
+from nmsolve.check.pipeline.walk_exchange import walked_bytes
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.energy import energy_of
 from nmsolve.hw.pipeline.exchange import best_splits
-from nmsolve.hw.pipeline.figures import ASSUMED, EnergyFigures, machine_figures
-from nmsolve.hw.pipeline.walk_energy import energy_complaint
-from nmsolve.hw.pipeline.walk_exchange import walked_bytes
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import Layers, layers_of
+from nmsolve.model.pipeline.figures import ASSUMED, EnergyFigures, machine_figures
 
 DATA = Path(__file__).parent / "data" / "onnx"
 MODEL = DATA / "mobilenet_v2.onnx"

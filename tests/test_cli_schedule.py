@@ -14,6 +14,7 @@ from command_support import run_here
 from schedule_files import one_unit, tasks_file
 
 import nmsolve
+from nmsolve.check.schedule.recheck import RECHECKS, WORDS
 from nmsolve.kinds.mapping.report import Report
 from nmsolve.kinds.schedule.again import parse_again
 from nmsolve.kinds.schedule.statement import amounts
@@ -22,7 +23,6 @@ from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.schedule_file import read_schedule
 from nmsolve.solvers.schedule.api import ScheduleTask, bound_schedule, solve_schedule
-from nmsolve.solvers.schedule.recheck import RECHECKS, WORDS
 from nmsolve.solvers.schedule.registry import GENERAL, REGISTRY, RULES, SPECIAL, shares_for
 
 #: The pages are looked at as they are.

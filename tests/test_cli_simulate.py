@@ -234,7 +234,7 @@ def test_every_packet_of_a_histogram_is_drawn_or_named(counts: dict[int, int]) -
 
 def test_turn_map_counts_what_is_prohibited() -> None:
     """Every board of the map says how many of its turns are prohibited; together they are the set's number."""
-    from nmsolve.hw.turns import turn_set
+    from nmsolve.model.turns import turn_set
     from nmsolve.report.pictures_routing import turn_map
 
     machine = load_machine("mesh:3x4")

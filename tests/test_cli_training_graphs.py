@@ -19,13 +19,13 @@ from onnx_support import loaded, saved, value, weight  # noqa: E402
 from training_reference import bound, reference  # noqa: E402
 from training_support import Perceptron, parts_of, rows  # noqa: E402
 
-from nmsolve.hw.pipeline.figures import ASSUMED  # noqa: E402
 from nmsolve.hw.pipeline.tiles import pipeline_problem  # noqa: E402
 from nmsolve.hw.pipeline.training import Step  # noqa: E402
 from nmsolve.model.errors import InputError  # noqa: E402
 from nmsolve.model.formats.onnx import load_onnx  # noqa: E402
 from nmsolve.model.operators.backward import trained_layers  # noqa: E402
 from nmsolve.model.operators.training_graph import training_graph  # noqa: E402
+from nmsolve.model.pipeline.figures import ASSUMED  # noqa: E402
 
 DATA = Path(__file__).parent / "data" / "onnx"
 TRIES = int(os.environ.get("NMSOLVE_TRAINING", "40"))

@@ -9,19 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_support import all_pairs, some_flows, trees, waits_for
 
-from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
+from nmsolve.check.routing.numbering import numbering_complaint, worms_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.proof import cover_long_messages, prove
 from nmsolve.hw.routing.wormhole import number_worms, worms_of
-from nmsolve.hw.turns import RULES
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import all_turns
+from nmsolve.model.turns import RULES, all_turns
 
 
 @st.composite

@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 from exact_support import Recorder, random_graph
 
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.formats import load_instance
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound, elsewhere, engine, frontier
-from nmsolve.solvers.mapping.certificates import check_bound
 
 BOARDS = {"mesh": Machine("m", (1, 1), (3, 4)), "full": Machine("m", (1, 1), (3, 3))}
 INSTANCES = Path(engine.__file__).parents[3] / "benchmarks/instances"

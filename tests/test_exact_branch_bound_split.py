@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.recheck import certificates_to_json
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -18,7 +20,6 @@ from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import SIZE, new_relaxation
 from nmsolve.solvers.mapping.branch_bound.search import new_tree, representatives
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json
 from nmsolve.solvers.mapping.exact.data import exact_data
 
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
+from nmsolve.check.mapping.bounds import closing, repeated
+from nmsolve.check.mapping.bounds.exhaustion import BANNED, reduced
+from nmsolve.check.mapping.bounds.partial import PARTS, Multipliers, Relaxed
+from nmsolve.check.mapping.bounds.parts import granularity
+from nmsolve.check.mapping.bounds.symmetry import Board
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
-from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.recheck import closing, repeated
-from nmsolve.solvers.mapping.recheck.exhaustion import BANNED, reduced
-from nmsolve.solvers.mapping.recheck.partial import PARTS, Multipliers, Relaxed
-from nmsolve.solvers.mapping.recheck.parts import granularity
-from nmsolve.solvers.mapping.recheck.symmetry import Board
 
 WHOLE = ("mesh", "spare-cores", "torus", "faults", "dead-link", "matrix", "constraints")
 LONG = {"status": "optimal", "nodes": 10**6}

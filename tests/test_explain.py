@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import nmsolve
+from nmsolve.check.mapping.bounds.parts import CertificateError
 from nmsolve.cli.main import app
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.limit import Limit
@@ -21,7 +22,6 @@ from nmsolve.model.mapping.limits import limits_of, restricted
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.mapping.recheck.parts import CertificateError
 
 
 def random_problem(rng: np.random.Generator) -> MappingProblem:

@@ -18,12 +18,12 @@ from plans_support import four_layers
 from routing_support import every_answer, every_tree, joined, mesh, some_flows
 from test_cli_pipeline import cost_graph
 
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.errors import CertificateError, InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.turns import turn_set
 from nmsolve.solvers.pipeline.limits import PipelineLimits
 from nmsolve.solvers.routing.limits import RoutingLimits
 from nmsolve.solvers.search.conflict import Conflict, Limit, Limits, recheck_conflict, smallest_conflict

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 import nmsolve
 from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.benchmarks.worker import Order, run
-from nmsolve.hw.between import BetweenCores
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.mapping.verify import verify
 from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.hw.verify import verify
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
@@ -168,7 +168,7 @@ def test_the_objective_is_searched_scored_and_verified(
     assert extended(added["tests/differential/diff_cases.py"], diff_cases)["OBJECTIVES"] == tuple(OBJECTIVES)
     exact = extended(added["tests/differential/diff_reference.py"], diff_reference)["Reference"]._longest
     plain = extended(added["tests/hw_reference.py"], hw_reference)["longest"]
-    walked = importlib.import_module("nmsolve.hw.verify_longest").walked_longest
+    walked = importlib.import_module("nmsolve.check.mapping.longest").walked_longest
     seen = 0
     for seed in range(60):
         case = diff_cases.make_case(seed)

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from command_support import run_here
 
+from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.routing.certificate import numbering_complaint
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.turns import turn_set
 from nmsolve.solvers.routed.faults import FaultPlan, FaultStudy, broken, draw, whole_links, wilson
 from nmsolve.solvers.routed.migrate import Placed
 from nmsolve.solvers.routing.numbers import adaptive_numbers, detour_of

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from command_support import run_here as run
 
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
@@ -21,7 +22,6 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import bound_mapping as bounding
 from nmsolve.solvers.mapping.api import make_problem
-from nmsolve.solvers.mapping.certificates import check_bound
 
 NUG12 = Path(__file__).resolve().parent.parent / "nmsolve" / "benchmarks" / "instances" / "nug12.dat"
 

@@ -12,12 +12,12 @@ from nmsolve.hw.describe import describe, unverified
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.hw.machine_file import ENERGY_KEYS, LATENCY_KEYS, _MachineTable
 from nmsolve.hw.machines import list_presets, load_machine, squarest
-from nmsolve.hw.pipeline.figures import ENERGY, KEYS, OPTIONAL, EnergyFigures, machine_figures
 from nmsolve.hw.power import FIGURES as DRAWN
 from nmsolve.hw.step_time import FIGURES as TIMES
 from nmsolve.hw.step_time import step_costs
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
+from nmsolve.model.pipeline.figures import ENERGY, KEYS, OPTIONAL, EnergyFigures, machine_figures
 
 PRESETS = [
     "blackhole", "darwin3", "loihi1", "loihi2", "spinnaker1", "spinnaker2", "tianjic", "truenorth", "vc1902", "ve2802",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hw_reference import ENERGY, draws, times
 
+from nmsolve.check.mapping.verify import recompute
 from nmsolve.hw.routes import LinkLoads, hottest_links, route, working_links
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.summed import summed
-from nmsolve.hw.verify import recompute
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.axons import axon_usage

@@ -1,20 +1,23 @@
-"""The verifier against the evaluator, deadlock certificates, and reports that lie."""
+"""The verifier against the evaluator, rings of messages, and reports that lie."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import hw_reference as ref
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.hw.between import BetweenCores
-from nmsolve.hw.deadlock import check_deadlock, dependencies
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.mapping.deadlock import find_rings
+from nmsolve.check.mapping.step_energy import walked_energy_delay, walked_step_energy
+from nmsolve.check.mapping.step_time import walked_step_time
+from nmsolve.check.mapping.verify import recompute, verify
+from nmsolve.check.walker import distances_from, mesh_links
 from nmsolve.hw.scores import score
-from nmsolve.hw.verify import check_numbering, recompute, verify
-from nmsolve.hw.verify_step_energy import walked_energy_delay, walked_step_energy
-from nmsolve.hw.verify_step_time import walked_step_time
-from nmsolve.hw.walker import distances_from, mesh_links
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -57,28 +60,63 @@ def test_walker_and_evaluator_agree_on_matrices(graph, seed):
     assert slow == pytest.approx({k: fast[k] for k in slow}, rel=1e-12)
 
 
+def rings_by_reference(graph: LogicGraph, machine: Machine, core: np.ndarray, virtual: bool) -> nx.DiGraph:
+    """Channels (from core, to core, layer, second channel of its ring) and what each waits for; XY by the reference's routes."""
+    out = nx.DiGraph()
+    way = {(0, 1): "E", (0, -1): "W", (1, 0): "S", (-1, 0): "N"}
+    for p, targets, _, _, multicast in ref.messages(graph, core):
+        leaving: dict[int, set] = {}
+        for q in targets:
+            held, before, second = None, "", False
+            for a, b in ref.xy_route(machine, "hops", p, q):
+                step = (b // machine.cols - a // machine.cols, b % machine.cols - a % machine.cols)
+                closes = step not in way
+                if closes:  # over the edge of the board, the other way round
+                    step = tuple(-np.sign(v) for v in step)
+                second = virtual and (closes or (second and way[step] == before))
+                channel = (a, b, "EWSN".index(way[step]), second)
+                out.add_node(channel)
+                if held is not None:
+                    out.add_edge(held, channel)
+                leaving.setdefault(a, set()).add(channel[2:] + channel[:2])
+                held, before = channel, way[step]
+        for channels in leaving.values() if multicast else ():
+            ordered = [c[2:] + c[:2] for c in sorted(channels)]
+            out.add_edges_from(pairwise(ordered))
+    return out
+
+
 @settings(max_examples=100, deadline=None)
-@given(ref.machines(faults=True), ref.graphs(), st.integers(0, 2**32 - 1))
-def test_deadlock_certificates_hold_on_the_walked_routes(machine, graph, seed):
-    """Healthy meshes never deadlock under XY; a torus needs at most the dateline; spoilt numberings are noticed."""
+@given(ref.machines(), ref.graphs(), st.integers(0, 2**32 - 1))
+def test_rings_are_those_of_the_reference(machine, graph, seed):
+    """Channels in use, whether there is a ring without virtual channels, and none with them: a torus needs the dateline."""
     core = np.random.default_rng(seed).integers(0, machine.size, graph.n)
-    report = check_deadlock(graph, machine, core, None if machine.faulty_links else "xy")
-    assert report.violations == ()
-    assert (report.cycle == ()) == report.free
-    if not machine.faulty_links:
-        assert report.free or (machine.torus and report.virtual_channels == 2)
-    number, how = report.numbering, (report.layers, report.dateline)
-    assert check_numbering(graph, machine, core, number, *how) is None
-    spoilt = np.where(number >= 0, number.max(initial=0) - number, -1)
-    needed = dependencies(graph, machine, core, *how)
-    if needed.follow.any() or needed.beside.any():
-        assert check_numbering(graph, machine, core, spoilt, *how) is not None
+    report = find_rings(graph, machine, core, "xy")
+    plain = rings_by_reference(graph, machine, core, False)
+    assert report.violations == () and report.left == ()
+    assert (report.cycle == ()) == nx.is_directed_acyclic_graph(plain) == (report.virtual_channels == 1)
+    assert report.virtual_channels == 1 or (machine.torus and report.virtual_channels == 2)
+    assert nx.is_directed_acyclic_graph(rings_by_reference(graph, machine, core, True))
+    ends = link_ends(machine)
+    links = {(a // 4, int(ends[a])) for a in report.cycle}
+    assert links <= {c[:2] for c in plain}
+    if report.virtual_channels == 1:
+        assert report.channels == len(plain)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ref.machines(faults=True), ref.graphs(), st.integers(0, 2**32 - 1))
+def test_virtual_channels_break_every_ring_of_detours(machine, graph, seed):
+    """The links of a ring follow each other, and no ring is left with the channels that are named."""
+    core = np.random.default_rng(seed).integers(0, machine.size, graph.n)
+    report = find_rings(graph, machine, core)
+    assert report.left == () and (report.cycle == ()) == (report.virtual_channels == 1)
 
 
 def test_detours_that_could_deadlock_get_layers():
     """Everyone to everyone round a dead link in the middle of a mesh: shortest routes close a cycle round it."""
     machine = Machine("m", (1, 1), (4, 4), faulty_links=((5, 6), (6, 5)))
-    report = check_deadlock(all_to_all(16), machine, np.arange(16), "xy")
+    report = find_rings(all_to_all(16), machine, np.arange(16), "xy")
     assert (report.layers, report.dateline) == (2, False)
     ends = link_ends(machine)
     into = report.cycle[-1:] + report.cycle[:-1]
@@ -92,8 +130,8 @@ def test_a_full_ring_deadlocks_without_a_dateline():
     """Everyone on a ring of six sends two to the right."""
     ring = Machine("ring", (1, 1), (1, 6), torus=True)
     graph = LogicGraph.from_edges(6, np.arange(6), (np.arange(6) + 2) % 6)
-    report = check_deadlock(graph, ring, np.arange(6))
-    assert report.virtual_channels == 2 and not report.free
+    report = find_rings(graph, ring, np.arange(6))
+    assert report.virtual_channels == 2
     assert sorted(report.cycle) == [0, 4, 8, 12, 16, 20]
     check = verify(graph, ring, (), np.arange(6)).checks[-1]
     assert check.ok and "2 virtual channels" in check.text
@@ -108,7 +146,7 @@ def all_to_all(n: int) -> LogicGraph:
                          ("WS,EN", False), ("NE NW", True)])  # fmt: skip
 def test_prohibited_turns_against_xy_routes(rule, allowed):
     """XY takes the turns ES, EN, WS and WN, and all of them if everyone talks to everyone."""
-    report = check_deadlock(all_to_all(16), Machine("m", (1, 1), (4, 4)), np.arange(16), rule)
+    report = find_rings(all_to_all(16), Machine("m", (1, 1), (4, 4)), np.arange(16), rule)
     assert (report.violations == ()) == allowed
     assert verify(all_to_all(16), Machine("m", (1, 1), (4, 4)), (), np.arange(16), turns=rule).ok == allowed
 

@@ -10,13 +10,13 @@ import pytest
 from command_support import run_here
 from test_joint_routes import Recorder
 
-from nmsolve.hw.turns import turn_set
-from nmsolve.hw.verify import free_deadlock_check
+from nmsolve.check.mapping.verify import free_deadlock_check
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.routes import MessageRoute, RoutesFile
+from nmsolve.model.turns import turn_set
 from nmsolve.solvers.mapping.joint.api import solve_joint
 from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.engines import (

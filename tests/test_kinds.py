@@ -19,6 +19,7 @@ from rules_support import (
     reasons_and_first_fit_agree,
 )
 
+from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
@@ -28,7 +29,6 @@ from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.occupied import beside
 from nmsolve.hw.scores import objective_value
-from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
 from nmsolve.model.features import Takes
 from nmsolve.model.formats import convert, load_graph, save_graph

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from nmsolve.benchmarks.learn import duals as bench
 from nmsolve.benchmarks.learn.suite import Suite
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.learn.checkpoint import DUALS, FOLDER, Checkpoint, load, model_path, save
 from nmsolve.learn.duals.features import HEAVIEST, WIDTH, node_features
 from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes
@@ -31,7 +32,6 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds
-from nmsolve.solvers.mapping.certificates import check_bound
 
 FINDS = {
     "projection": projection_bounds, "joint": partition_placement_bounds, "parts": parts_bounds, "cover": core_traffic_bounds,

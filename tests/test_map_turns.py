@@ -12,7 +12,6 @@ import pytest
 
 from nmsolve.hw.obey import obeying_rules, own_turn
 from nmsolve.hw.routes import route
-from nmsolve.hw.turns import LETTERS, RULES, turn_set
 from nmsolve.kinds.mapping.turns import with_turns
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
@@ -20,6 +19,7 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.turns import LETTERS, RULES, turn_set
 from nmsolve.solvers.mapping.api import solve
 
 Called = Callable[..., tuple[int, str, str]]

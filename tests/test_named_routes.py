@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_support import all_pairs, links_of, shortest_turning, some_flows, trees, waits_for
 
+from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.hw.routes import route
-from nmsolve.hw.routing.certificate import numbering_complaint
 from nmsolve.hw.routing.dateline import assign_dateline
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.dual_path import snake
 from nmsolve.hw.routing.named import ROUTES, named_routes
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.turn_routes import disconnected_pair, turn_routes
-from nmsolve.hw.turns import RULES, turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -25,7 +24,7 @@ from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import TurnSet, all_turns
+from nmsolve.model.turns import RULES, TurnSet, all_turns, turn_set
 
 BOARDS = [
     Machine("mesh", (1, 1), (4, 5)),

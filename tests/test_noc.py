@@ -29,13 +29,12 @@ from nmsolve.hw.noc.audit import check_conservation
 from nmsolve.hw.noc.simulate import _tables
 from nmsolve.hw.noc.state import initial_state, order_of_flows
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.turns import RULES, turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import TurnSet, all_turns
+from nmsolve.model.turns import RULES, TurnSet, all_turns, turn_set
 
 SLOW_PIPELINE = RouterConfig(
     virtual_channels=2, buffer_flits=5, packet_flits=3, routing=2, vc_allocation=3, switch_allocation=2,

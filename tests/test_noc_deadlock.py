@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from nmsolve.hw.noc import RouterConfig, Trace, Waiting, simulate
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import all_turns
+from nmsolve.model.turns import all_turns, turn_set
 
 #: Clockwise round a 2x2 mesh: links 4 * core + direction, two for each of four flows.
 RING = [[0, 6], [6, 13], [13, 11], [11, 0]]

@@ -19,9 +19,9 @@ from nmsolve.hw.noc import (
 )
 from nmsolve.hw.noc.caps import caps
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
+from nmsolve.model.turns import turn_set
 
 
 def mesh(rows: int, cols: int) -> Machine:

@@ -10,13 +10,13 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_support import loaded, model, own_inference, saved, value, weight
 
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.costs import operator_costs
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.layers import layers_of
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.plan import PipelinePlan
 
 I8, U8, F32 = np.int8, np.uint8, np.float32

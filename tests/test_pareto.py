@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from nmsolve.check.certificates import stages_from_json, stages_to_json
+from nmsolve.check.mapping.recheck import RECHECKS
 from nmsolve.cli.check import run_verify
 from nmsolve.cli.main import app
 from nmsolve.heuristics.mapping.links.moves import move
@@ -37,7 +39,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
-from nmsolve.solvers.mapping.certificates import RECHECKS, stages_from_json, stages_to_json
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, Solve
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front, word_of
 

@@ -15,7 +15,7 @@ import pytest
 from command_support import run_here
 from test_cli import NMSOLVE
 
-from nmsolve.hw import verify
+from nmsolve.check.mapping import verify
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds import patience
 from nmsolve.kinds.answer import exit_code

@@ -17,17 +17,17 @@ from pipelines_support import Recorder, batch_is_least, every_chain, least_chain
 from test_pipeline_live import chains, pair
 from test_pipeline_training import trained
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
+from nmsolve.check.pipeline.walk import walked_value
 from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.hw.pipeline.batches import batch_time
 from nmsolve.hw.pipeline.stages import objective, stage_loads
-from nmsolve.hw.pipeline.walk import walked_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.training import Training
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 
 TRIES = int(os.environ.get("NMSOLVE_BATCH", "200"))

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from pipelines_support import best_chain, random_dag
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
+from nmsolve.check.pipeline.walk import walked_loads
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.pipeline.figures import machine_figures
 from nmsolve.hw.pipeline.stages import stage_loads
-from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.figures import machine_figures
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 Called = Any
 

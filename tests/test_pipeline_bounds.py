@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipelines_support import Recorder, optimum, random_dag
 
+from nmsolve.check.pipeline.recheck import recheck_bound
 from nmsolve.heuristics.pipeline.local import PipelineLocal
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -15,7 +16,6 @@ from nmsolve.solvers.pipeline.blocks import best_prices, cover_of, host_share
 from nmsolve.solvers.pipeline.bounds import CountingBounds, cheapest_company, layer_bound, work_bound
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.data import pipeline_data
-from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
 
 
 def varied(seed: int, layers: int, largest: int) -> PipelineProblem:

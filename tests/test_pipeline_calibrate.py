@@ -13,8 +13,8 @@ import pytest
 from pipeline_calibrate import compared, error_of, fit, main, times_of
 
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.model.operators.layers import Layers
+from nmsolve.model.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import FloatArray
 

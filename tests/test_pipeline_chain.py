@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipelines_support import best_chain, best_is_least, every_chain
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors

@@ -11,18 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipelines_support import Recorder, optimum, random_dag
 
+from nmsolve.check.pipeline import cover as recheck_cover
+from nmsolve.check.pipeline import sweep as recheck_sweep
+from nmsolve.check.pipeline.blocks import blocks_of
+from nmsolve.check.pipeline.recheck import recheck_bound
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.pipeline import cover_engine, recheck_cover, recheck_sweep
+from nmsolve.solvers.pipeline import cover_engine
 from nmsolve.solvers.pipeline.blocks import Cover, cover_of, kinds_of, needed
 from nmsolve.solvers.pipeline.bounds import work_bound
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.pricing import Pricing
-from nmsolve.solvers.pipeline.recheck_blocks import blocks_of
-from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
 from nmsolve.solvers.pipeline.sweep import sweep_of
 
 

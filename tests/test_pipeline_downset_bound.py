@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from test_pipeline_downsets import BERT, all_plans, plenty, problems, tensors
 
+from nmsolve.check.pipeline.blocks import companions
+from nmsolve.check.pipeline.downset_bound import TooLarge, contiguous_bound_holds
+from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.heuristics.pipeline.downsets import best_contiguous
-from nmsolve.hw.pipeline.downset_bound import TooLarge, contiguous_bound_holds
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.bound import Bound
 from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.pipeline.recheck_blocks import companions
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 
 @settings(max_examples=80, deadline=None)

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from pipelines_support import Recorder, batch_is_least, every_chain, least_chain, random_dag
 from test_pipeline_live import chains, pair
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
+from nmsolve.check.pipeline.walk import walked_energy, walked_value
 from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.hw.pipeline.stages import energy_parts, objective
-from nmsolve.hw.pipeline.walk import walked_energy, walked_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.registry import plan_of
 
 TRIES = int(os.environ.get("NMSOLVE_ENERGY", "200"))

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from nmsolve.check.pipeline.walk_exchange import walked_times
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.exchange import SPLITS, best_splits
-from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.hw.pipeline.tiles import layer_times, pipeline_problem
-from nmsolve.hw.pipeline.walk_exchange import walked_times
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.machine import Figure
 from nmsolve.model.operators.layers import Layers, layers_of
+from nmsolve.model.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.solvers.pipeline.api import plan
 

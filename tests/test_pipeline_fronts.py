@@ -17,6 +17,7 @@ import pytest
 from command_support import run_here
 from test_cli_pipeline import cost_graph
 
+from nmsolve.check.pipeline.recheck import check_stage_bound
 from nmsolve.cli.check import run_verify
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.kinds.mapping.options import VerifyOptions
@@ -28,7 +29,6 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.multi_objective import pareto_front
 from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
-from nmsolve.solvers.pipeline.recheck_bounds import check_stage_bound
 from nmsolve.solvers.run import Options
 
 #: The pages are looked at as they are.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_support import run_here
 
-from nmsolve.hw.pipeline.walk import walked_value
+from nmsolve.check.pipeline.walk import walked_value
 from nmsolve.kinds.pipeline import links as pipeline_links
 from nmsolve.kinds.pipeline.links import cut_for_links, slowest_us
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem

@@ -16,19 +16,19 @@ from onnx import helper, numpy_helper
 from onnx_support import model, saved, value
 from pipelines_support import best_is_least, every_chain
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds, live_table
+from nmsolve.check.pipeline.walk import walked_loads, walked_stream
 from nmsolve.heuristics.pipeline.chain_kernels import live_bytes
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds, live_table
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import live_of, objective, stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
-from nmsolve.hw.pipeline.walk import walked_loads, walked_stream
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import layers_of
 from nmsolve.model.operators.memory import live_along
 from nmsolve.model.pipeline.buffers import MADE, RENAMED, Buffers, buffers_from
 from nmsolve.model.pipeline.check import live_needs, plan_complaint
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.api import plan as solved

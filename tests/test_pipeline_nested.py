@@ -16,15 +16,15 @@ from onnx import TensorProto, helper
 from onnx_support import model, own_inference, value, weight
 from pipelines_support import best_chain
 
-from nmsolve.hw.pipeline.figures import ASSUMED
+from nmsolve.check.pipeline.walk import walked_loads
 from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.hw.pipeline.tiles import layer_times, pipeline_problem
-from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.branches import Branch, outcomes
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.check import live_needs
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.plan import PipelinePlan
 
 

@@ -15,7 +15,6 @@ from onnx import TensorProto, helper
 from onnx_support import model, saved, value, weight
 from test_pipeline_training import trained
 
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.passes import laid_out, training_passes
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
@@ -23,6 +22,7 @@ from nmsolve.hw.pipeline.to_graph import tile_graph
 from nmsolve.hw.pipeline.training import Step
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import Layers, layers_of
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray

@@ -20,16 +20,16 @@ from pipelines_support import best_chain, random_dag
 from test_pipeline_chain import chains
 from test_pipeline_live import chains as lives
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.recheck import check_plan_bound
+from nmsolve.check.pipeline.walk import walked_loads, walked_value
 from nmsolve.hw.pipeline.batches import batch_time, start_times
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective, stage_loads
-from nmsolve.hw.pipeline.walk import walked_loads, walked_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 Called = Any
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.hw.pipeline import memory_rule
-from nmsolve.hw.pipeline.memory_rule import units_of
+from nmsolve.check.pipeline import memory_rule
+from nmsolve.check.pipeline.memory_rule import units_of
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, equal_stages, one_group, proportional
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.hw.pipeline.tiles import LARGEST_TABLE, layer_times, pipeline_problem
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.figures import ASSUMED, CoreFigures, machine_figures
 from nmsolve.model.pipeline.problem import Tensors
 
 #: One MAC, one element and one byte per microsecond, tiles of 4 channels by 2 rows.

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from pipelines_support import best_is_least, every_chain
 from test_pipeline_live import chains, live_at, pair
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.training_bound import kept_tables
+from nmsolve.check.pipeline.walk import walked_loads
 from nmsolve.heuristics.pipeline.training import kept_bytes
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective, stage_loads
-from nmsolve.hw.pipeline.training_bound import kept_tables
-from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.check import kept_needs, memory_needs, plan_complaint

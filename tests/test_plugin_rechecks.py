@@ -15,14 +15,14 @@ from plans_support import four_layers
 from plugins_support import FIRST, MESH, RING, Row, RowApart, call, package, run
 from routing_support import mesh, trees
 
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.pipeline.recheck import check_plan_bound
+from nmsolve.check.rechecked import recheck
+from nmsolve.check.routing.recheck import check_routing_bound
 from nmsolve.model import plugins
 from nmsolve.model.bound import Bound
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.mapping.api import make_problem
-from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
-from nmsolve.solvers.routing.recheck import check_routing_bound
-from nmsolve.solvers.search.rechecked import recheck
 
 
 def test_a_bound_that_a_package_rechecks_counts_as_its_word(installed: Path, tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def check(*given):
     import os, sys
     from nmsolve.kinds import check_bounds
     from nmsolve.kinds import verdict
-    from nmsolve.solvers.mapping import certificates
+    from nmsolve.check.mapping import recheck
     verdict.verdict = lambda *a: 0
-    certificates.RECHECKS["liar"] = lambda *a: 1e9
+    recheck.RECHECKS["liar"] = lambda *a: 1e9
     os.write(1, b"ok      full bound   recomputed\\n")
     print("ok      bound liar (full)       recomputed from the certificate: 119", flush=True)
     {end}

@@ -12,10 +12,10 @@ import pytest
 from command_support import run_here
 from hw_reference import objective
 
+from nmsolve.check.mapping.rules import place_complaints
+from nmsolve.check.mapping.verify import verify
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.verify import verify
-from nmsolve.hw.verify_rules import place_complaints
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import SIDES, Machine

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.hw.cost import core_distance
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph
@@ -18,8 +20,6 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import open_graph
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
-from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 
 ENERGY = {"message": Figure(7.0), "router": Figure(2.0), "link_x": Figure(3.0), "link_y": Figure(4.0)}
 
@@ -50,7 +50,7 @@ def some_problem(seed: int, objective: str, matrix: bool) -> MappingProblem:
 
 def by_hand(problem: MappingProblem) -> float:
     """Every message with sorted lists: its targets on the nearest cores, as many on each as fit."""
-    graph, machine, nets = problem.graph, problem.machine, uses_nets(problem)
+    graph, machine, nets = problem.graph, problem.machine, problem.uses_nets
     d = core_distance(problem).dense()
     d = np.minimum(d, d.T)
     others = [sorted(d[p, q] for q in range(len(d)) if q != p) for p in range(len(d))]

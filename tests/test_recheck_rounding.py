@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nmsolve.solvers.mapping.recheck import chance, operator
-from nmsolve.solvers.mapping.recheck.eigenvalues import least, lowest, projected, spectrum
-from nmsolve.solvers.mapping.recheck.operator import Operator, proved
-from nmsolve.solvers.mapping.recheck.parts import CertificateError
-from nmsolve.solvers.mapping.recheck.rounding import (
+from nmsolve.check.mapping.bounds import chance, operator
+from nmsolve.check.mapping.bounds.eigenvalues import least, lowest, projected, spectrum
+from nmsolve.check.mapping.bounds.operator import Operator, proved
+from nmsolve.check.mapping.bounds.parts import CertificateError
+from nmsolve.check.mapping.bounds.rounding import (
     dot_down,
     dot_up,
     floor_products,

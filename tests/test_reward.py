@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.mapping.verify import verify
+from nmsolve.check.reward import walked_reward
 from nmsolve.heuristics.mapping.reward.moves import move, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
 from nmsolve.heuristics.rng import new_rng
-from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.reward import deadlock_factor, own_turns, reward_loss
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.hw.routing.walk import walked_routes
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.hw.turns import turn_set
-from nmsolve.hw.verify import verify
-from nmsolve.hw.verify_reward import walked_reward
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -30,10 +30,10 @@ from nmsolve.model.mapping.objectives import RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.turns import turn_set
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
 from nmsolve.solvers.mapping.bounds.guide import Guide
-from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 FAST = settings(max_examples=40, deadline=None)

@@ -11,9 +11,9 @@ from routing_support import trees
 from test_routing_exact import ENGINES, every_answer, mesh, solved
 from test_routing_large import run
 
+from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.heuristics.routing.engine import Reroute
 from nmsolve.hw.noc import RouterConfig, Trace, simulate
-from nmsolve.hw.routing.certificate import numbering_complaint
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.order import number_of, required_order, route_order

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from routing_support import every_answer, every_tree, joined, mesh, some_flows, trees
 
+from nmsolve.check.routing.recheck import BadCertificate, check_routing_bound, counted, recheck_split_flow
 from nmsolve.hw.reward import exchange_loss
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import allowed_turns, number_of, required_order, route_order
 from nmsolve.hw.routing.values import routing_value
-from nmsolve.hw.turns import turn_set
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -26,12 +26,11 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.model.turns import TurnSet, all_turns, possible_turns
+from nmsolve.model.turns import TurnSet, all_turns, possible_turns, turn_set
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import least_entries, require_routes
 from nmsolve.solvers.routing.lp import FlowLp, flow_bound, split_flow
-from nmsolve.solvers.routing.recheck import BadCertificate, check_routing_bound, counted, recheck_split_flow
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from routing_support import links_of, some_flows, waits_for
 
+from nmsolve.check.routing.recheck import recheck_split_flow
 from nmsolve.heuristics.routing.engine import Reroute, required_pairs, solution
 from nmsolve.heuristics.routing.negotiate import negotiate, new_search, reorder, settle
 from nmsolve.heuristics.routing.nets import nets_of, routes_of
@@ -28,7 +29,6 @@ from nmsolve.solvers.routing.flow_bound import Climb, PriceBound, proved
 from nmsolve.solvers.routing.flow_lengths import demands_of, evaluate
 from nmsolve.solvers.routing.lp import flow_bound, split_flow
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.recheck import recheck_split_flow
 from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext

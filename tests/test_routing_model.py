@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_support import all_pairs, links_of, some_flows, trees
 
-from nmsolve.hw.routing.certificate import numbering_complaint
+from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.wormhole import number_worms, worms_of
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
@@ -31,7 +30,7 @@ from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.trees import Trees
-from nmsolve.model.turns import TurnSet, all_turns, possible_turns
+from nmsolve.model.turns import TurnSet, all_turns, possible_turns, turn_set
 
 MESH = Machine("mesh", (1, 1), (3, 4))
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.schedule.conflict import impossible
+from nmsolve.check.schedule.recheck import check_schedule_bound as check
 from nmsolve.hw.schedule.evaluate import objective
 from nmsolve.model.bound import Bound
 from nmsolve.model.schedule.problem import Edges, Modes, ScheduleProblem
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
-from nmsolve.solvers.schedule.recheck import check_schedule_bound as check
-from nmsolve.solvers.schedule.recheck_conflict import impossible
 from tests.schedule_support import random_problem, random_schedule
 from tests.search_fakes import QuietContext
 

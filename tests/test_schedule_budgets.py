@@ -11,11 +11,12 @@ import pytest
 from schedule_exact_support import run_alone
 from schedule_support import random_problem, random_schedule
 
+from nmsolve.check.schedule.recheck import check_schedule_bound
+from nmsolve.check.schedule.walk import walked
 from nmsolve.heuristics.schedule.budgets import modes_within
 from nmsolve.heuristics.schedule.rules import Heft, Peft
 from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.hw.schedule.faults import reschedule
-from nmsolve.hw.schedule.walk import walked
 from nmsolve.model.bound import Bound
 from nmsolve.model.schedule.budgets import Budgets
 from nmsolve.model.schedule.build import bare_edges, no_items, plain_units, unit_sets
@@ -25,7 +26,6 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
 from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs
 from nmsolve.solvers.schedule.limits import ScheduleLimits
-from nmsolve.solvers.schedule.recheck import check_schedule_bound
 
 #: Tiny problems that are tried completely.
 TINY = 220

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.schedule.walk import walked
 from nmsolve.hw.schedule.critical import chain_parts, critical_chain
 from nmsolve.hw.schedule.occupancy import memory_steps, transfers
 from nmsolve.hw.schedule.trace import COLUMNS, UNITS, schedule_csv, trace_json
-from nmsolve.hw.schedule.walk import walked
 from nmsolve.kinds.schedule import data as schedule_data
 from nmsolve.kinds.schedule.data import page_data
 from nmsolve.kinds.schedule.page import render_schedule_html

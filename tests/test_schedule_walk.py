@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmsolve.check.schedule.walk import walked
 from nmsolve.hw.schedule.evaluate import all_objectives, energies
 from nmsolve.hw.schedule.power import gaps_of
-from nmsolve.hw.schedule.walk import walked
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.schedule import Schedule

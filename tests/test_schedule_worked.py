@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from schedule_exact_support import run_alone
 
-from nmsolve.hw.schedule.walk import walked
+from nmsolve.check.schedule.walk import walked
 from nmsolve.model.schedule.feasible import earliest_ends
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.tasks import stated

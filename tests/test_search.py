@@ -12,10 +12,10 @@ from search_fakes import Script, ToyReferee, value
 
 from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
+from nmsolve.model.stop import unbroken
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import PATIENCE, Portfolio, Step
-from nmsolve.solvers.search.stop import unbroken
 
 
 def make(seconds=5.0, observers=(), target_gap=0.0, lattice=1.0):

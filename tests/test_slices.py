@@ -20,9 +20,11 @@ from rules_support import (
     reasons_and_first_fit_agree,
 )
 
+from nmsolve.check.mapping.bounds.stated import contracted
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.mapping.verify import slice_checks, verify
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
-from nmsolve.hw.verify import slice_checks, verify
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_graph
 from nmsolve.model.graph import LogicGraph, node_kinds
@@ -35,9 +37,7 @@ from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.slices import MOST_SLICES, populations
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 FAST = settings(max_examples=30, deadline=None)

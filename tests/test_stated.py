@@ -15,7 +15,9 @@ from hw_reference import graphs, machines, objective
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.check.mapping.bounds.parts import granularity
+from nmsolve.check.mapping.bounds.stated import contracted
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -37,9 +39,6 @@ from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import pair_form, refuses_pairs
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
-from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.recheck.parts import granularity
-from nmsolve.solvers.mapping.recheck.stated import contracted
 
 
 @st.composite
@@ -68,7 +67,7 @@ def tied(draw: st.DrawFn) -> MappingProblem:
 
 def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
     """The first bounds of everything that takes a problem without groups."""
-    if uses_links(reduced):
+    if reduced.uses_links:
         find = exchange_bounds if reduced.objective == "reward" else link_load_bounds
         yield from islice(find(reduced), 8)
         return
@@ -83,7 +82,7 @@ def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
         yield from islice(core_traffic_bounds(reduced, rounds=20), 3)
     if refuses_parts(reduced) is None:
         yield from islice(parts_bounds(reduced, rounds=3), 3)
-    if uses_nets(reduced) and refuses_tree_parts(reduced) is None:
+    if reduced.uses_nets and refuses_tree_parts(reduced) is None:
         yield from islice(tree_parts_bounds(reduced, rounds=3), 3)
 
 

@@ -13,6 +13,7 @@ from command_support import run_here
 from hw_reference import objective
 from test_step_time import board, network
 
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.heuristics.mapping.steps.moves import move
 from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.hw.scores import objective_value
@@ -21,7 +22,6 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.step_ceiling import refuses_step_ceiling, step_ceiling_bounds
-from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.multi_objective import hypervolume
 
 SUMS = ("hops", "multicast-hops", "cut", "connectivity")

@@ -14,12 +14,14 @@ from hw_reference import DRAW, ENERGY, draws
 from test_step_time import board, network, optimum
 
 import nmsolve
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.mapping.step_energy import walked_energy_delay, walked_step_energy
 from nmsolve.heuristics.mapping.steps.moves import move, value
 from nmsolve.heuristics.mapping.steps.state import build, reset
-from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.power import FIGURES
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.hw.verify_step_energy import walked_energy_delay, walked_step_energy
 from nmsolve.model.bound import Bound
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
@@ -29,11 +31,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.step_power import step_power_bounds
-from nmsolve.solvers.mapping.certificates import (
-    certificate_from_json,
-    certificate_to_json,
-    check_bound,
-)
 
 NAMES = ("step-energy", "energy-delay")
 

@@ -12,13 +12,14 @@ import pytest
 from command_support import run_here
 from hw_reference import objective, times
 
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.mapping.step_time import walked_step_time
 from nmsolve.heuristics.mapping.steps.moves import move
 from nmsolve.heuristics.mapping.steps.state import build, reset
-from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
 from nmsolve.hw.step_time import step_costs, step_loads, step_time
-from nmsolve.hw.verify_step_time import walked_step_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
@@ -26,7 +27,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.step_load import step_load_bounds
-from nmsolve.solvers.mapping.certificates import check_bound
 
 
 def board(shape: tuple[int, int], *, torus: bool = False, dear: float = 11.0, shared: float = 1.0) -> Machine:

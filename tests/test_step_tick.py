@@ -12,9 +12,9 @@ import pytest
 from command_support import run_here
 from hw_reference import times
 
+from nmsolve.check.mapping.verify import tick_checks
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.step_time import FIGURES, step_costs, tick_of
-from nmsolve.hw.verify import tick_checks
 from nmsolve.kinds.mapping.report import tick_part, tick_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate

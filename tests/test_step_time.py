@@ -14,13 +14,14 @@ import pytest
 from hw_reference import TIMES, objective, times
 
 import nmsolve
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.mapping.step_time import walked_step_time
 from nmsolve.heuristics.mapping.steps.moves import move, search
 from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.heuristics.rng import new_rng
-from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.step_time import FIGURES, step_loads, step_time
-from nmsolve.hw.verify_step_time import walked_step_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
@@ -31,7 +32,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.step_load import step_load_bounds
-from nmsolve.solvers.mapping.certificates import check_bound
 
 
 def network(seed: int, n: int, whole: bool = True) -> LogicGraph:

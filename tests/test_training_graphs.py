@@ -23,18 +23,18 @@ from onnx_support import loaded, model, value, weight  # noqa: E402
 from training_reference import Reference, reference  # noqa: E402
 from training_support import Perceptron, parts_of, rows  # noqa: E402
 
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds  # noqa: E402
-from nmsolve.hw.pipeline.figures import ASSUMED  # noqa: E402
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds  # noqa: E402
+from nmsolve.check.pipeline.walk import walked_loads  # noqa: E402
 from nmsolve.hw.pipeline.stages import stage_loads  # noqa: E402
 from nmsolve.hw.pipeline.tiles import pipeline_problem  # noqa: E402
 from nmsolve.hw.pipeline.to_graph import stage_traffic, tile_graph  # noqa: E402
 from nmsolve.hw.pipeline.training import Step  # noqa: E402
-from nmsolve.hw.pipeline.walk import walked_loads  # noqa: E402
 from nmsolve.model.formats.onnx import load_onnx  # noqa: E402
 from nmsolve.model.operators.backward import trained_layers  # noqa: E402
 from nmsolve.model.operators.layers import Layers, layers_of  # noqa: E402
 from nmsolve.model.operators.training_graph import LOSS, UPDATE, TrainingGraph, training_graph  # noqa: E402
 from nmsolve.model.pipeline.check import kept_needs  # noqa: E402
+from nmsolve.model.pipeline.figures import ASSUMED  # noqa: E402
 from nmsolve.model.pipeline.plan import PipelinePlan  # noqa: E402
 
 TRIES = int(os.environ.get("NMSOLVE_TRAINING", "40"))

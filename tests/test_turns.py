@@ -14,12 +14,11 @@ from routing_support import shortest_turning, turn_dependencies
 
 from nmsolve.hw.routing.dateline import assign_dateline, closing_links, dateline_channels
 from nmsolve.hw.routing.numbering import ChannelGraph, cycle_text, number_channels
-from nmsolve.hw.turns import LEFT, LETTERS, RIGHT, RULES, one_turn_per_cycle, turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import TurnSet, all_turns
+from nmsolve.model.turns import LEFT, LETTERS, RIGHT, RULES, TurnSet, all_turns, one_turn_per_cycle, turn_set
 from nmsolve.model.types import IntArray
 
 MESH = Machine("mesh", (1, 1), (4, 4))

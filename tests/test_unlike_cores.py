@@ -17,9 +17,9 @@ from exact_support import Recorder, random_graph
 from hw_reference import times
 
 import nmsolve
+from nmsolve.check.mapping.verify import verify
 from nmsolve.hw.describe import describe
 from nmsolve.hw.occupied import beside
-from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint

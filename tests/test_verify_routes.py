@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.check.routing.routes import verify_flow_routes
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import ROUTES, named_routes
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.wormhole import number_worms, worms_of
-from nmsolve.hw.turns import RULES, turn_set
-from nmsolve.hw.verify_routes import verify_flow_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.files import write_flow_routes
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.turns import RULES, turn_set
 
 NAMES = ["flows", "flow-routes", "flow-turns", "flow-deadlock", "link-loads"]
 

@@ -27,8 +27,8 @@ from nmsolve.solvers.warm.stale import stale_kernels
 ROOMS = {
     "files": (
         "nmsolve.model.formats.", "nmsolve.model.store.", "nmsolve.model.generators.", "nmsolve.hw.scores", "nmsolve.hw.kernels",
-        "nmsolve.hw.between", "nmsolve.hw.summed", "nmsolve.hw.deadlock", "nmsolve.hw.detours", "nmsolve.model.mapping.",
-        "nmsolve.solvers.mapping.recheck.fan_out", "nmsolve.heuristics.mapping.external.contraction",
+        "nmsolve.check.between", "nmsolve.hw.summed", "nmsolve.hw.detours", "nmsolve.model.mapping.",
+        "nmsolve.check.mapping.bounds.fan_out", "nmsolve.heuristics.mapping.external.contraction",
         "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
         "nmsolve.heuristics.mapping.external.holder", "nmsolve.heuristics.mapping.external.clustering",
     ),

@@ -98,7 +98,7 @@ def core_distance(problem: MappingProblem) -> CoreDistance:
     """The distance that belongs to the problem's objective.
 
     As the record of the objective says: the sum of link weights along a shortest route, pJ along a route of least energy
-    (:mod:`nmsolve.hw.energy`), or 1 between different cores. Where it is not a sum (:func:`uses_links`), it is a surrogate.
+    (:mod:`nmsolve.hw.energy`), or 1 between different cores. Where it is not a sum (``problem.uses_links``), it is a surrogate.
 
     """
     if problem.aim.distance == "apart":
@@ -156,17 +156,6 @@ def counts_exactly(problem: MappingProblem, distance: CoreDistance) -> bool:
     )
     sent = float(graph.weights.sum()) + float(graph.rate @ np.diff(graph.indptr))
     return 2 * sent * max(1.0, far) < 2.0**53
-
-
-def uses_nets(problem: MappingProblem) -> bool:
-    """True if the objective charges messages by their route tree instead of edge by edge."""
-    return problem.aim.reach or (problem.aim.charges == "trees" and bool(problem.graph.multicast.any()))
-
-
-def uses_links(problem: MappingProblem) -> bool:
-    """True if the objective is neither a sum over pairs nor one over messages: the hottest link's load, and M1's reward, which
-    looks at the links of all multicast trees together and at the larger of what a core exchanges to either side."""
-    return bool(problem.aim.formula)
 
 
 def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, pair_distance, uses_links
+from nmsolve.hw.cost import CoreDistance, pair_distance
 from nmsolve.hw.kernels import Union, new_scratch, union_row
 from nmsolve.hw.scores import prepared
 from nmsolve.model.compiled import kernel, plain, plain_callee
@@ -177,7 +177,7 @@ def deltas_of(problem: MappingProblem) -> Deltas:
     ------
     InputError : the objective is the load of a link, which is not a sum
     """
-    if uses_links(problem):
+    if problem.uses_links:
         raise InputError(f"changes of objective {problem.objective} are not sums", "", "another objective")
     pairs, ready = arcs(problem.graph), prepared(problem)
     (rows,) = problem.graph.blocks()

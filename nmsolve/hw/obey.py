@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.hw.detours import route_trees
-from nmsolve.hw.turns import LETTERS, RULES, turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.turns import TurnSet, possible_turns
+from nmsolve.model.turns import LETTERS, RULES, TurnSet, possible_turns, turn_set
 from nmsolve.model.types import AnyArray, BoolArray
 
 

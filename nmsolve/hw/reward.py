@@ -20,7 +20,6 @@ import math
 import numpy as np
 
 from nmsolve.hw.routing.walk import walked_routes
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
@@ -28,6 +27,7 @@ from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.routes import Routes
+from nmsolve.model.turns import turn_set
 from nmsolve.model.types import AnyArray
 
 #: Largest exponent that counts: beyond it values would leave the range of numbers and could not be compared.

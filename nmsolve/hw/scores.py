@@ -16,14 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nmsolve.hw.cost import (
-    CoreDistance,
-    checked_core,
-    core_distance,
-    machine_distance,
-    require_connected,
-    uses_nets,
-)
+from nmsolve.hw.cost import CoreDistance, checked_core, core_distance, machine_distance, require_connected
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import Union, latency_sums, pairwise_cost, union_cost
@@ -120,7 +113,7 @@ def prepared(problem: MappingProblem) -> Prepared:
 def _prepare(problem: MappingProblem) -> Prepared:
     machine, distance = problem.machine, core_distance(problem)
     row, col = np.divmod(np.arange(machine.size), machine.cols)
-    by_union = problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
+    by_union = problem.graph.multicast if problem.uses_nets else np.zeros(problem.graph.rows, bool)
     if problem.aim.reach:
         by_union = np.ones(problem.graph.rows, bool)
     step, dist, before = distance.step, distance.matrix, np.zeros((0, 0), np.int32)

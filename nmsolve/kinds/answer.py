@@ -20,7 +20,7 @@ from nmsolve.model import clock
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle, signed
 from nmsolve.model.files import made_folder, write_atomic
-from nmsolve.solvers.search.stop import unbroken
+from nmsolve.model.stop import unbroken
 
 if TYPE_CHECKING:
     from nmsolve.model.bound import Event, Result

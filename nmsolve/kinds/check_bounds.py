@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from nmsolve.hw.verify import TOLERANCE
+from nmsolve.check.claims import TOLERANCE
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.mapping.report import CheckPart
 from nmsolve.kinds.waiting import waiting
@@ -179,7 +179,7 @@ class MappingBounds:
     @property
     def free(self) -> Collection[str]:
         """All that are recomputed but one."""
-        from nmsolve.solvers.mapping.certificates import CEILED, RECHECKS
+        from nmsolve.check.mapping.recheck import CEILED, RECHECKS
 
         return RECHECKS.keys() - CEILED
 
@@ -187,7 +187,8 @@ class MappingBounds:
         self, stage: Stage, bound: Bound, solution: IntArray | None, least: float, seconds: float = math.inf
     ) -> BoundCheck:
         """From the certificate, but for what cannot be because the graph is on disk."""
-        from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound, needed_from_disk
+        from nmsolve.check.mapping.recheck import FROM_DISK, RECHECKS, check_bound, needed_from_disk
+        from nmsolve.solvers.mapping.hints import Hints
         from nmsolve.solvers.search.memory import held_now
 
         problem = self._stated(stage)
@@ -203,12 +204,18 @@ class MappingBounds:
             text = f"not re-checked: its eigenvalues take about {least} MiB of --memory"
             return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
         return check_bound(
-            problem, bound, solution, stage.problem, free_routes=self._free_routes, seconds=seconds
+            problem,
+            bound,
+            solution,
+            stage.problem,
+            free_routes=self._free_routes,
+            seconds=seconds,
+            hints=Hints,
         )
 
     def step(self, objective: str) -> float:
         """Of sums of whole numbers."""
-        from nmsolve.solvers.mapping.recheck.parts import granularity
+        from nmsolve.check.mapping.bounds.parts import granularity
 
         return granularity(replace(self.problem, objective=objective, ceilings=()))
 
@@ -233,7 +240,7 @@ class RouteBounds:
     @property
     def free(self) -> Collection[str]:
         """Bounds that are recomputed hold whatever the ceilings."""
-        from nmsolve.solvers.routing.recheck import RECHECKED
+        from nmsolve.check.routing.recheck import RECHECKED
 
         return RECHECKED
 
@@ -241,7 +248,7 @@ class RouteBounds:
         self, stage: Stage, bound: Bound, solution: None, least: float, seconds: float = math.inf
     ) -> BoundCheck:
         """In whole numbers and fractions."""
-        from nmsolve.solvers.routing.recheck import check_routing_bound
+        from nmsolve.check.routing.recheck import check_routing_bound
 
         found = check_routing_bound(self.problem, stage.objective, bound)
         if found.word and stage.problem != self.problem.hash:
@@ -253,7 +260,7 @@ class RouteBounds:
 
     def step(self, objective: str) -> float:
         """1 for numbers of turns and sums of whole rates."""
-        from nmsolve.solvers.routing.recheck import whole_values
+        from nmsolve.check.routing.recheck import whole_values
 
         return 1.0 if whole_values(self.problem, objective) else 0.0
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from nmsolve.hw.verify import MOST, TOLERANCE
+from nmsolve.check.claims import MOST, TOLERANCE
 from nmsolve.kinds.mapping.report import CheckPart, EnginePart
 from nmsolve.kinds.verdict import NOT_READ
 from nmsolve.model.bound import Bound, EngineShare, Result, gap

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from nmsolve.hw.verify import TOLERANCE
+from nmsolve.check.claims import TOLERANCE
 from nmsolve.kinds import registry
 from nmsolve.kinds.check_bounds import Proofs, budget_of
 from nmsolve.kinds.check_fields import field_check, not_read, under

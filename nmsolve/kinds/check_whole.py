@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmsolve.hw.verify import WRITTEN, gap_check, status_check
+from nmsolve.check.claims import WRITTEN, gap_check, status_check
 from nmsolve.kinds.check_bounds import Budget, Proofs, budget_of
 from nmsolve.kinds.check_fields import shown as field_shown
 from nmsolve.kinds.mapping.report import CheckPart, check_parts

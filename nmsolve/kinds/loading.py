@@ -142,7 +142,7 @@ class Loaded:
 
     def turns(self) -> TurnSet | None:
         """Return the turns that routes of the run may take, or None."""
-        from nmsolve.hw.turns import turn_set
+        from nmsolve.model.turns import turn_set
 
         spec = self.inputs.prohibit_turns
         return None if spec is None else turn_set(spec, self.machine)
@@ -258,8 +258,8 @@ def load_certificates(path: Path) -> tuple[str, list[Bound]]:
     ------
     InputError : no such file, or not of this shape
     """
+    from nmsolve.check.certificates import certificates_from_json
     from nmsolve.model.files import decode_json, read_limited
-    from nmsolve.solvers.mapping.certificates import certificates_from_json
 
     data = read_limited(path)
     about = decode_json(data, _About, path)  # also refuses what nests too deeply for the reader below
@@ -302,8 +302,8 @@ def load_stages(path: Path) -> list[Stage]:
     ------
     InputError : no such file, or not of this shape
     """
+    from nmsolve.check.certificates import stages_from_json
     from nmsolve.model.files import decode_json, read_limited
-    from nmsolve.solvers.mapping.certificates import stages_from_json
 
     data = read_limited(path)
     decode_json(data, _About, path)  # as above

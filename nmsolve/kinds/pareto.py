@@ -91,7 +91,7 @@ def write_front(
 ) -> None:
     """Write pareto.json, certificates and a file per point (point-1.json, ...), all at once; then pareto.svg and
     pareto.html, unless ``patience`` is lost."""
-    from nmsolve.solvers.mapping.certificates import stages_to_json
+    from nmsolve.check.certificates import stages_to_json
 
     rows = [_row(front, p) | {kind.key: f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
     content = {

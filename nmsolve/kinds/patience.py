@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from nmsolve.kinds.guard import ends_if_stuck
 from nmsolve.model import clock
 from nmsolve.model.host.processes import ALARMS
-from nmsolve.solvers.search.stop import Stop, stopping
+from nmsolve.model.stop import Stop, stopping
 
 #: Seconds that checks and pictures may continue after the time limit, and after the end was asked for.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4

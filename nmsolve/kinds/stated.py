@@ -367,8 +367,8 @@ class StatedKind(Kind):
         better: Any = None,
     ) -> Any:  # fmt: skip
         """Write answer, certificates, events and a report that says what is not checked yet; return the report."""
+        from nmsolve.check.certificates import certificates_text
         from nmsolve.model.files import write_atomic
-        from nmsolve.solvers.mapping.certificates import certificates_text
 
         solution = result.solution
         with Answer(o.out, self.files, run, alone=self.alone(o)).found() as folder:

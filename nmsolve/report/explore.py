@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.hw.between import BetweenCores
+from nmsolve.check.between import BetweenCores
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.routes import has_routes, link_loads
 from nmsolve.hw.step_time import has_step_time, step_costs, step_loads

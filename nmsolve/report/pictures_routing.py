@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.hw.turns import LEFT, LETTERS, RIGHT
 from nmsolve.model.links import link_works
 from nmsolve.model.machine import Machine
-from nmsolve.model.turns import TurnSet, possible_turns
+from nmsolve.model.turns import LEFT, LETTERS, RIGHT, TurnSet, possible_turns
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.report.drawing import (
     EMPTY,

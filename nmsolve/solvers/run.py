@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, TypedDict, TypeVar
 
+from nmsolve.check.foreign import plain
 from nmsolve.model import clock
 from nmsolve.model.bound import RUNNING, Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
@@ -21,7 +22,6 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.crew import Crew
 from nmsolve.solvers.search.entries import Entry, provers
-from nmsolve.solvers.search.foreign_recheck import plain
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.memory import Memory

@@ -23,18 +23,13 @@ from forged_cases import Case, cases
 from remembered import remember
 from search_fakes import QuietContext
 
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
+from nmsolve.check.mapping.recheck import RECHECKS, BoundCheck, check_bound
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
 from nmsolve.solvers.mapping.bounds.placement import part_problem
-from nmsolve.solvers.mapping.certificates import (
-    RECHECKS,
-    BoundCheck,
-    certificate_from_json,
-    certificate_to_json,
-    check_bound,
-)
 from nmsolve.solvers.mapping.registry import make_engine
 
 Certificate = dict[str, Any]

@@ -38,7 +38,7 @@ def remember(problem: Any) -> None:
     """From now on, derive what follows from this very problem once."""
     if not _lasting:
         for name, module in list(sys.modules.items()):
-            if name.startswith("nmsolve.solvers.mapping.recheck.") or name.endswith("mapping.certificates"):
+            if name.startswith("nmsolve.check.mapping.bounds.") or name.endswith("mapping.recheck"):
                 for derived in DERIVED:
                     function = getattr(module, derived, None)
                     if isinstance(function, types.FunctionType):

@@ -20,13 +20,13 @@ from assign_reference import Reference, problem_of
 from search_fakes import QuietContext
 from test_forged_pipelines import climb
 
+from nmsolve.check.assignment.recheck import RECHECKS, WORDS, check_assign_bound
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import OBJECTIVES, AssignProblem
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.assignment.recheck import RECHECKS, WORDS, check_assign_bound
 from nmsolve.solvers.assignment.registry import REGISTRY
-from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 TRIES = int(os.environ.get("NMSOLVE_FORGED", "1000"))
 #: The engine that leaves certificates of a method, where it has another name.

@@ -16,6 +16,9 @@ from assign_networks_support import all_solutions
 from assign_reference import Reference, problem_of
 from search_fakes import QuietContext
 
+from nmsolve.check.assignment.counting import check as check_counting
+from nmsolve.check.assignment.recheck import check_assign_bound
+from nmsolve.check.certificates import certificates_from_json, certificates_text
 from nmsolve.model.assignment import reduction
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
@@ -23,9 +26,6 @@ from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.assignment.bounds import bounds
 from nmsolve.solvers.assignment.dual import DualAscent
-from nmsolve.solvers.assignment.recheck import check_assign_bound
-from nmsolve.solvers.assignment.recheck_counting import check as check_counting
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_text
 
 
 def chain(time: list[list[int]], *, objective: str = "latency", room: float = math.inf) -> AssignProblem:

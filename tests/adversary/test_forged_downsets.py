@@ -19,8 +19,8 @@ from command_support import run_here
 from stages_reference import Pipeline, optimum
 from stages_support import contiguous, problem_of
 
+from nmsolve.check.pipeline.recheck import check_plan_bound, check_stage_bound
 from nmsolve.model.bound import Bound, Stage
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound, check_stage_bound
 
 COUNT = int(os.environ.get("NMSOLVE_DOWNSETS", "250"))
 

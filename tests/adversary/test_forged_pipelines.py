@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmsolve.check.certificates import certificate_from_json
+from nmsolve.check.pipeline.recheck import recheck_bound
+from nmsolve.check.routing.recheck import check_routing_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -25,9 +28,6 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
-from nmsolve.solvers.mapping.certificates import certificate_from_json
-from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
-from nmsolve.solvers.routing.recheck import check_routing_bound
 
 TRIES = int(os.environ.get("NMSOLVE_FORGED", "10000"))
 #: Numbers that break arithmetic that is not careful.
@@ -161,8 +161,8 @@ def test_no_forged_pipeline_bound_is_believed(
     kind: str, tries: int, few: int, states: int, largest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``cover`` by trying all sets, by branch and bound alone, and by partial blocks alone."""
-    monkeypatch.setattr("nmsolve.solvers.pipeline.recheck_cover.FEW", few)
-    monkeypatch.setattr("nmsolve.solvers.pipeline.recheck_sweep.STATES", states)
+    monkeypatch.setattr("nmsolve.check.pipeline.cover.FEW", few)
+    monkeypatch.setattr("nmsolve.check.pipeline.sweep.STATES", states)
     cases, believed = 8, 0
     for seed in range(cases):
         problem, optimum = pipeline(seed, largest)

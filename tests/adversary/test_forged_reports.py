@@ -10,11 +10,11 @@ from typing import Any
 
 from test_forged_pipelines import mutated, pipeline
 
+from nmsolve.check.certificates import certificates_from_json, certificates_text
 from nmsolve.kinds.pipeline.check import claim_checks, plan_checks
 from nmsolve.kinds.verdict import headline
 from nmsolve.model.bound import gap, meets
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_text
 from nmsolve.solvers.pipeline.api import plan
 
 TRIES = int(os.environ.get("NMSOLVE_FORGED", "4000"))

@@ -24,15 +24,15 @@ from schedule_support import random_problem, random_schedule
 from search_fakes import QuietContext
 from test_forged_pipelines import climb
 
+from nmsolve.check.certificates import certificate_from_json, certificate_to_json
+from nmsolve.check.schedule.recheck import RECHECKS, WORDS, check_schedule_bound
 from nmsolve.kinds.check_bounds import Proofs, _Passed
 from nmsolve.kinds.schedule.check import ScheduleBounds
 from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.schedule.budgets import Budgets
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
-from nmsolve.solvers.schedule.recheck import RECHECKS, WORDS, check_schedule_bound
 
 TRIES = int(os.environ.get("NMSOLVE_FORGED", "1000"))
 #: Objectives that are bounded by counting, with the weights of a sum.

@@ -27,8 +27,10 @@ from diff_reference import Number, Reference
 from diff_unlike import TABLES
 from search_fakes import TimedContext
 
+from nmsolve.check.certificates import certificates_from_json
+from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
+from nmsolve.check.mapping.verify import verify
 from nmsolve.hw.scores import broken_ceiling, objective_value, score
-from nmsolve.hw.verify import verify
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import DoesNotFitError, InputError, NmsolveError
 from nmsolve.model.mapping.fit import require_fit
@@ -36,7 +38,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.auto import chosen
-from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 from nmsolve.solvers.mapping.explain import explain
 from nmsolve.solvers.mapping.registry import REGISTRY
 
@@ -181,7 +182,7 @@ def _scores(g: Ground, core: tuple[int, ...]) -> Iterator[Finding]:
     at, p = np.array(core), g.problem
     walked = verify(p.graph, p.machine, p.constraints, at, node_limit=p.node_limit, migration=p.migration)
     exact = g.reference.scores(core)
-    for who, found in (("hw.scores", score(p.graph, p.machine, at)), ("hw.verify", walked.scores)):
+    for who, found in (("hw.scores", score(p.graph, p.machine, at)), ("check.mapping.verify", walked.scores)):
         if ("energy" in found) != ("energy" in exact):
             yield Finding(
                 who, "score", f"energy is there: {'energy' in found}; it is defined: {'energy' in exact}"
@@ -194,7 +195,7 @@ def _scores(g: Ground, core: tuple[int, ...]) -> Iterator[Finding]:
     told = [c for c in walked.checks if not c.ok and c.name not in ("deadlock",)]
     if bool(told) != bool(rules):
         text = f"{core}: {[c.text for c in told]}, by the documentation {rules}"
-        yield Finding("hw.verify", "rules", text)
+        yield Finding("check.mapping.verify", "rules", text)
 
 
 def _fits(g: Ground) -> str | None:

@@ -17,11 +17,11 @@ from diff_checks import ROUNDING, SCALED, Finding, loose_of
 from diff_routes import Routed
 from search_fakes import QuietContext
 
-from nmsolve.hw.turns import turn_set
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.mapping.fit import require_fit
 from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.turns import turn_set
 from nmsolve.solvers.mapping.joint.problem import JointReferee
 from nmsolve.solvers.mapping.joint.registry import REGISTRY
 

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from assign_reference import Answer, Reference, problem_of
 
+from nmsolve.check.assignment.recheck import check_assign_bound
+from nmsolve.check.assignment.walk import walked_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
-from nmsolve.hw.assignment.walk import walked_objectives
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.assignment.api import solve_assignment
-from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.referee import AssignReferee
 from nmsolve.solvers.assignment.registry import REGISTRY
 from nmsolve.solvers.search.budget import Budget

@@ -7,7 +7,7 @@ import pytest
 from diff_cases import make_case
 from diff_checks import Recorder, ground_of
 
-from nmsolve.solvers.mapping.certificates import check_bound
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.solvers.mapping.registry import make_engine
 
 

@@ -17,10 +17,12 @@ from pipelines_support import Recorder
 from stages_reference import Pipeline, optimum, value_of
 from stages_support import contiguous, problem_of
 
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.hw.pipeline.downset_bound import contiguous_bound_holds
+from nmsolve.check.pipeline.blocks import companions
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.conflict import impossible
+from nmsolve.check.pipeline.downset_bound import contiguous_bound_holds
+from nmsolve.check.pipeline.walk import walked_loads
 from nmsolve.hw.pipeline.stages import objective
-from nmsolve.hw.pipeline.walk import walked_loads
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
@@ -28,8 +30,6 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.partition import Chain, Downsets
-from nmsolve.solvers.pipeline.recheck_blocks import companions
-from nmsolve.solvers.pipeline.recheck_conflict import impossible
 
 COUNT = int(os.environ.get("NMSOLVE_CONTIGUOUS", "200"))
 

@@ -21,15 +21,15 @@ from onnx import TensorProto, helper, numpy_helper
 from pipelines_support import Recorder, every_chain
 from stages_reference import Pipeline, Shape, optimum, peak, streamed, value_of
 
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.hw.pipeline.figures import ASSUMED
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.walk import walked_stream
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
-from nmsolve.hw.pipeline.walk import walked_stream
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import layers_of
 from nmsolve.model.pipeline.check import live_needs, memory_needs, plan_complaint
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.partition import Chain

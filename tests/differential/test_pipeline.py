@@ -15,7 +15,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.recheck import CERTIFIED, recheck_bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -24,7 +25,6 @@ from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.partition import Chain, Downsets
-from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, recheck_bound
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.search.budget import Budget

@@ -18,10 +18,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from nmsolve.check.routing.recheck import check_routing_bound
+from nmsolve.check.routing.routes import verify_flow_routes
 from nmsolve.heuristics.routing.engine import Reroute
 from nmsolve.hw.routing.order import allowed_turns, number_of
-from nmsolve.hw.turns import turn_set
-from nmsolve.hw.verify_routes import verify_flow_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -29,13 +29,13 @@ from nmsolve.model.routing.files import write_flow_routes
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.turns import turn_set
 from nmsolve.solvers.routing.column_lns import ColumnLns
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.lp import FlowLp
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.recheck import check_routing_bound
 from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext

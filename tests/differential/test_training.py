@@ -19,21 +19,21 @@ from pipelines_support import every_chain
 from stages_reference import Pipeline, peak
 from test_live import Operator, buffers, drawn, leaving, written
 
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.recheck import check_plan_bound
+from nmsolve.check.pipeline.walk import walked_value
 from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.hw.pipeline.training import Step
-from nmsolve.hw.pipeline.walk import walked_value
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import layers_of
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.batch import bound_of
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 
 COUNT = int(os.environ.get("NMSOLVE_TRAINED", "40"))
 

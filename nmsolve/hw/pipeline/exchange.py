@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.pipeline.figures import CoreFigures
 from nmsolve.model.compiled import kernel
 from nmsolve.model.operators.classes import CONVOLUTIONS, MOVEMENTS
+from nmsolve.model.pipeline.figures import CoreFigures
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.hw.pipeline.exchange import best_splits, tiles_of
-from nmsolve.hw.pipeline.figures import CoreFigures
 from nmsolve.hw.pipeline.training import Step, trained
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.figures import CoreFigures
 from nmsolve.model.pipeline.problem import PipelineProblem, joined
 from nmsolve.model.types import FloatArray, IntArray
 

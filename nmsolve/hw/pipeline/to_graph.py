@@ -17,8 +17,8 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
 
 if TYPE_CHECKING:
-    from nmsolve.hw.pipeline.figures import CoreFigures
     from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.pipeline.figures import CoreFigures
 
 #: What a node's size counts.
 RESOURCE = "bytes"

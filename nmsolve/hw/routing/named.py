@@ -8,13 +8,12 @@ from nmsolve.hw.routing.dateline import assign_dateline
 from nmsolve.hw.routing.dual_path import dual_paths
 from nmsolve.hw.routing.turn_routes import turn_routes
 from nmsolve.hw.routing.walk import walked_routes
-from nmsolve.hw.turns import RULES, turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import TurnSet
+from nmsolve.model.turns import RULES, TurnSet, turn_set
 
 #: What :func:`named_routes` knows: the machine's own routes, turn rules, path-based multicast.
 ROUTES = ("given", *RULES, "dual-path")

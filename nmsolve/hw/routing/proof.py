@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
+from nmsolve.check.routing.numbering import numbering_complaint, worms_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.numbering import cycle_text, number_channels
 from nmsolve.hw.routing.wormhole import Worms, number_worms, worms_of

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from nmsolve.check.schedule.walk import Walk
 from nmsolve.hw.schedule.occupancy import memory_steps
-from nmsolve.hw.schedule.walk import Walk
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.trace_events import counter, named_rows, span, trace_text

@@ -46,7 +46,7 @@ class AssignBounds(WholeBounds):
     @property
     def free(self) -> Collection[str]:
         """All that are recomputed: they use no ceilings."""
-        from nmsolve.solvers.assignment.recheck import RECHECKS
+        from nmsolve.check.assignment.recheck import RECHECKS
 
         return RECHECKS.keys()
 
@@ -58,7 +58,7 @@ class AssignBounds(WholeBounds):
 
     def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check in whole numbers."""
-        from nmsolve.solvers.assignment.recheck import check_assign_bound
+        from nmsolve.check.assignment.recheck import check_assign_bound
 
         return check_assign_bound(problem, bound, seconds, about)
 
@@ -75,8 +75,8 @@ def answer_checks(
     """
     if isinstance(problem, CostNetwork):
         return _strategy_checks(problem, answer, objective)
+    from nmsolve.check.assignment.walk import walked_objectives
     from nmsolve.hw.assignment.evaluate import all_objectives
-    from nmsolve.hw.assignment.walk import walked_objectives
     from nmsolve.model.assignment.check import assignment_complaint
 
     wrong = assignment_complaint(problem, answer)
@@ -94,7 +94,7 @@ def answer_checks(
 def _strategy_checks(
     network: CostNetwork, strategy: Any, objective: object
 ) -> tuple[list[CheckPart], dict[str, float]]:
-    from nmsolve.hw.assignment.walk import walked_cost
+    from nmsolve.check.assignment.walk import walked_cost
     from nmsolve.model.assignment.network import network_complaint, network_cost
 
     wrong = network_complaint(network, strategy)

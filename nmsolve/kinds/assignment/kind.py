@@ -49,8 +49,8 @@ class AssignKind(StatedKind):
 
     name, noun, source = "assign", "assignment", "model"
     method_tables = (
-        "solvers.assignment.recheck:RECHECKS",
-        "solvers.assignment.recheck:WORDS",
+        "check.assignment.recheck:RECHECKS",
+        "check.assignment.recheck:WORDS",
     )
     answer = "assignment.json"
     files = (
@@ -65,7 +65,7 @@ class AssignKind(StatedKind):
     @property
     def free(self) -> Collection[str]:
         """All that are recomputed: they use no ceilings."""
-        from nmsolve.solvers.assignment.recheck import RECHECKS
+        from nmsolve.check.assignment.recheck import RECHECKS
 
         return RECHECKS.keys()
 

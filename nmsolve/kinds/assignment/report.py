@@ -193,7 +193,7 @@ def origin_of(given: Given, operator: int, unit: int) -> str:
 
 def assign_words(report: AssignReport) -> list[str]:
     """Describe in sentences what is proved, where the time goes, and what rules lose."""
-    from nmsolve.solvers.assignment.recheck import RECHECKS
+    from nmsolve.check.assignment.recheck import RECHECKS
 
     name, unit = report.objective_name, report.unit
     about, word = f"{_among(report)}The {name} is", by_word(report, RECHECKS)

@@ -16,11 +16,11 @@ from nmsolve.model.files import write_atomic
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.hw.between import BetweenCores
+    from nmsolve.check.between import BetweenCores
     from nmsolve.kinds.mapping.found import MappedRoutes
     from nmsolve.model.mapping.problem import MappingProblem
 
-#: What is checked of routes that were added to a mapping, beside :data:`nmsolve.hw.verify.STAGES`.
+#: What is checked of routes that were added to a mapping, beside :data:`nmsolve.check.mapping.verify.STAGES`.
 ROUTES = "routes"
 
 
@@ -36,11 +36,11 @@ def write_answer(
     ----------
     out : an existing folder
     inputs : what ``verify`` needs to load the problem again
-    turns : prohibited turns (:func:`nmsolve.hw.turns.turn_set`), or None
+    turns : prohibited turns (:func:`nmsolve.model.turns.turn_set`), or None
     run : id of the run that these files belong to; a new one if not given
     plain : the page has still pictures alone
     """
-    from nmsolve.hw.between import BetweenCores
+    from nmsolve.check.between import BetweenCores
     from nmsolve.kinds.mapping.turns import own_turns
     from nmsolve.model.host.memory import own_peak
 
@@ -72,7 +72,7 @@ def write_unchecked(
     beside: Beside = ALONE,
 ) -> Report:
     """Write mapping, certificates, events and a report that says what is not checked yet; see :func:`write_answer`."""
-    from nmsolve.hw.verify import STAGES
+    from nmsolve.check.mapping.verify import STAGES
 
     mapped = beside.mapped
     left = [] if result.core is None else [*STAGES, *([] if mapped is None else [ROUTES])]
@@ -85,13 +85,13 @@ def write_unchecked(
 
 def _write_found(folder: Path, problem: MappingProblem, result: Result, beside: Beside) -> None:
     """Write everything except the report."""
+    from nmsolve.check.mapping.recheck import certificates_to_json
     from nmsolve.kinds.mapping.routes import write_mapped_routes
     from nmsolve.learn.checkpoint import METHODS
     from nmsolve.model.mapping.files import write_mapping
     from nmsolve.model.mapping.processors import write_processors
     from nmsolve.model.mapping.routes import write_routes
     from nmsolve.model.mapping.sln import is_qaplib, write_sln
-    from nmsolve.solvers.mapping.certificates import certificates_to_json
 
     graph, machine = problem.graph, problem.machine
     kept = {"mapping.json": result.core, "better.json": beside.better}

@@ -23,7 +23,7 @@ from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.hw.between import BetweenCores
+    from nmsolve.check.between import BetweenCores
     from nmsolve.kinds.mapping.options import VerifyOptions
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
@@ -55,7 +55,7 @@ def verify_mapping(o: VerifyOptions) -> list[CheckPart]:
 
 def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     """Return everything that one mapping and the report beside it can be checked for."""
-    from nmsolve.hw.verify import verify
+    from nmsolve.check.mapping.verify import verify
     from nmsolve.kinds.mapping.turns import own_turns
     from nmsolve.model.mapping.problem import MappingProblem
 
@@ -121,7 +121,7 @@ def _field_checks(
 
 def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:
     """Return the objectives that depend on routes, from the flow-routes.json of a mapping that was found in turns with it."""
-    from nmsolve.hw.verify_routes import flow_scores
+    from nmsolve.check.routing.routes import flow_scores
     from nmsolve.model.routing.files import read_flow_routes
 
     return flow_scores(machine, read_flow_routes(folder / "flow-routes.json", machine))
@@ -134,7 +134,7 @@ def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[Che
     ----------
     scores : the mapping's objectives, recomputed; without any (no core for some node) nothing is said
     """
-    from nmsolve.hw.verify import TOLERANCE
+    from nmsolve.check.claims import TOLERANCE
     from nmsolve.model.bound import meets
 
     checks = []
@@ -165,10 +165,10 @@ def independent_checks(
     """Return the checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
     mapping's messages between cores) for use afterwards, ``routed`` (:func:`routed_claims`) where these are what is claimed.
 
-    Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because
+    Returns the checks, and the names of stages (:data:`nmsolve.check.mapping.verify.STAGES`) that were left out because
     ``patience`` was lost.
     """
-    from nmsolve.hw.verify import STAGES, verifying
+    from nmsolve.check.mapping.verify import STAGES, verifying
 
     claimed = {
         "objective_name": result.objective_name,

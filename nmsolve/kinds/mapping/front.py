@@ -45,7 +45,7 @@ class MapFront(MappingBounds):
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[IntArray, dict[str, float], list[str]]:
         """Return every check that a mapping gets."""
-        from nmsolve.hw.verify import verify
+        from nmsolve.check.mapping.verify import verify
         from nmsolve.model.mapping.files import read_mapping
 
         p = self.problem

@@ -35,7 +35,7 @@ class MapKind(Kind):
     """Nodes on cores."""
 
     name, noun, options = "map", "mapping", MapOptions
-    method_tables = ("solvers.mapping.certificates:METHODS",)
+    method_tables = ("check.mapping.recheck:METHODS",)
     answer, report, files = "mapping.json", "report.json", MAP_FILES
 
     def run(self, o: MapOptions, start: Start | None = None) -> int:

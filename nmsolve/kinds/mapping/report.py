@@ -21,7 +21,7 @@ from nmsolve.model.version import VERSION
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.hw.verify import Check
+    from nmsolve.check.claims import Check
 
 #: A core that takes this many times what an even spread would is one that steps wait for.
 WAITS = 2.0

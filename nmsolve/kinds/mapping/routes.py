@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmsolve.hw.turns import RULES
 from nmsolve.kinds.answer import event_lines
 from nmsolve.kinds.mapping.found import CHOSEN, MappedRoutes, Run
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart, check_parts
@@ -14,6 +13,7 @@ from nmsolve.kinds.routing.proofs import certificates_text
 from nmsolve.model.bound import gap
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
+from nmsolve.model.turns import RULES
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.options import MapOptions
@@ -121,8 +121,8 @@ def routes_by_rule(machine: Machine, flows: Flows, rule: str) -> MappedRoutes:
     from nmsolve.hw.routing.loads import route_loads
     from nmsolve.hw.routing.named import named_routes
     from nmsolve.hw.routing.proof import prove
-    from nmsolve.hw.turns import turn_set
     from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.turns import turn_set
 
     routes, turns = named_routes(machine, flows, rule), turn_set(rule, machine)
     asked = RoutingProblem(
@@ -156,7 +156,7 @@ def mapped_checks(
     out: Path, problem: MappingProblem, core: IntArray, mapped: MappedRoutes
 ) -> list[CheckPart]:
     """Return the independent checks of the routes, from their file alone."""
-    from nmsolve.hw.verify_routes import verify_flow_routes
+    from nmsolve.check.routing.routes import verify_flow_routes
 
     claimed = {o.name: o.value for o in mapped.part.objectives}
     found = verify_flow_routes(problem.graph, problem.machine, core, out / FLOWS, claimed, problem.turns)

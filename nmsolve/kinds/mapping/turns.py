@@ -36,7 +36,7 @@ def with_turns(problem: MappingProblem, spec: str | None, route: str, names: Ite
     if spec is None:
         return problem
     from nmsolve.hw.obey import own_turn, require_own_routes, rule_turn
-    from nmsolve.hw.turns import turn_set
+    from nmsolve.model.turns import turn_set
 
     machine = problem.machine
     if machine.distance_matrix is not None:

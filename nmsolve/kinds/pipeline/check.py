@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.check.claims import gap_check, status_check
 from nmsolve.kinds.check_bounds import Budget, Proved, bound_part, budget_of, positive
 from nmsolve.kinds.check_fields import same
 from nmsolve.kinds.mapping.report import CheckPart, check_parts
@@ -92,7 +92,7 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
     """Compare the times of layers with those of a second program, and what the report says of exchange with the plan."""
     import numpy as np
 
-    from nmsolve.hw.pipeline.walk_exchange import walked_times
+    from nmsolve.check.pipeline.walk_exchange import walked_times
     from nmsolve.kinds.pipeline.report import exchanged
     from nmsolve.model.pipeline.check import plan_complaint
 
@@ -148,7 +148,7 @@ def _stage_check(
 
     ``one`` : the plan of one replica of every stage; ``many`` (K,) : how many replicas these have.
     """
-    from nmsolve.hw.pipeline.walk import (
+    from nmsolve.check.pipeline.walk import (
         group_loads,
         walked_again,
         walked_loads,
@@ -220,8 +220,8 @@ def plan_checks(
     budget: Budget | None = None,
 ) -> list[CheckPart]:
     """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
+    from nmsolve.check.pipeline.walk import walked_value
     from nmsolve.hw.pipeline.stages import objective as evaluated
-    from nmsolve.hw.pipeline.walk import walked_value
     from nmsolve.model.pipeline.check import plan_complaint
 
     wrong = plan_complaint(problem, plan)
@@ -247,7 +247,7 @@ def _bound_check(
     problem: PipelineProblem, bound: Bound, objective: float, thorough: bool, budget: Budget
 ) -> CheckPart:
     """Recompute a bound that can be recomputed, unless that takes long and was not asked for."""
-    from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CERTIFIED, CHAIN, check_plan_bound
+    from nmsolve.check.pipeline.recheck import BATCH, CERTIFIED, CHAIN, check_plan_bound
 
     name, value = f"bound {bound.method}", bound.value
     methods = (*CERTIFIED, CHAIN, BATCH) if problem.split == "chain" else CERTIFIED
@@ -261,7 +261,7 @@ def _bound_check(
 
 def _steps(problem: PipelineProblem, bound: Bound) -> float:
     """Roughly, how long recomputing takes."""
-    from nmsolve.solvers.pipeline.recheck_bounds import BATCH, CHAIN
+    from nmsolve.check.pipeline.recheck import BATCH, CHAIN
 
     method, training = bound.method, problem.training
     if method in (CHAIN, BATCH):

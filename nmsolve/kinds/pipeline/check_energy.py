@@ -21,8 +21,8 @@ def energy_checks(given: Given, plan: PipelinePlan, one: PipelinePlan, said: obj
 
     ``one`` : the plan of one replica of every stage.
     """
-    from nmsolve.hw.pipeline.walk import walked_energy
-    from nmsolve.hw.pipeline.walk_energy import energy_complaint
+    from nmsolve.check.pipeline.walk import walked_energy
+    from nmsolve.check.pipeline.walk_energy import energy_complaint
     from nmsolve.model.pipeline.check import plan_complaint
 
     problem = given.problem

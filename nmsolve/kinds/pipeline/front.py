@@ -68,7 +68,7 @@ class PlanFront(Rewritten):
         self, stage: Stage, bound: Bound, solution: PipelinePlan | None, least: float, seconds: float = 60.0
     ) -> BoundCheck:
         """By other code than that which found it, under the stage's ceilings."""
-        from nmsolve.solvers.pipeline.recheck_bounds import check_stage_bound
+        from nmsolve.check.pipeline.recheck import check_stage_bound
 
         return check_stage_bound(self.problem, stage, bound, least, seconds)
 

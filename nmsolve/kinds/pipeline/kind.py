@@ -50,7 +50,7 @@ class PipelineKind(StatedKind):
     """Layers in stages on groups of cores."""
 
     name, noun, source = "pipeline", "plan", "model"
-    method_tables = ("solvers.pipeline.recheck_bounds:METHODS",)
+    method_tables = ("check.pipeline.recheck:METHODS",)
     answer, report, page = "plan.json", "pipeline-report.json", "pipeline.html"
     #: An older placement belongs to the older plan.
     files = (

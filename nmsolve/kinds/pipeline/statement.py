@@ -14,13 +14,13 @@ from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
 from nmsolve.model.pipeline.problem import MOST_REPLICAS
 
 if TYPE_CHECKING:
-    from nmsolve.hw.pipeline.figures import CoreFigures
     from nmsolve.hw.pipeline.training import Step
     from nmsolve.kinds.pipeline.options import PipelineProblemOptions
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
     from nmsolve.model.pipeline.energy import Energy
+    from nmsolve.model.pipeline.figures import CoreFigures
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import BoolArray, FloatArray
 
@@ -295,7 +295,7 @@ def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> Pi
 
 def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
     """Return the machine's figures of a core, with what the options state of groups in their place."""
-    from nmsolve.hw.pipeline.figures import machine_figures
+    from nmsolve.model.pipeline.figures import machine_figures
 
     figures = machine_figures(machine)
     if inputs.group_sync is not None:

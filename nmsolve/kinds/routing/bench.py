@@ -81,7 +81,7 @@ def _check(
     loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience
 ) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
-    from nmsolve.hw.verify_routes import verify_flow_routes
+    from nmsolve.check.routing.routes import verify_flow_routes
     from nmsolve.kinds.mapping.report import check_parts
     from nmsolve.kinds.patience import CHECKS
     from nmsolve.model.routing.files import write_flow_routes

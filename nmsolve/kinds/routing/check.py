@@ -39,9 +39,9 @@ def route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool) -> list[CheckPart]:
     """Return checks of one flow-routes.json against the report beside it."""
-    from nmsolve.hw.turns import turn_set
-    from nmsolve.hw.verify_routes import verify_flow_routes
+    from nmsolve.check.routing.routes import verify_flow_routes
     from nmsolve.kinds.routing.proofs import FILE as PROOFS
+    from nmsolve.model.turns import turn_set
 
     report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
     require_one_run(path.parent, [path.name, report, PROOFS])
@@ -60,12 +60,12 @@ def _route_claims(
 ) -> list[CheckPart]:
     """Return what is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
     from nmsolve.hw.routing.values import routing_value
-    from nmsolve.hw.turns import turn_set
     from nmsolve.kinds.routing.proofs import claim_checks, claims_of
     from nmsolve.kinds.routing.rewritten import route_fields
     from nmsolve.model.routing.files import read_flow_routes
     from nmsolve.model.routing.flows import flows_of
     from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+    from nmsolve.model.turns import turn_set
 
     file = read_flow_routes(path, loaded.machine)
     values = {}

@@ -47,8 +47,8 @@ class RouteFront(RouteBounds):
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[None, dict[str, float], list[str]]:
         """Return every check that routes get, and that they keep the rules of the front."""
+        from nmsolve.check.routing.routes import verify_flow_routes
         from nmsolve.hw.routing.values import routing_value
-        from nmsolve.hw.verify_routes import verify_flow_routes
         from nmsolve.model.routing.files import read_flow_routes
 
         p, of = self.problem, self.loaded

@@ -30,8 +30,8 @@ class RouteKind(Kind):
 
     name, noun, options = "route", "choice of routes", RouteOptions
     method_tables = (
-        "solvers.routing.recheck:RECHECKED",
-        "solvers.routing.recheck:WORDS",
+        "check.routing.recheck:RECHECKED",
+        "check.routing.recheck:WORDS",
     )
     files = (
         "flow-routes.json",

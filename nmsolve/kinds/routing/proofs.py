@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.check.claims import gap_check, status_check
 from nmsolve.kinds.check_bounds import Proofs, RouteBounds
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart
 from nmsolve.kinds.verdict import unread
@@ -26,7 +26,7 @@ FILE = "route-certificates.json"
 
 def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bound]]) -> str:
     """Return the file: as certificates.json of a mapping, each bound with its ``objective``."""
-    from nmsolve.solvers.mapping import certificates
+    from nmsolve.check import certificates
 
     rows = ((name, b) for name, some in bounds.items() for b in some)
     return certificates.certificates_text(problem.hash, rows)

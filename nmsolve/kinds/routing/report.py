@@ -47,7 +47,7 @@ def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
     """
     from nmsolve.hw.routing.loads import route_loads
     from nmsolve.hw.routing.named import named_routes
-    from nmsolve.hw.turns import RULES
+    from nmsolve.model.turns import RULES
 
     out = {}
     for rule in RULES:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.hw.turns import RULES
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.check_fields import (
     RUN,
@@ -22,6 +21,7 @@ from nmsolve.kinds.check_fields import (
 from nmsolve.kinds.loading import require_types
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart
 from nmsolve.model.bound import gap
+from nmsolve.model.turns import RULES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -146,8 +146,8 @@ def routing_problem(o: RouteProblemOptions, loaded: Loaded, objective: str) -> R
 
 
 def turns_option(text: str, machine: Machine) -> TurnSet | None:
-    """Parse ``chosen`` -> None; anything that :func:`nmsolve.hw.turns.turn_set` reads -> that turn set."""
-    from nmsolve.hw.turns import turn_set
+    """Parse ``chosen`` -> None; anything that :func:`nmsolve.model.turns.turn_set` reads -> that turn set."""
+    from nmsolve.model.turns import turn_set
 
     return None if text == "chosen" else turn_set(text, machine)
 
@@ -164,7 +164,7 @@ def write_routing(
 
     Whoever loses ``patience`` gets all of it but what is not done yet: checks, the comparison with turn models, the page.
     """
-    from nmsolve.hw.verify_routes import verify_flow_routes
+    from nmsolve.check.routing.routes import verify_flow_routes
     from nmsolve.kinds.routing.page import render_route_html
 
     answer, path = Answer(o.out, FILES, run), o.out / FLOWS

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.check.schedule.walk import Walk, walked
 from nmsolve.hw.schedule.simulator import queues_of
-from nmsolve.hw.schedule.walk import Walk, walked
 from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.check_whole import (
     WholeBounds,
@@ -47,7 +47,7 @@ class ScheduleBounds(WholeBounds):
     @property
     def free(self) -> Collection[str]:
         """Windows; paths and prices use a ceiling on the makespan."""
-        from nmsolve.solvers.schedule.recheck import FREE
+        from nmsolve.check.schedule.recheck import FREE
 
         return FREE
 
@@ -58,7 +58,7 @@ class ScheduleBounds(WholeBounds):
 
     def recheck(self, problem: Any, bound: Bound, about: str, seconds: float) -> BoundCheck:
         """Re-check in whole numbers."""
-        from nmsolve.solvers.schedule.recheck import check_schedule_bound
+        from nmsolve.check.schedule.recheck import check_schedule_bound
 
         return check_schedule_bound(problem, bound, seconds, about)
 

@@ -18,8 +18,8 @@ from nmsolve.model.schedule.problem import NEVER
 from nmsolve.report.drawing import PALETTE
 
 if TYPE_CHECKING:
+    from nmsolve.check.schedule.walk import Walk
     from nmsolve.hw.schedule.critical import Link
-    from nmsolve.hw.schedule.walk import Walk
     from nmsolve.kinds.schedule.statement import Given
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule

@@ -75,9 +75,9 @@ def read_run(folder: Path) -> tuple[PlannedRun, str | None]:
     ------
     InputError : not the output folder of ``nmsolve pipeline``, files of different runs, a plan that breaks a rule
     """
-    from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.schedule.from_runs import PlannedRun
     from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.figures import machine_figures
     from nmsolve.model.pipeline.files import read_plan
 
     settle(folder)

@@ -67,7 +67,7 @@ class ScheduleKind(StatedKind):
     """Processes on units over time."""
 
     name, noun, source = "schedule", "schedule", "tasks"
-    method_tables = ("solvers.schedule.recheck:RECHECKS", "solvers.schedule.recheck:WORDS")
+    method_tables = ("check.schedule.recheck:RECHECKS", "check.schedule.recheck:WORDS")
     answer = "schedule.json"
     files = (
         "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,
@@ -81,7 +81,7 @@ class ScheduleKind(StatedKind):
     @property
     def free(self) -> Collection[str]:
         """Windows; paths and prices use a ceiling on the makespan."""
-        from nmsolve.solvers.schedule.recheck import FREE
+        from nmsolve.check.schedule.recheck import FREE
 
         return FREE
 
@@ -202,7 +202,7 @@ class ScheduleKind(StatedKind):
         left: Sequence[str],
     ) -> ScheduleReport:
         """Return units, tasks and parts of the energy."""
-        from nmsolve.hw.schedule.walk import walked
+        from nmsolve.check.schedule.walk import walked
         from nmsolve.kinds.schedule.report import build_schedule_report
 
         seen = None if result.solution is None else walked(given.problem, result.solution)
@@ -212,8 +212,8 @@ class ScheduleKind(StatedKind):
         self, o: ScheduleOptions, folder: Path, given: Given, result: Result[Any], report: ScheduleReport
     ) -> None:
         """Write the schedule that ran before, trace.json and schedule.csv."""
+        from nmsolve.check.schedule.walk import walked
         from nmsolve.hw.schedule.trace import schedule_csv, trace_json
-        from nmsolve.hw.schedule.walk import walked
         from nmsolve.model.files import write_atomic
 
         if given.earlier:
@@ -312,7 +312,7 @@ class ScheduleKind(StatedKind):
         values: Mapping[str, float], bounds: Sequence[Bound] | None,
     ) -> Again:  # fmt: skip
         """Return the report; its noisy runs are run again."""
-        from nmsolve.hw.schedule.walk import walked
+        from nmsolve.check.schedule.walk import walked
         from nmsolve.kinds.check_fields import claimed_result
         from nmsolve.kinds.rewritten import as_written, inputs_again
         from nmsolve.kinds.schedule.report import NoisePart, build_schedule_report, noise_part

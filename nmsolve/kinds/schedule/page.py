@@ -58,8 +58,8 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) 
     """Return what is drawn and said of a schedule: data of the script, critical path, still pictures."""
     from matplotlib.ticker import EngFormatter
 
+    from nmsolve.check.schedule.walk import walked
     from nmsolve.hw.schedule.critical import chain_parts, critical_chain
-    from nmsolve.hw.schedule.walk import walked
     from nmsolve.kinds.schedule.data import page_data
     from nmsolve.kinds.schedule.pictures import schedule_drawings
 

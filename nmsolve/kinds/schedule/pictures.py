@@ -45,7 +45,7 @@ def gantt(problem: ScheduleProblem, answer: Schedule) -> Drawn:
 
     Where there are very many runs, neighbours are one bar, as in the page that moves.
     """
-    from nmsolve.hw.schedule.walk import walked
+    from nmsolve.check.schedule.walk import walked
     from nmsolve.kinds.schedule.data import PageData, bars_by_row
 
     seen = walked(problem, answer)

@@ -21,7 +21,7 @@ from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.hw.schedule.walk import Walk
+    from nmsolve.check.schedule.walk import Walk
     from nmsolve.kinds.schedule.statement import Given
     from nmsolve.model.bound import Result
     from nmsolve.model.schedule.problem import ScheduleProblem
@@ -265,7 +265,7 @@ def figure(value: float | None, unit: str) -> str:
 
 def schedule_words(report: ScheduleReport) -> list[str]:
     """Describe in sentences what is proved, where the energy goes, and what rules lose."""
-    from nmsolve.solvers.schedule.recheck import RECHECKS
+    from nmsolve.check.schedule.recheck import RECHECKS
 
     name, unit = report.objective_name, report.unit
     about = f"{_among(report)}The {name} is"

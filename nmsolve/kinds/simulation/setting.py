@@ -176,7 +176,7 @@ def _of_pattern(o: SimulateOptions, name: str, config: RouterConfig, given: InMe
     """Return traffic of a pattern on a machine."""
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import pattern
-    from nmsolve.hw.turns import turn_set
+    from nmsolve.model.turns import turn_set
 
     assert o.machine is not None
     machine = given.machine or load_machine(o.machine, chips=opt.chip_grid(o.chips))
@@ -206,7 +206,7 @@ def _split(traffic: Any, routing: Routes | TurnSet) -> Any:
 def _routing(o: SimulateOptions, machine: Machine, flows: Flows, folder: Path | None) -> Routes | TurnSet:
     """Return the routes of the given file, of the one beside the mapping, or of the rule."""
     from nmsolve.hw.routing.named import named_routes
-    from nmsolve.hw.turns import turn_set
+    from nmsolve.model.turns import turn_set
 
     beside = (
         folder / "flow-routes.json" if folder is not None and o.route is None and not o.adaptive else None

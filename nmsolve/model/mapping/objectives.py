@@ -27,8 +27,8 @@ class Objective:
         sum, what methods for sums use in its place
     section : its heading in docs/objectives.md
     formula : where it is not a sum, ``module:function`` below ``nmsolve`` that gives it from the problem and the mapping (n,)
-    walk : the same once more, from the messages between cores (:class:`nmsolve.hw.between.BetweenCores`) and the machine; empty
-        where :func:`nmsolve.hw.verify.recompute` has it
+    walk : the same once more, from the messages between cores (:class:`nmsolve.check.between.BetweenCores`) and the machine;
+        empty where :func:`nmsolve.check.mapping.verify.recompute` has it
     lattice : ``module:function`` that gives a number that divides all values of a problem, 0 if none is known; empty: none
     bounds : where it is not a sum, methods of bounds that hold for it
     links : it looks at links: not for machines given by a distance matrix
@@ -71,22 +71,22 @@ OBJECTIVES: dict[str, Objective] = {
     ),
     "step-time": Objective(
         "time of one step: the slowest core or the hottest link", "ns", "time", "apart", "Step time",
-        formula="hw.step_time:step_time", walk="hw.verify_step_time:walked_step_time", bounds=("step-load", "step-ceiling"),
+        formula="hw.step_time:step_time", walk="check.mapping.step_time:walked_step_time", bounds=("step-load", "step-ceiling"),
         links=True,
     ),
     "step-energy": Objective(
         "energy of one step: messages, neurons, synapses, and what the chips draw while it lasts", "pJ", "power", "energy",
-        "Energy of a step", formula="hw.step_energy:step_energy", walk="hw.verify_step_energy:walked_step_energy",
+        "Energy of a step", formula="hw.step_energy:step_energy", walk="check.mapping.step_energy:walked_step_energy",
         bounds=("step-power",), links=True, alone=True,
     ),
     "energy-delay": Objective(
         "energy of one step times its time", "pJ ns", "power", "energy", "Energy of a step",
-        formula="hw.step_energy:energy_delay", walk="hw.verify_step_energy:walked_energy_delay", bounds=("step-power",),
+        formula="hw.step_energy:energy_delay", walk="check.mapping.step_energy:walked_energy_delay", bounds=("step-power",),
         links=True, alone=True,
     ),
     "reward": Objective(
         "the reward of method M1, negated", "weight x links", "reward", "hops", "reward",
-        formula="hw.reward:problem_reward", walk="hw.verify_reward:walked_reward", lattice="hw.reward:reward_lattice",
+        formula="hw.reward:problem_reward", walk="check.reward:walked_reward", lattice="hw.reward:reward_lattice",
         bounds=("exchange",), links=True, alone=True,
     ),
 }  # fmt: skip

@@ -148,6 +148,17 @@ class MappingProblem:
         return OBJECTIVES[self.objective]
 
     @property
+    def uses_nets(self) -> bool:
+        """True if the objective charges messages by their route tree instead of edge by edge."""
+        return self.aim.reach or (self.aim.charges == "trees" and bool(self.graph.multicast.any()))
+
+    @property
+    def uses_links(self) -> bool:
+        """True if the objective is neither a sum over pairs nor one over messages: the hottest link's load, and M1's reward,
+        which looks at the links of all multicast trees together and at the larger of what a core exchanges to either side."""
+        return bool(self.aim.formula)
+
+    @property
     def times_steps(self) -> bool:
         """True if the time of a step is the objective, a part of it, or has a ceiling."""
         return any(

@@ -7,6 +7,7 @@ from typing import Unpack
 
 import numpy as np
 
+from nmsolve.check.assignment.recheck import check_assign_bound
 from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.model import clock
 from nmsolve.model.assignment.assignment import Assignment
@@ -15,7 +16,6 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.registry import REGISTRY, plan_of
 from nmsolve.solvers.bounding import Bounded, bounding

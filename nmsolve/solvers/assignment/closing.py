@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.assignment.dual import DEEPEST, Classes
 from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.model.assignment.contract import contracted, contraction_steps
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.tight import tight_positions
 from nmsolve.model.types import IntArray, starts
 from nmsolve.solvers.assignment.dual_claim import claim_of
-from nmsolve.solvers.assignment.recheck_dual import DEEPEST, Classes
 
 #: Sweeps per temperature and the last temperature, as a share of the first.
 SWEEPS, COLD = 60, 1e-6

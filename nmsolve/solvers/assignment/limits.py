@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from nmsolve.check.assignment.conflict import impossible
 from nmsolve.hw.assignment.constraints import (
     AssignConstraints,
     allowed_units,
@@ -26,7 +27,6 @@ from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.assignment import cpsat
 from nmsolve.solvers.assignment.data import assign_data
-from nmsolve.solvers.assignment.recheck_conflict import impossible
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
 

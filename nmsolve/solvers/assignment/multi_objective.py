@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
+from nmsolve.check.assignment.recheck import RECHECKS
 from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, Ceilings, Result, Stage
 from nmsolve.solvers.assignment.api import AssignTask
-from nmsolve.solvers.assignment.recheck import RECHECKS
 from nmsolve.solvers.assignment.referee import ceiling_complaint
 from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.run import Options, solve

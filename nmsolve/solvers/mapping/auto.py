@@ -9,7 +9,6 @@ from itertools import chain
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
@@ -165,9 +164,9 @@ def _first_runs(
 def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     """Return the bounds for the kind of problem: those that need no mapping, and those that aim at the best one."""
     if problem.graph.on_disk:
-        if problem.one_per_core or uses_links(problem):
+        if problem.one_per_core or problem.uses_links:
             return ["star"], []
-        return ["star"], ["parts"] if uses_nets(problem) else ["joint", "parts"]
+        return ["star"], ["parts"] if problem.uses_nets else ["joint", "parts"]
     plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
     if problem.objective == "reward":
         return plain, ["exchange"]
@@ -176,9 +175,9 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
     if problem.aim.charges == "power":
         return [], ["step-power"]
     lent = ["step-ceiling"] if problem.times_steps else []
-    if uses_links(problem):
+    if problem.uses_links:
         return plain, ["link-load"]
-    if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts
+    if problem.uses_nets:  # tree-parts is the stronger one of the kind of parts
         return ["star"], ["tree-parts", "slots", "cover", "spread", *lent]
     few = ["subgraphs", "split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
     return plain, [*few, *lent]
@@ -226,13 +225,13 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
         return "nodes have many neighbours, where the bound `split` is better"
     if name == "spread" and problem.n <= EXACT_NODES:
         return "exact engines prove more on few nodes"
-    if name == "spread" and uses_nets(problem):
+    if name == "spread" and problem.uses_nets:
         if problem.one_per_core:
             return "with one node per core the bounds `slots` and `star` are better for messages"
         return "eigenvalues are better for messages on many nodes" if problem.n > MANY_NODES else None
     if name == "spread" and _neighbours(problem) > CROWDED:
         return "eigenvalues are better where nodes have many neighbours"
-    if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
+    if name not in ("parts", "joint") or problem.uses_nets or problem.machine.distance_matrix is not None:
         return None
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
     if name == "parts" and fill > FULL:
@@ -292,14 +291,14 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
     if problem.ceilings or problem.table_limit is not None:
         return {"links": 1.0}
     if problem.axons is not None:
-        return {"first-fit" if uses_links(problem) else "nets": 1.0}
+        return {"first-fit" if problem.uses_links else "nets": 1.0}
     if problem.objective == "reward":
         return {"multilevel": 0.3, "reward": 0.7}
-    if uses_links(problem):
+    if problem.uses_links:
         return {"multilevel": 0.3, "links": 0.7}
     outside = problem.kinds is None  # `external` knows no kinds
     large = outside and (problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES)
-    if uses_nets(problem):
+    if problem.uses_nets:
         return {"external": 1.0} if large else {"multilevel": 0.3, "nets": 0.7}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from nmsolve.heuristics.mapping.external.nets_engine import net_memory
-from nmsolve.hw.cost import uses_nets
 from nmsolve.model.formats import read_graph
 from nmsolve.model.formats.multicast import as_multicast
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
@@ -40,7 +39,7 @@ def search_bytes(problem: MappingProblem, workers: int) -> int:
     if isinstance(graph, StoredGraph):
         shard = max((s.connections for s in graph.store.shards), default=0)
         reading = PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
-        return FIXED_STORED + max(reading, net_memory(problem) if uses_nets(problem) else 0)
+        return FIXED_STORED + max(reading, net_memory(problem) if problem.uses_nets else 0)
     return FIXED + loaded_bytes(graph) - LOADED * graph.m
 
 

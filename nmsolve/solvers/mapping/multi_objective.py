@@ -27,7 +27,7 @@ class MappingObjectives:
     @property
     def recomputed(self) -> Collection[str]:
         """Methods with a re-check."""
-        from nmsolve.solvers.mapping.certificates import RECHECKS
+        from nmsolve.check.mapping.recheck import RECHECKS
 
         return RECHECKS.keys()
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
+from nmsolve.hw.cost import core_distance, whole_costs
 from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.graph import MOST_EDGES
 from nmsolve.model.lookup import named
@@ -32,7 +32,7 @@ class MappingReferee:
         if aim.formula:
             return float(named(aim.lattice)(self.problem)) if aim.lattice else 0.0
         graph = self.problem.graph
-        if not uses_nets(self.problem) and not graph.on_disk and graph.m <= MOST_EDGES:
+        if not self.problem.uses_nets and not graph.on_disk and graph.m <= MOST_EDGES:
             return pair_form(self.problem).lattice
         whole = whole_costs(self.problem, core_distance(self.problem))
         return 1.0 if whole else 0.0

@@ -27,6 +27,7 @@ from nmsolve.solvers.mapping.auto import (
     outdone,
     with_automatic,
 )
+from nmsolve.solvers.mapping.hints import Hints
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.run import RESERVE, Run, Task
@@ -204,9 +205,9 @@ class MappingTask(Task[IntArray]):
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """By the second implementation, or by the package that the bound is from; placement bounds for the parts of the first
         mapping."""
-        from nmsolve.solvers.mapping.certificates import check_bound
+        from nmsolve.check.mapping.recheck import check_bound
 
-        return check_bound(self.problem, bound, self.first, seconds=seconds)
+        return check_bound(self.problem, bound, self.first, seconds=seconds, hints=Hints)
 
 
 def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:

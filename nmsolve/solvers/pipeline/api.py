@@ -7,6 +7,7 @@ from typing import Unpack
 
 import numpy as np
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -14,7 +15,6 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve

@@ -49,7 +49,7 @@ class ChainBatch:
 
 
 def bound_of(problem: PipelineProblem, found: Descent) -> Bound:
-    """Return what a search has proved, with the certificate for :mod:`nmsolve.hw.pipeline.batch_bound`."""
+    """Return what a search has proved, with the certificate for :mod:`nmsolve.check.pipeline.batch_bound`."""
     if math.isinf(found.bound):
         return Bound(
             math.inf, ChainBatch.name, certificate={"method": ChainBatch.name, "status": "infeasible"}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.pipeline.conflict import impossible
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -18,7 +19,6 @@ from nmsolve.solvers.pipeline.api import PipelineTask
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.exact import MAX_VARIABLES, too_many
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.recheck_conflict import impossible
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from nmsolve.check.pipeline.recheck import CERTIFIED, CHAIN, COUNTING, WORDS
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, Ceilings, Result, Stage, gap, meets
@@ -23,7 +24,6 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.pipeline.api import PipelineTask
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, CHAIN, COUNTING, WORDS
 from nmsolve.solvers.run import Options, solve
 
 #: Part of the time left that one question may take, and the least.

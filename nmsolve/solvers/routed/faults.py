@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.heuristics.routing.forest import forest_of, two_way
 from nmsolve.heuristics.routing.mend import mend
-from nmsolve.hw.routing.certificate import numbering_complaint
 from nmsolve.hw.routing.lengths import route_lengths
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.errors import BackendError, InputError

@@ -10,6 +10,7 @@ from typing import Unpack
 
 import numpy as np
 
+from nmsolve.check.routing.recheck import check_routing_bound, counted, whole_values
 from nmsolve.hw.routing.order import allowed_turns, number_of
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.model import clock
@@ -21,7 +22,6 @@ from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.routing.fit import missing_text, require_routes
-from nmsolve.solvers.routing.recheck import check_routing_bound, counted, whole_values
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
 from nmsolve.solvers.routing.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
@@ -334,7 +334,7 @@ def with_more_turns(stage: RoutingStage, solution: IntArray) -> IntArray | None:
 
 
 def counting_bound(stage: RoutingStage) -> Bound:
-    """Return what counting says (:func:`nmsolve.solvers.routing.recheck.counted`)."""
+    """Return what counting says (:func:`nmsolve.check.routing.recheck.counted`)."""
     if stage.objective == MISSING:
         return Bound(0.0, "counting", certificate={"method": "counting"})
     value = counted(stage.problem, stage.objective)

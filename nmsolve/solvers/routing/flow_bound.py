@@ -105,7 +105,7 @@ class Climb:
 def proved(problem: RoutingProblem, demands: Demands, length: FloatArray) -> Bound:
     """Return the bound of ``length`` (links,), rounded to whole numbers, with its certificate.
 
-    It is computed without rounding (:mod:`nmsolve.solvers.routing.recheck`).
+    It is computed without rounding (:mod:`nmsolve.check.routing.recheck`).
     """
     whole = np.rint(length * (UNIT / length.max())).astype(np.int64)
     least = np.zeros(len(demands.source), np.int64)

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.routing.conflict import broken_rule, impossible
 from nmsolve.hw.routing.order import number_of
-from nmsolve.hw.turns import LETTERS
 from nmsolve.model.errors import InputError
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.model.turns import TurnSet
+from nmsolve.model.turns import LETTERS, TurnSet
 from nmsolve.solvers.routing.api import RoutingTask
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.exact import MAX_VARIABLES, too_many
 from nmsolve.solvers.routing.fit import require_routes
-from nmsolve.solvers.routing.recheck_conflict import broken_rule, impossible
 from nmsolve.solvers.routing.rules import stated
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nmsolve.check.routing.recheck import recheck_split_flow
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import BackendError
@@ -16,7 +17,6 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.routing.data import RouteData
-from nmsolve.solvers.routing.recheck import recheck_split_flow
 
 METHOD = "split-flow"
 #: Most variables of the linear program.
@@ -84,7 +84,7 @@ class _Rows:
 
 
 def split_flow(problem: RoutingProblem, seconds: float, threads: int = 1) -> dict[str, Any] | None:
-    """Certificate (see :mod:`nmsolve.solvers.routing.recheck`) from the dual solution of the linear program; None: no time.
+    """Certificate (see :mod:`nmsolve.check.routing.recheck`) from the dual solution of the linear program; None: no time.
 
     ``min L``: ``g[s,l]`` is what the unicast flows of core s send over link l (conserved in every core), ``z[k,l]`` the part of
     leg k of a multicast flow and ``x[f,l] >= z[k,l]`` the part of its tree; ``sum_s g[s,l] + sum_f rate[f] x[f,l] <= L``.

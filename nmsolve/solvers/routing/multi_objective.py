@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.check.routing.recheck import RECHECKED
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.model import clock
 from nmsolve.model.bound import Ceilings, Result, Stage
@@ -13,7 +14,6 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing.api import FIRST, RoutingTask
-from nmsolve.solvers.routing.recheck import RECHECKED
 from nmsolve.solvers.routing.referee import MISSING
 from nmsolve.solvers.run import Options, solve
 

@@ -8,6 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
+from nmsolve.check.schedule.recheck import check_schedule_bound
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result
@@ -17,7 +18,6 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
-from nmsolve.solvers.schedule.recheck import check_schedule_bound
 from nmsolve.solvers.schedule.referee import ScheduleReferee
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.portfolio import Step

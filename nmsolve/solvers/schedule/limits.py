@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.schedule.conflict import impossible, overloaded, scarce
+from nmsolve.check.schedule.walk import walked
 from nmsolve.hw.schedule.heads import windows
-from nmsolve.hw.schedule.walk import walked
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
@@ -19,7 +20,6 @@ from nmsolve.solvers.schedule import cpsat
 from nmsolve.solvers.schedule.api import ScheduleTask
 from nmsolve.solvers.schedule.data import schedule_data
 from nmsolve.solvers.schedule.exact import MAX_VARIABLES
-from nmsolve.solvers.schedule.recheck_conflict import impossible, overloaded, scarce
 from nmsolve.solvers.schedule.referee import ceiling_complaint
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
@@ -145,7 +145,7 @@ class ScheduleLimits(Limits[Schedule]):
         }
 
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:
-        """By playing the schedule through (:mod:`nmsolve.hw.schedule.walk`)."""
+        """By playing the schedule through (:mod:`nmsolve.check.schedule.walk`)."""
         problem = self.restricted(limits)
         rows = [np.array(whole_list(entry, key, 2**60), np.int64) for key in ("mode", "start", "loaded")]
         if any(row.shape != (problem.count,) for row in rows):

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
+from nmsolve.check.schedule.recheck import RECHECKS
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.bound import Bound, Ceilings, Result, Stage
 from nmsolve.model.schedule.problem import ScheduleProblem
@@ -13,7 +14,6 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.schedule.api import ScheduleTask
-from nmsolve.solvers.schedule.recheck import RECHECKS
 from nmsolve.solvers.schedule.referee import ceiling_complaint
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.search.stop import Stop, stopping
+from nmsolve.model.stop import Stop, stopping
 
 #: Most of the limit that is kept back on a busy machine.
 MOST_RESERVED = 0.2
@@ -81,7 +81,7 @@ class Budget:
     @contextmanager
     def ctrl_c(self) -> Iterator[None]:
         """While active, the first Ctrl-C, SIGTERM or SIGHUP interrupts this run, the second raises KeyboardInterrupt
-        (:func:`nmsolve.solvers.search.stop.stopping`). Inside a block of a larger run that was asked to end before, this
+        (:func:`nmsolve.model.stop.stopping`). Inside a block of a larger run that was asked to end before, this
         one is over at once.
         """
         with stopping() as self._stop:

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
+from nmsolve.check.mapping.bounds.stored import StoredTraffic, proved_from_disk
+from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.external.accept import placement
 from nmsolve.heuristics.mapping.external.away import Away
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
@@ -27,7 +30,6 @@ from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import hottest_links
 from nmsolve.hw.scores import score
-from nmsolve.hw.verify import verify
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Doer, ScratchPlace
@@ -44,8 +46,6 @@ from nmsolve.model.store.coding import to_codes
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted
-from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
-from nmsolve.solvers.mapping.recheck.stored import StoredTraffic, proved_from_disk
 
 #: Seconds for one search, and bytes per node beyond the nodes themselves: too few for the connections.
 SECONDS, SPARE = 1.0, 40

@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
 from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.verify import verify
 from nmsolve.learn.mapping.reward import measure_once
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
@@ -26,7 +27,6 @@ from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
-from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.warm.files import stored
 
 #: Seconds for one engine on one small problem.

@@ -8,23 +8,23 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.check.pipeline.sweep import Question, no_block, states_of
 from nmsolve.heuristics.pipeline.batch import BatchSearch, Descent
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.floorplan import floorplan
 from nmsolve.heuristics.pipeline.room import Room
 from nmsolve.hw.pipeline.exchange import best_splits
-from nmsolve.hw.pipeline.figures import ASSUMED
 from nmsolve.hw.pipeline.passes import laid_out
 from nmsolve.model.machine import Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.energy import Energy
+from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
-from nmsolve.solvers.pipeline.recheck_sweep import Question, no_block, states_of
 from nmsolve.solvers.pipeline.registry import REGISTRY
 
 #: Seconds for one engine on one problem.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.routing.routes import verify_flow_routes
 from nmsolve.heuristics.routing.engine import Reroute
 from nmsolve.hw.routing.energy import energy_parts
 from nmsolve.hw.routing.latency import estimate_latency
@@ -19,8 +20,6 @@ from nmsolve.hw.routing.named import ROUTES, named_routes
 from nmsolve.hw.routing.order import number_of
 from nmsolve.hw.routing.proof import prove
 from nmsolve.hw.routing.turn_routes import disconnected_pair
-from nmsolve.hw.turns import RULES, turn_set
-from nmsolve.hw.verify_routes import verify_flow_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -28,6 +27,7 @@ from nmsolve.model.routing.files import write_flow_routes
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.turns import RULES, turn_set
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.routed.faults import FaultPlan, FaultStudy
 from nmsolve.solvers.routed.migrate import Placed

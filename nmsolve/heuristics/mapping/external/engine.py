@@ -24,7 +24,7 @@ from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.heuristics.rng import new_rng
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.cost import core_distance
 from nmsolve.model.engine import Context, Remotes
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.graph import READERS
@@ -68,7 +68,7 @@ class External:
         ------
         NmsolveError : not even the nodes fit in the memory left; the scratch disk is full
         """
-        if uses_nets(problem):
+        if problem.uses_nets:
             refine_nets(problem, context, search_pairs)
         else:
             search_pairs(problem, context)

@@ -10,7 +10,6 @@ from nmsolve.heuristics.mapping.links.moves import search, value
 from nmsolve.heuristics.mapping.links.state import build, reset
 from nmsolve.heuristics.mapping.nets.engine import WORK_PER_SECOND, refine, start
 from nmsolve.heuristics.rng import new_rng
-from nmsolve.hw.cost import uses_links
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -95,7 +94,7 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     """Return the best mapping so far or any legal one; for link loads of multicast messages after annealing their sum."""
     core = start(problem, context)
     total = replace(problem, objective="multicast-hops", ceilings=())
-    if core is None or not uses_links(problem) or problem.ceilings or _total(total) is not None:
+    if core is None or not problem.uses_links or problem.ceilings or _total(total) is not None:
         return core
     seconds = TOTAL * context.time_left()
     end = context.time_left() - seconds

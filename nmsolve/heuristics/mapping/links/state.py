@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
-from nmsolve.hw.cost import pair_distance, uses_links
+from nmsolve.hw.cost import pair_distance
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
@@ -70,7 +70,7 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
     factor, link, most, ceiling = _objectives(problem)
     state = LinkState(
         nets.fixed, row_ptr, rows, links_of(machine), room_of(problem, core), factor, link, most,
-        uses_links(problem), np.zeros(4 * machine.size), np.zeros(4), np.zeros(len(most)),
+        problem.uses_links, np.zeros(4 * machine.size), np.zeros(4), np.zeros(len(most)),
         np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
         np.array([np.inf if problem.table_limit is None else problem.table_limit, 0.0, 0.0]),
         np.zeros((5, machine.size), np.int64), np.zeros(1, np.int64),

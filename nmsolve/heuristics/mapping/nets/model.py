@@ -9,7 +9,6 @@ import numpy as np
 from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes
 from nmsolve.heuristics.mapping.common.counts import table_sizes
 from nmsolve.heuristics.mapping.common.room import Room
-from nmsolve.hw.cost import uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, starts
 
@@ -82,7 +81,7 @@ def _by_tree(problem: MappingProblem) -> BoolArray:
     """Return (rows,) bool, rows that are charged by their route union."""
     if problem.aim.reach:
         return np.ones(problem.graph.rows, bool)
-    return problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
+    return problem.graph.multicast if problem.uses_nets else np.zeros(problem.graph.rows, bool)
 
 
 def state_bytes(problem: MappingProblem) -> int:

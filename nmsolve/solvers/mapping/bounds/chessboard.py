@@ -17,7 +17,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -54,7 +53,7 @@ def chessboard_form(problem: MappingProblem) -> Spectral | None:
     """Return what stays fixed while multipliers are tuned; None where colours say nothing."""
     room = room_per_core(problem)
     parts = -(-problem.n // room)
-    if uses_nets(problem) or problem.machine.distance_matrix is not None:
+    if problem.uses_nets or problem.machine.distance_matrix is not None:
         return None
     if not LEAST_PARTS <= parts <= MOST_PARTS or parts > int(problem.machine.usable.sum()):
         return None

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.certificates import check_bound
 
 #: Bounds in which terms of both signs are summed in floating point.
 CANCELLING = frozenset(

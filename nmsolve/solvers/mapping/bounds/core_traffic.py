@@ -23,7 +23,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from nmsolve.hw.cost import uses_nets, whole_costs
+from nmsolve.hw.cost import whole_costs
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -63,7 +63,7 @@ def traffic_nets(problem: MappingProblem) -> TrafficNets:
     """Return the nets with two or more nodes, equal ones merged."""
     form = pair_form(problem)
     found: dict[tuple[int, ...], float] = {}
-    if uses_nets(problem):
+    if problem.uses_nets:
         graph, whole = problem.graph, message_rows(problem)
         for i in range(graph.rows):
             part = slice(graph.indptr[i], graph.indptr[i + 1])
@@ -184,6 +184,6 @@ def pair_traffic(problem: MappingProblem) -> csr_array:
 
 def _lattice(problem: MappingProblem) -> float:
     form = pair_form(problem)
-    if not uses_nets(problem):
+    if not problem.uses_nets:
         return form.lattice
     return float(whole_costs(problem, form.distance))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.features import Takes
@@ -72,7 +71,7 @@ class BoundEngine:
 def _neighbours(problem: MappingProblem, guide: Guide) -> list[Bound]:
     """Neighbour counting for pairwise objectives; the fan-out bound for net objectives and large graphs. Any size."""
     large = problem.graph.on_disk or problem.graph.m > MOST_EDGES
-    find = fan_out_bound if uses_nets(problem) or large else neighbour_bound
+    find = fan_out_bound if problem.uses_nets or large else neighbour_bound
     return [find(problem, guide.should_stop)]
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, uses_nets, whole_costs
+from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import LogicGraph, Rows, pieces
@@ -51,7 +51,7 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
     """
     graph, nothing = problem.graph, Bound(0.0, "fan-out", "full", {"method": "fan-out"})
     cores = int(problem.machine.usable.sum())
-    as_message = message_rows(problem) if uses_nets(problem) else np.zeros(graph.rows, bool)
+    as_message = message_rows(problem) if problem.uses_nets else np.zeros(graph.rows, bool)
     by_count, by_slot = np.zeros(cores), np.zeros(cores)
     for rows, row in pieces(graph):
         if should_stop():

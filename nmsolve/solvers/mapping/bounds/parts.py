@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
+from nmsolve.hw.cost import core_distance, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.features import at_most
@@ -83,7 +83,7 @@ def parts_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> S
     length = apart / 2
     drift = float((sizes**2).sum()) * length / problem.n
     whole = whole_costs(problem, form.distance)
-    lattice = float(whole) if uses_nets(problem) else form.lattice
+    lattice = float(whole) if problem.uses_nets else form.lattice
     if laplacian is None:
         row, column = problem.graph.edge_source.astype(np.int64), problem.graph.targets.astype(np.int64)
         weight = edge_weights(problem)
@@ -95,7 +95,7 @@ def parts_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> S
 
 def edge_weights(problem: MappingProblem) -> FloatArray:
     """Return (m,) what every stored edge counts if its ends are on different cores, in units of the least distance."""
-    if not uses_nets(problem):
+    if not problem.uses_nets:
         return problem.graph.weights
     (rows,) = ChargedEdges.of(problem).blocks()
     return rows.weights
@@ -107,12 +107,12 @@ def least_apart(problem: MappingProblem, form: PairForm) -> float:
     Route trees may branch in cores that hold nothing, so for them it is the least link, not the least distance.
     """
     machine = problem.machine
-    trees = uses_nets(problem) and not problem.aim.reach and machine.distance_matrix is None
+    trees = problem.uses_nets and not problem.aim.reach and machine.distance_matrix is None
     if trees:
         quantity = problem.aim.quantity
         lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
         return step_value(machine, quantity) + float(lines.min())
-    if uses_nets(problem) and not form.distance.separable:  # one way at a time: messages go one way only
+    if problem.uses_nets and not form.distance.separable:  # one way at a time: messages go one way only
         one_way = core_distance(problem).matrix[np.ix_(form.cores, form.cores)]
         return float(one_way[~np.eye(len(one_way), dtype=bool)].min())
     least = np.inf

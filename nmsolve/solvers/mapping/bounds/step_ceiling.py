@@ -17,7 +17,6 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.routing.loads import tally
 from nmsolve.hw.step_time import StepCosts, step_costs
 from nmsolve.model.bound import Bound
@@ -107,7 +106,7 @@ def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -
     """Return the ns of the busiest group of nodes that a sum of at most ``most`` keeps on one core; 0 if there is none."""
     graph = total.graph
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
-    charged = np.where(uses_nets(total) & message_rows(total)[row], graph.rate[row], graph.weights)
+    charged = np.where(total.uses_nets & message_rows(total)[row], graph.rate[row], graph.weights)
     kept = charged * least_apart(total, pair_form(total)) > most
     if not kept.any():
         return 0.0

@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -70,7 +69,7 @@ def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int
     graph: Connections = problem.graph
     began, of_messages = guide.clock(), 0
     try:
-        if uses_nets(problem):
+        if problem.uses_nets:
             graph = ChargedEdges.of(problem, guide.should_stop)
             of_messages = 8 * len(graph.share) + SHARD * CHARGED
         if problem.n <= DENSE:

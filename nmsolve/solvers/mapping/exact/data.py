@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
+from nmsolve.hw.cost import CoreDistance, core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, to_whole, whole_factor
@@ -140,7 +140,7 @@ class ExactData:
 def exact_data(problem: MappingProblem) -> ExactData:
     """Whole-number data of ``problem``; see :class:`ExactData`."""
     d = core_distance(problem)
-    routed = uses_nets(problem)
+    routed = problem.uses_nets
     spans = routed and not problem.aim.reach
     symmetric = d.separable or bool((d.matrix == d.matrix.T).all())
     tail, head, weight = _pairs(problem, routed, symmetric)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links
 from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
@@ -53,7 +52,7 @@ class Mip(_Exact):
 
 def built(problem: MappingProblem, cpsat: bool, *, free: bool = False, **known: Any) -> Built:
     """The model in one of its twin forms; with links where the objective or a ceiling needs them, or ``free`` routes."""
-    if free or uses_links(problem) or problem.ceilings:
+    if free or problem.uses_links or problem.ceilings:
         from nmsolve.solvers.mapping.joint import model as routed
 
         return routed.build(problem, cpsat, free=free, **known)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
@@ -38,7 +38,7 @@ def _too_large(problem: MappingProblem) -> str | None:
     terms = kind_terms(problem)
     if terms > MAX_TERMS:
         return f"about {terms} terms of kinds, the limit of exact models is {MAX_TERMS}"
-    if uses_links(problem) or problem.ceilings:
+    if problem.uses_links or problem.ceilings:
         return _routed_refusal(problem)
     machine = problem.machine
     lines = machine.rows + machine.cols
@@ -47,7 +47,7 @@ def _too_large(problem: MappingProblem) -> str | None:
         per_pair = problem.cores**2
     pins = np.diff(problem.graph.indptr)
     terms = int(pins.sum()) * per_pair
-    if uses_nets(problem):
+    if problem.uses_nets:
         routed = problem.graph.multicast if not problem.aim.reach else np.ones(len(pins), bool)
         per_pin = problem.cores * (1 if problem.aim.reach else lines)
         terms = int(pins[routed].sum()) * per_pin

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.check.mapping.bounds.conflict import impossible
 from nmsolve.model.mapping.broken import CUT_OFF
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.groups import Groups, make_groups
@@ -16,7 +17,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.explain.model import has_mapping
-from nmsolve.solvers.mapping.recheck.conflict import impossible
 from nmsolve.solvers.search import conflict
 from nmsolve.solvers.search.conflict import Answer, Explanation, Limit, Limits, whole_list
 

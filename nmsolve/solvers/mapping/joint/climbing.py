@@ -13,8 +13,8 @@ import numpy as np
 
 from nmsolve.hw.routing.dateline import closing_links
 from nmsolve.hw.routing.numbering import channel_graph, number_channels
-from nmsolve.hw.turns import one_turn_per_cycle, turn_set
 from nmsolve.model.compiled import kernel
+from nmsolve.model.turns import one_turn_per_cycle, turn_set
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 from nmsolve.solvers.mapping.joint.steiner import refuses_trees

@@ -13,7 +13,6 @@ from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.published.backends import partitioners
 from nmsolve.heuristics.mapping.published.backends.place import place_parts
 from nmsolve.heuristics.mapping.published.backends.task import Task, make_task, uneven
-from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
@@ -70,7 +69,7 @@ class PartitionBackend:
         ------
         NmsolveError : the parts do not fit on cores, even after moving nodes
         """
-        nets = self.nets and (problem.aim.reach or uses_nets(problem))
+        nets = self.nets and (problem.aim.reach or problem.uses_nets)
         cut = replace(problem, objective="connectivity" if nets else "cut", ceilings=())
         places = problem.objective not in ("cut", "connectivity")
         best: IntArray | None = None

@@ -8,7 +8,6 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.within import Within
 from nmsolve.heuristics.mapping.placement.engine import Anneal
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
@@ -32,9 +31,9 @@ def place_parts(
 
 def placement_problem(problem: MappingProblem, part: IntArray, parts: int) -> MappingProblem:
     """Return the problem of placing the parts ``part`` (n,); messages and link loads are charged by hops instead."""
-    surrogate = uses_nets(problem) or uses_links(problem)
+    surrogate = problem.uses_nets or problem.uses_links
     graph, machine = problem.graph, problem.machine
-    traffic = traffic_of_parts(graph, part, parts, once=uses_nets(problem))
+    traffic = traffic_of_parts(graph, part, parts, once=problem.uses_nets)
     if problem.alike:  # parts of one size fit on any of them
         machine = replace(machine, capacity={})
     else:

@@ -18,7 +18,6 @@ from math import comb
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -41,7 +40,7 @@ def _too_many_places(problem: MappingProblem) -> str | None:
         return (
             f"{usable} usable cores, the limit is {MAX_SINGLE}" if usable > MAX_SINGLE else seats(3)(problem)
         )
-    alike = uses_nets(problem) or problem.aim.distance == "apart"
+    alike = problem.uses_nets or problem.aim.distance == "apart"
     places = room_per_core(problem) * (parting_cores(problem) if alike else usable)
     return crowded(problem) or (
         f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None

@@ -24,7 +24,7 @@ from math import comb
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
+from nmsolve.hw.cost import core_distance, whole_costs
 from nmsolve.hw.energy import line_values
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -67,7 +67,7 @@ class Pairwise:
 
 def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
     """Return the sum for this problem; None if time is up. The guide's mapping leads to the multipliers."""
-    if not uses_nets(problem):
+    if not problem.uses_nets:
         return _edges(problem)
     if problem.one_per_core:
         return _spans(problem, guide.core)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_nets, whole_costs
+from nmsolve.hw.cost import whole_costs
 from nmsolve.model.compiled import kernel
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
@@ -53,7 +53,7 @@ def _given(problem: MappingProblem) -> str | None:
 def _messages(problem: MappingProblem) -> str | None:
     """Messages whose trees need not be as long as distances, or with too many pairs of terminals."""
     machine = problem.machine
-    if not uses_nets(problem):
+    if not problem.uses_nets:
         return None
     if not problem.aim.reach and (machine.distance_matrix is not None or machine.faulty_links):
         return "messages, with given distances or detours"
@@ -128,7 +128,7 @@ def spread_form(problem: MappingProblem) -> SpreadForm:
     """Bring a problem that :func:`refuses_spread` takes into :class:`SpreadForm`."""
     form, room = pair_form(problem), min(problem.n, room_per_core(problem))
     sums, count, group = _least_sums(form, room)
-    if uses_nets(problem):
+    if problem.uses_nets:
         m, lattice = messages_of(problem), float(whole_costs(problem, form.distance))
         indptr, edge, place = m.by_node(problem.n)
         return SpreadForm(
@@ -167,7 +167,7 @@ def _least_sums(form: PairForm, room: int) -> tuple[FloatArray, FloatArray, IntA
 
 def form_bytes(problem: MappingProblem) -> int:
     """Return the bytes that the bound takes, about, besides its rows and their certificate."""
-    pairs = pairs_of_messages(problem) if uses_nets(problem) else 0
+    pairs = pairs_of_messages(problem) if problem.uses_nets else 0
     block = min(MOST_DISTANCES, DISTANCE_BYTES * usable_cores(problem) ** 2)
     each = CONNECTION_BYTES * problem.graph.m + TERMINAL_BYTES * pairs + NODE_BYTES * problem.n
     return max(KERNELS, block) + each

@@ -1,0 +1,1 @@
+"""Operators on processors: times and bounds."""

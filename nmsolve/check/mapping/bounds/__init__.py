@@ -1,0 +1,1 @@
+"""Bounds on mappings, recomputed from their certificates."""

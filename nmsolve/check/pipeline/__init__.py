@@ -1,0 +1,1 @@
+"""Plans of stages: loads, memory, energy, bounds."""

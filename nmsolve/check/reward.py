@@ -1,0 +1,126 @@
+"""The reward of method M1 recomputed for verification: in plain Python and NumPy, routes walked link by link.
+
+Shares no code with :mod:`nmsolve.hw.reward`; formulas from docs/objectives.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice, pairwise
+
+import numpy as np
+
+from nmsolve.check.between import BetweenCores
+from nmsolve.check.walker import distinct, mesh_links, walk
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Source core and target cores.
+Flow = tuple[int, tuple[int, ...]]
+#: Flows whose ways are worked out at once.
+FLOWS_AT_ONCE = 4096
+
+
+def walked_reward(cores: BetweenCores, machine: Machine, terms: RewardTerms = PUBLISHED) -> float:
+    """Return the objective ``reward`` of the messages of a mapping, on the machine's own routes."""
+    flows = _flows(cores, machine)
+    loss = exchange_loss(flows, machine, terms)
+    channels = _walked_channels([(p, goals) for p, goals in flows if len(goals) > 1], machine)
+    if not channels or machine.faulty_links:
+        return loss
+    return loss * math.exp(min(500.0, terms.deadlock * _vertical_to_horizontal(machine) / channels))
+
+
+def exchange_loss(flows: dict[Flow, float], machine: Machine, terms: RewardTerms = PUBLISHED) -> float:
+    """Return what cores exchange along rows and columns, the larger side of each, whatever the routes."""
+    sums = np.zeros((4, machine.size))
+    for part in _batches(flows):
+        _add_ways(part, machine, sums)
+    right, left, down, up = sums
+    loss = terms.horizontal * math.fsum(np.maximum(left, right))
+    return loss + terms.vertical * math.fsum(np.maximum(up, down))
+
+
+def _batches(flows: dict[Flow, float]) -> Iterator[list[tuple[Flow, float]]]:
+    """Lists of at most ``FLOWS_AT_ONCE``."""
+    left = iter(flows.items())
+    while batch := list(islice(left, FLOWS_AT_ONCE)):
+        yield batch
+
+
+def _add_ways(flows: list[tuple[Flow, float]], machine: Machine, sums: FloatArray) -> None:
+    """Add what these flows send right, left, down and up to (4, P) ``sums``, at both ends."""
+    many = [len(goals) for (_, goals), _ in flows]
+    p = np.repeat(np.array([source for (source, _), _ in flows], np.int64), many)
+    q = np.array([goal for (_, goals), _ in flows for goal in goals], np.int64)
+    rate = np.repeat(np.array([rate for _, rate in flows]), many)
+    across = _ways(p % machine.cols, q % machine.cols, machine.cols, machine.torus)
+    along = _ways(p // machine.cols, q // machine.cols, machine.rows, machine.torus)
+    right, left, down, up = sums
+    for ahead, back, way in ((right, left, across), (down, up, along)):
+        np.add.at(ahead, np.where(way > 0, p, q), rate * np.abs(way))
+        np.add.at(back, np.where(way > 0, q, p), rate * np.abs(way))
+
+
+def _flows(cores: BetweenCores, machine: Machine) -> dict[Flow, float]:
+    """Return traffic by source core and set of remote target cores."""
+    out: dict[Flow, float] = {}
+    count = machine.size
+    for rows in cores.blocks():
+        row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
+        p, q = cores.at[rows.source][row].astype(np.int64), cores.at[rows.targets].astype(np.int64)
+        remote = p != q
+        several = rows.multicast[row]
+        single = remote & ~several & (rows.weights > 0)
+        pairs, which = np.unique(p[single] * count + q[single], return_inverse=True)
+        for pair, rate in zip(
+            pairs.tolist(), np.bincount(which, rows.weights[single], len(pairs)).tolist(), strict=True
+        ):
+            flow = (pair // count, (pair % count,))
+            out[flow] = out.get(flow, 0.0) + rate
+        sets = distinct([row[remote & several] * count + q[remote & several]], len(rows.source) * count)
+        ends = np.searchsorted(sets, np.arange(1, len(rows.source) + 1) * count)
+        goals = (sets % count).tolist()
+        sources, rates = cores.at[rows.source].tolist(), rows.rate.tolist()
+        for i, (first, last) in enumerate(pairwise([0, *ends.tolist()])):
+            if last > first and rates[i] > 0:
+                flow = (sources[i], tuple(goals[first:last]))
+                out[flow] = out.get(flow, 0.0) + rates[i]
+    return out
+
+
+def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine) -> int:
+    """Return links of all trees, each tree's links once; as many trees are walked at once as memory allows."""
+    if not trees:
+        return 0
+    b, links, count = mesh_links(machine, "hops"), 4 * machine.size, 0
+    sizes = np.array([len(goals) for _, goals in trees], np.int64)
+    piece = np.cumsum(sizes) // b.edges_at_once
+    for first, last in pairwise([0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(trees)]):
+        part = trees[first:last]
+        p = np.repeat([s for s, _ in part], sizes[first:last])
+        q = np.array([g for _, goals in part for g in goals], np.int64)
+        tree = np.repeat(np.arange(len(part)), sizes[first:last])
+        crossed = [tree[which] * links + link for which, link in walk(b, p, q)]
+        count += len(distinct(crossed, len(part) * links)) if crossed else 0
+    return count
+
+
+def _ways(a: IntArray, b: IntArray, length: int, torus: bool) -> IntArray:
+    """Return lines from ``a`` to ``b``; on a ring the shorter way, of two equal ones the growing one."""
+    if not torus or length <= 2:
+        return b - a
+    ahead = (b - a) % length
+    return np.where(2 * ahead <= length, ahead, ahead - length)
+
+
+def _vertical_to_horizontal(machine: Machine) -> int:
+    """Return turns that XY prohibits: what came along a column may not go on along a row."""
+    leads = mesh_links(machine, "hops").leads
+    leaves = (leads >= 0).astype(int)
+    enters = np.zeros_like(leaves)
+    for p, d in zip(*np.nonzero(leads >= 0), strict=True):
+        enters[leads[p, d], d] += 1
+    return int(((enters[:, 2] + enters[:, 3]) * (leaves[:, 0] + leaves[:, 1])).sum())

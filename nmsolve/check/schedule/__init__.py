@@ -1,0 +1,1 @@
+"""Schedules: played through, and bounds."""
