@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import typer
 
-from nmsolve.kinds.registry import FOLDERS, options_of
+from nmsolve.kinds.registry import FOLDERS, GENERATORS, options_of
 
 
 def add_completion(hint: Any, name: str) -> None:
@@ -64,9 +64,9 @@ def engines(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def generators(incomplete: str) -> list[str]:
     """Return kinds of networks to generate."""
-    from nmsolve.model.generators import GENERATORS
+    from nmsolve.model.generators import GENERATORS as OF_GRAPHS
 
-    return [name for name in (*GENERATORS, "tasks", "assignment", "list") if name.startswith(incomplete)]
+    return [name for name in (*OF_GRAPHS, *GENERATORS, "list") if name.startswith(incomplete)]
 
 
 #: What completes a parameter, by its name.

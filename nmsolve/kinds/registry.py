@@ -26,6 +26,12 @@ ASKED = ("pipeline", "schedule", "assign", "route", "map")
 #: How each is benchmarked: ``module:name`` below ``nmsolve``.
 BENCHES = {name: f"kinds.{folder}.bench:BENCH" for name, folder in FOLDERS.items()}
 
+#: What makes problems that are no graphs, by the name in ``nmsolve generate``: ``module:name`` below ``nmsolve``.
+GENERATORS = {
+    "tasks": "model.schedule.generate:GENERATOR",
+    "assignment": "model.assignment.generate:GENERATOR",
+}
+
 
 def kind(name: str) -> Kind:
     """Return the kind of problem of a command."""

@@ -20,6 +20,8 @@ READERS = min(4, os.cpu_count() or 1)
 PIECE = 2**17
 #: Most edges whose symmetric traffic is made where something else will do; it takes about 100 bytes per edge.
 MOST_EDGES = 20_000_000
+#: Fewer edges than this are sorted without SciPy, whose import takes longer.
+FEW_EDGES = 100_000
 
 
 class Rows(NamedTuple):
@@ -425,6 +427,12 @@ def compress_rows(
     rows: int, src: IntArray, dst: IntArray, w: FloatArray, cols: int | None = None
 ) -> tuple[IntArray, Int32Array, FloatArray]:
     """Convert an edge list (m,) to CSR (rows + 1,), (k,), (k,) with sorted rows and summed duplicates."""
+    if len(src) < FEW_EDGES:
+        key = src.astype(np.int64) * max(1, cols or rows) + dst
+        order = np.argsort(key)
+        if (np.diff(key[order]) > 0).all():  # no duplicates
+            indptr: IntArray = np.concatenate([[0], np.cumsum(np.bincount(src, minlength=rows))])
+            return indptr, dst[order].astype(np.int32), w[order].astype(np.float64)
     from scipy.sparse import coo_array
 
     csr = coo_array((w, (src, dst)), shape=(rows, cols or rows)).tocsr()

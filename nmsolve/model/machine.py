@@ -240,12 +240,12 @@ class Machine:
         also through routers of faulty and taken cores. It is the one with most healthy cores; of equal ones that with the lowest
         healthy core.
         """
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
         healthy = self.healthy
         if not self.faulty_links or not healthy.any():
             return ()
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         dead = set(self.faulty_links)
         links = [(p, q) for p in range(self.size) for q in self.neighbours(p) if (p, q) not in dead]
         start, end = np.array(links, np.int64).reshape(-1, 2).T

@@ -189,26 +189,32 @@ def _steps(
 
 
 def _ring(needed: _Dependencies, b: MeshLinks) -> tuple[int, ...]:
-    """Return channels that wait for each other in a ring, each for the next; empty if there is none."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    """Return channels that wait for each other in a ring, each for the next; empty if there is none.
 
-    per_core = needed.follow.shape[1]
+    What no channel waits for any more is taken away, again and again (Kahn 1962); a ring is in what remains.
+    """
+    per_core, n = needed.follow.shape[1], len(needed.used)
     a, k = np.nonzero(needed.follow)
     leads = b.leads.reshape(-1)[a // per_core * 4 + a % per_core // needed.rings % 4]
     c, j = np.nonzero(needed.beside)
     before = np.concatenate([a, c])
     after = np.concatenate([per_core * leads + k, c // per_core * per_core + j])
-    n = len(needed.used)
-    graph = coo_array((np.ones(len(before), bool), (before, after)), shape=(n, n)).tocsr()
-    count, part = connected_components(graph, connection="strong")
-    if count == n and not graph.diagonal().any():
+    order = np.argsort(before, kind="stable")
+    before, after = before[order], after[order]
+    first = np.searchsorted(before, np.arange(n + 1))
+    waits = np.bincount(after, minlength=n)
+    free = np.flatnonzero(waits == 0)
+    while len(free):
+        many = first[free + 1] - first[free]
+        edge = np.repeat(first[free] + many - np.cumsum(many), many) + np.arange(many.sum())
+        np.subtract.at(waits, after[edge], 1)
+        free = np.unique(after[edge][waits[after[edge]] == 0])
+    left = (waits[before] > 0) & (waits[after] > 0)
+    if not left.any():
         return ()
-    inside = part[before] == part[after]
-    on = dict(zip(before[inside].tolist(), after[inside].tolist(), strict=True))
-    at = next(iter(on))
-    seen: dict[int, int] = {}
-    while at not in seen:  # every channel of such a part leads on inside it
+    comes_from = dict(zip(after[left].tolist(), before[left].tolist(), strict=True))
+    at, seen = int(before[left][0]), dict[int, int]()
+    while at not in seen:  # each of these is waited for by another one
         seen[at] = len(seen)
-        at = on[at]
-    return tuple(list(seen)[seen[at] :])
+        at = comes_from[at]
+    return tuple(reversed(list(seen)[seen[at] :]))

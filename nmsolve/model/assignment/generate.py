@@ -11,7 +11,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, peak_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.iopddl import save_iopddl, save_solution
-from nmsolve.model.generators import Parameter, checked_values
+from nmsolve.model.generators import FileGenerator, Parameter, checked_values
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 
 #: What ``nmsolve generate assignment`` can be told.
@@ -139,3 +139,14 @@ def _ends(rng: np.random.Generator, nodes: int, count: int, reach: int) -> IntAr
     first = second - 1 - (rng.random(len(second)) * np.minimum(second, reach)).astype(np.int64)
     out: IntArray = np.unique(np.column_stack([first, second]), axis=0)
     return out
+
+
+def _write(path: Path, options: Mapping[str, str]) -> list[str]:
+    made = generate_network_file(path, options)
+    size = f"{made.count:,} nodes, {len(made.cost):,} strategies, {len(made.ends):,} pairs"
+    return [f"{path}: {made.name}, {size}", f"{solution_path(path)}: an answer that keeps all rules"]
+
+
+GENERATOR = FileGenerator(
+    "a cost network with a known answer, for nmsolve assign (as in the iopddl contest)", PARAMETERS, _write
+)

@@ -46,6 +46,15 @@ class Generator:
         return function
 
 
+@dataclass(frozen=True)
+class FileGenerator:
+    """What makes problems of a kind that are no graphs: ``write(path, options)`` writes files, and returns lines about them."""
+
+    text: str
+    parameters: tuple[Parameter, ...]
+    write: Callable[[Path, Mapping[str, str]], list[str]]
+
+
 _SEED = Parameter("seed", 1, "seed of the random numbers", 0)
 _STEP = Parameter("step", SECOND, "milliseconds of a step: rates are spikes per step", 1e-3, 10**6)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.generators import Parameter, checked_values
+from nmsolve.model.generators import FileGenerator, Parameter, checked_values
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.schedule.tasks import stated
 from nmsolve.model.schedule.tasks_file import (
@@ -261,3 +261,14 @@ def _meeting(
             name=name, between=(tasks[a].name, tasks[b].name), span=span, sets=sets, after=list(came)
         )
     return None
+
+
+def _write(path: Path, options: Mapping[str, str]) -> list[str]:
+    made = generate_tasks_file(path, options)
+    count = sum(len(t.processes) for t in made.tasks) + len(made.interactions)
+    return [f"{path}: {made.name}, {len(made.tasks):,} networks, {count:,} processes"]
+
+
+GENERATOR = FileGenerator(
+    "networks on execution units over time, for nmsolve schedule (a tasks.json)", PARAMETERS, _write
+)

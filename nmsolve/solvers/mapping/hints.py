@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from nmsolve.check.mapping.bounds.partial import Multipliers
 from nmsolve.model.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.check.mapping.bounds.partial import Multipliers
 
 #: Steps of the ascent at the first partial mapping and at the others.
 FIRST_STEPS, STEPS = 300, 60
@@ -15,11 +19,12 @@ class Hints:
     """Multipliers by the ascent of the search, each from those of the partial mapping above; call it for them."""
 
     def __init__(self, pairs: IntArray, far: IntArray) -> None:
-        # kernels, which take memory that nothing else needs
+        # kernels and SciPy, which take time and memory that nothing else needs
+        from nmsolve.check.mapping.bounds.partial import Multipliers
         from nmsolve.solvers.mapping.branch_bound.ascent import ascend
         from nmsolve.solvers.mapping.branch_bound.relaxation import new_relaxation
 
-        self._ascend = ascend
+        self._ascend, self._multipliers = ascend, Multipliers
         self._x = new_relaxation(pairs, far, np.arange(len(far)))
         self._heavy = max(1.0, float(pairs.max(initial=0)))  # weights are scaled by it there
 
@@ -31,4 +36,4 @@ class Hints:
         target = (most + 1) / x.unit
         self._ascend(x, place, used, left, depth, target, STEPS if depth else FIRST_STEPS)
         d = depth + 1
-        return Multipliers(x.spectral[d] * self._heavy, x.skew[d] * self._heavy, x.row[d] * self._heavy)
+        return self._multipliers(x.spectral[d] * self._heavy, x.skew[d] * self._heavy, x.row[d] * self._heavy)

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from nmsolve.hw.routing.loads import tally
 from nmsolve.hw.step_time import StepCosts, step_costs
@@ -110,6 +108,9 @@ def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -
     kept = charged * least_apart(total, pair_form(total)) > most
     if not kept.any():
         return 0.0
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     ends = (graph.source[row[kept]], graph.targets[kept])
     groups, group = connected_components(
         coo_array((np.ones(len(ends[0]), np.int8), ends), (graph.n, graph.n)), directed=False
