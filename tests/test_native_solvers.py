@@ -41,7 +41,11 @@ def test_both_solvers_work_in_one_process(order: tuple[str, str]) -> None:
 
 
 def test_every_solver_leaves_out_the_step_that_overflows() -> None:
-    """CpSolver() is called in one place only, so no model is solved without its settings."""
+    """CpSolver() is called for searches and in the checker only, and no model is solved without this setting."""
     calls = [p for p in Path(nmsolve.__file__).parent.rglob("*.py") if "CpSolver()" in p.read_text()]
-    assert [str(p.relative_to(Path(nmsolve.__file__).parent)) for p in calls] == ["solvers/search/cpsat.py"]
+    assert {str(p.relative_to(Path(nmsolve.__file__).parent)) for p in calls} == {
+        "check/mapping/bounds/conflict.py",
+        "solvers/search/cpsat.py",
+    }
+    assert all("presolve_inclusion_work_limit = 0" in p.read_text() for p in calls)
     assert new_solver().parameters.presolve_inclusion_work_limit == 0

@@ -27,6 +27,7 @@ MACHINES = {
         energy={k: Figure(v) for k, v in {"message": 5.0, "router": 1.1, "link_x": 3.0, "link_y": 4.2, "crossing": 7.0}.items()},
     ),
     "dead links": Machine("dead", (1, 1), (3, 3), faulty_links=((0, 1), (4, 3), (4, 5)), faulty_cores=(8,)),
+    "cut off": Machine("cut", (1, 1), (2, 3), faulty_links=((0, 1), (0, 3), (1, 0), (3, 0))),
     "matrix": Machine("matrix", (1, 1), (1, 3), distance_matrix=np.array([[0, 1, 2.5], [3, 0, 1], [1, 1, 0]])),
 }  # fmt: skip
 

@@ -21,8 +21,8 @@ from numba.core.runtime.nrt import rtsys
 
 from nmsolve.model.host.folders import cache_folder, can_write, is_as_safe_as, is_safe
 
-#: What damaged files, and those of a process that died, raise.
-DAMAGE = (OSError, EOFError, pickle.UnpicklingError)
+#: What damaged files raise, those of a process that died, and those of an older version that names what is gone.
+DAMAGE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError)
 
 
 class Place(NamedTuple):

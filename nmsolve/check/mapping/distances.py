@@ -113,9 +113,12 @@ def _unit(machine: Machine, quantity: str) -> float:
 
 
 def _routed(machine: Machine, quantity: str) -> FloatArray:
-    """Return the costs of cheapest routes over healthy links, by SciPy's Dijkstra."""
+    """Return the costs of cheapest routes over healthy links, by SciPy's Dijkstra; the largest where there is none, as no node
+    may be there.
+    """
     b, cores = mesh_links(machine, quantity), np.arange(machine.size)
     out = np.concatenate([distances_from(b, cores[k : k + AT_ONCE]) for k in range(0, machine.size, AT_ONCE)])
+    out[~np.isfinite(out)] = out[np.isfinite(out)].max()
     return out + b.once * ~np.eye(machine.size, dtype=bool)
 
 
