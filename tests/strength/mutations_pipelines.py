@@ -10,7 +10,7 @@ _FORGED = "../adversary/test_forged_downsets.py"
 _PLANS = "../differential/test_contiguous.py"
 _LIVE = "../differential/test_live.py"
 _EXCHANGE = "../test_pipeline_exchange.py"
-_BATCH, _TRAINING, _PASSES = (f"../test_pipeline_{name}.py" for name in ("batch", "training", "passes"))
+_BATCH = "../test_pipeline_batch.py"
 _KERNELS, _COSTS = "heuristics/pipeline/batch_kernels.py", "heuristics/pipeline/stage_costs.py"
 _ENERGY, _TABLES = "../test_pipeline_energy.py", "../test_cli_pipeline_energy.py"
 _REPLICAS, _BORDER = "../test_pipeline_replicas.py", "../test_pipeline_border.py"
@@ -130,7 +130,7 @@ PIPELINES = [
     Mutation("batch-bound", "any number of stages", _BATCH, _W + "batch_bound.py",
              "        if problem.exact_stages:\n            self.final", "        if False:\n            self.final", False),
     Mutation("batch-bound", "everything fits", _BATCH, _W + "batch_bound.py",
-             "return end, np.where(possible, load, NONE)", "return end, np.where(possible | True, load, NONE)", False),
+             "return end, np.where(held <= self.rooms, load, NONE)", "return end, load", False),
     Mutation("batch-bound", "the period is taken as claimed", _BATCH, "solvers/pipeline/recheck_bounds.py",
              "holds = period_at_least(problem, proof.floor) and batch_bound_holds(",
              "holds = batch_bound_holds(", False),
@@ -180,7 +180,7 @@ PIPELINES = [
              "problem.sides[np.clip(group, 1, problem.largest_group) - 1]", "np.minimum(group, problem.sides[-1])", False),
     Mutation("border", "the search moves data through one core", _BORDER, "heuristics/pipeline/chain_loads.py",
              "    side, ticks = chain.side[cores - 1], chain.move[i, j]\n", "    side, ticks = 1, chain.move[i, j]\n", False),
-    Mutation("border", "the second proof counts a side more", _BORDER, _W + "training_bound.py",
+    Mutation("border", "the second proof counts a side more", _BORDER, _W + "chain_bound.py",
              "np.searchsorted(np.arange(1, len(cores) + 2) ** 2", "1 + np.searchsorted(np.arange(1, len(cores) + 2) ** 2", False),
     Mutation("replicas", "they share their memory in the search", _REPLICAS, "heuristics/pipeline/chain_loads.py",
              "if chain.offchip == 0.0 and held > chain.room[c - 1]:", "if False:", False),
@@ -196,31 +196,6 @@ PIPELINES = [
     Mutation("replicas", "bounds of single groups count", _REPLICAS, _V + "recheck_bounds.py",
              "    if (problem.replicas > 1 or problem.border) and bound.method not in (CHAIN, BATCH):\n",
              "    if False:\n", False),
-    Mutation("training", "every stage has as many in flight", _TRAINING, "heuristics/pipeline/chain_loads.py",
-             "flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches",
-             "flights = chain.batches", False),
-    Mutation("training", "nothing comes in", _TRAINING, "heuristics/pipeline/chain_loads.py",
-             "held + chain.kept[i, j] + flights * chain.entering[i, j] >", "held + chain.kept[i, j] >", False),
-    Mutation("training", "running again takes no time", _TRAINING, "heuristics/pipeline/chain_loads.py",
-             "        compute += chain.forward[j, cores - 1] - chain.forward[i, cores - 1]\n", "        pass\n", False),
-    Mutation("training", "buffers count for every layer that needs them", _TRAINING, "heuristics/pipeline/training.py",
-             "                if before[k] < i:\n", "                if True:\n", False),
-    Mutation("training-bound", "running again takes no time", _TRAINING, _W + "training_bound.py",
-             "takes = np.where(plain <= room, takes, takes + more)", "takes = takes + 0 * more", False),
-    Mutation("training-bound", "the last stage keeps as much as the first", _TRAINING, _W + "training_bound.py",
-             "np.minimum(training.batches, np.arange(1, rows + 1))", "np.full(rows, training.batches)", False),
-    Mutation("training-bound", "what comes in is made in the stage", _TRAINING, _W + "training_bound.py",
-             "            if not (e == indptr[b] and made[e] == MADE):\n", "            if not made[e]:\n", False),
-    Mutation("training", "rules forget micro-batches", _TRAINING, "model/pipeline/check.py",
-             "else flights * kept[s]", "else kept[s]", False),
-    Mutation("training", "stages that could keep it run again", _TRAINING, _W + "stages.py",
-             "repeats = held + live + reserve >", "repeats = held + live + 2 * reserve >", False),
-    Mutation("passes", "stages take any number", _PASSES, _W + "passes.py",
-             "gone[k] - back[k] < window[k]", "gone[k] < batches", False),
-    Mutation("gradients", "products need their result", _PASSES, "model/operators/gradients.py",
-             "if other in depends}", "if other in depends} | made", False),
-    Mutation("gradients", "numbers are trained", _PASSES, "model/operators/gradients.py",
-             "return _floats(tensor) and elements_of(tensor) != 1", "return _floats(tensor)", False),
     Mutation("recheck-sweep", "tensors cost nothing", _COVER, _R,
              "costs[inside] += tensors[t][1]", "costs[inside] += 0", False),
     Mutation("recheck-sweep", "tensors cost where they are not cut", _COVER, _R,
