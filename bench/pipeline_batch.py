@@ -1,10 +1,10 @@
-"""The fastest chains for batches of several sizes, forward or in training, or those of the least energy, against simpler plans
-and that of the least period.
+"""The fastest chains for batches of several sizes, or those of the least energy, against simpler plans and that of the least
+period.
 
-``python bench/pipeline_batch.py MODEL.onnx ... [--cores 64] [--batches 1,8,32,256] [--core-memory BYTES] [--training 1f1b]
-[--recompute] [--bind batch=1,seq=128]`` prints a Markdown table: time of the batch, its gap, stages, how much longer the plan of
-the least period, one group of all cores, and the best cut by hand take, CPU seconds of the search and of the second proof. In
-training also the step as laid out pass by pass. Ends with 1 if a bound is not proved again.
+``python bench/pipeline_batch.py MODEL.onnx ... [--cores 64] [--batches 1,8,32,256] [--core-memory BYTES]
+[--bind batch=1,seq=128]`` prints a Markdown table: time of the batch, its gap, stages, how much longer the plan of the least
+period, one group of all cores, and the best cut by hand take, CPU seconds of the search and of the second proof. Ends with 1 if
+a bound is not proved again.
 
 ``--objective energy [--group-sync 500] [--offchip-bandwidth 100e9]`` prints for every number of ``--cores 64,256`` the least
 energy of a micro-batch in uJ, its parts, the plan's period against the least, and what the same simpler plans need.
@@ -26,10 +26,8 @@ from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, one_group
 from nmsolve.heuristics.pipeline.batch import Descent, fastest_batch
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.energy import energy_of
-from nmsolve.hw.pipeline.passes import training_passes
 from nmsolve.hw.pipeline.stages import energy_parts, objective
 from nmsolve.hw.pipeline.tiles import pipeline_problem
-from nmsolve.hw.pipeline.training import Step
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import parse_bindings, symbols_of
@@ -111,10 +109,9 @@ def times(problem: PipelineProblem, value: float, plan: PipelinePlan, digits: in
 
 def row(layers: Layers, o: argparse.Namespace, rounds: int) -> tuple[str, bool]:
     """Return a row of the table, and whether its bound was proved again."""
-    step = None if o.training is None else Step(o.training, rounds, o.recompute, 4.0)
     memory = None if o.core_memory is None else float(o.core_memory)
     problem = replace(
-        pipeline_problem(layers, ASSUMED, int(o.cores), memory=memory, offchip=0.0, step=step), rounds=rounds
+        pipeline_problem(layers, ASSUMED, int(o.cores), memory=memory, offchip=0.0), rounds=rounds
     )
     try:
         require_fit(problem)
@@ -130,14 +127,13 @@ def row(layers: Layers, o: argparse.Namespace, rounds: int) -> tuple[str, bool]:
     period, _ = ChainPartition(replace(problem, rounds=None)).in_order(
         np.arange(problem.count), fewest_stages=True
     )
-    laid = "" if o.training is None else f" {training_passes(problem, found.plan).total:,.1f} |"
     cells = [
         f"{value:,.1f}", gap_of(value, bound.value), f"{len(found.plan.cores)}",
         "-" if period is None else times(problem, value, period), times(problem, value, one_group(problem)),
         by_hand(problem, value),
         f"{spent:.2f}", f"{again:.2f}" if check.ok else f"NOT PROVED: {check.text}",
     ]  # fmt: skip
-    return f"| {layers.name} | {rounds} | " + " | ".join(cells) + f" |{laid}", check.ok
+    return f"| {layers.name} | {rounds} | " + " | ".join(cells) + " |", check.ok
 
 
 def main() -> int:
@@ -148,8 +144,6 @@ def main() -> int:
     parser.add_argument("--cores", default="64")
     parser.add_argument("--batches", default="1,8,32,256")
     parser.add_argument("--core-memory", type=int)
-    parser.add_argument("--training", choices=("1f1b", "gpipe"))
-    parser.add_argument("--recompute", action="store_true")
     parser.add_argument("--group-sync", type=float)
     parser.add_argument("--offchip-bandwidth", type=float, default=0.0)
     parser.add_argument("--bind", default="")
@@ -157,7 +151,7 @@ def main() -> int:
     o = parser.parse_args()
     given = parse_bindings(o.bind)
     one, sizes = (energy_row, o.cores) if o.objective == "energy" else (row, o.batches)
-    heads = HEADS[o.objective] + (["step, pass by pass, us"] if o.training is not None else [])
+    heads = HEADS[o.objective]
     print("| " + " | ".join(heads) + " |")
     print("|---|" + "---:|" * (len(heads) - 1))
     whole = True

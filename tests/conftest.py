@@ -30,10 +30,9 @@ DEEP = (
     "adversary/", "strength/", "differential/", "test_axons", "test_bounds_", "test_cli_store", "test_clock", "test_cluster",
     "test_docs_run", "test_exact_branch_bound_", "test_external", "test_fuzz", "test_host", "test_joint_", "test_kinds",
     "test_learn_", "test_m2_", "test_min_conflicts", "test_pipeline_border", "test_pipeline_bounds", "test_pipeline_cover",
-    "test_pipeline_energy", "test_pipeline_orders", "test_pipeline_passes", "test_pipeline_replicas", "test_pipeline_training",
-    "test_plugin", "test_read_only", "test_recheck_", "test_remap", "test_routing_large", "test_schedule_bounds",
-    "test_schedule_exact", "test_signals", "test_slices", "test_step_", "test_sweep_readers", "test_training_graphs",
-    "test_unlike_cores", "test_warm",
+    "test_pipeline_energy", "test_pipeline_orders", "test_pipeline_replicas", "test_plugin",
+    "test_read_only", "test_recheck_", "test_remap", "test_routing_large", "test_schedule_bounds",
+    "test_schedule_exact", "test_signals", "test_slices", "test_step_", "test_sweep_readers", "test_unlike_cores", "test_warm",
 )  # fmt: skip
 
 

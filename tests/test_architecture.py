@@ -14,7 +14,19 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmsolve"
-ROOMS = ["model", "check", "hw", "heuristics", "learn", "solvers", "report", "kinds", "benchmarks", "api", "cli"]
+ROOMS = [
+    "model",
+    "check",
+    "hw",
+    "heuristics",
+    "learn",
+    "solvers",
+    "report",
+    "kinds",
+    "benchmarks",
+    "api",
+    "cli",
+]
 TOPS = ("nmsolve", "tests", "bench")
 HEAVY = {
     "onnx",
@@ -47,7 +59,7 @@ def imported(path: Path, names: bool = False) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
-    """``model`` <- ``check`` <- ``hw`` <- ``heuristics`` <- ``learn`` <- ``solvers`` <- ``report`` <- ``kinds`` <- ...; see ``ROOMS``."""
+    """``model`` <- ``check`` <- ``hw`` <- ``heuristics`` <- ``learn`` <- ``solvers`` <- ``report`` <- ...; see ``ROOMS``."""
     allowed = set(ROOMS[: ROOMS.index(room) + 1])
     wrong = []
     for path in sorted((PACKAGE / room).rglob("*.py")):

@@ -87,7 +87,6 @@ FIGURES = (
     [
         (["--split", "any"], "another split"),
         (["--use-all"], "no --use-all with the objective energy"),
-        (["--training", "1f1b"], "the energy of training is not counted"),
         (["--machine", "wormhole"], "no energy_mac (pJ), energy_element (pJ), energy_byte (pJ)"),
         (["--pareto", "period,energy"], "--pareto"),
     ],

@@ -172,11 +172,6 @@ def test_a_network_on_narrow_and_wide_screens(width: int, pipeline: Path, browse
     ("model", "more", "said"),
     [
         (
-            "small_cnn_training.onnx",
-            ("-n", 4, "-k", 2, "--exact-stages", "--training", "1f1b", "--bind", "batch=2"),
-            "in flight",
-        ),
-        (
             "small_cnn.onnx",
             (
                 "-n",
@@ -199,7 +194,7 @@ def test_a_network_on_narrow_and_wide_screens(width: int, pipeline: Path, browse
 def test_plans_of_every_sort_can_be_explored(
     model: str, more: tuple[object, ...], said: str, browser: Any, tmp_path: Path
 ) -> None:
-    """Training, replicas, and a cost graph: every stage says what it takes."""
+    """Replicas, and a cost graph: every stage says what it takes."""
     source = cost_graph(tmp_path / model) if model.endswith(".json") else MODELS / model
     run_here("pipeline", source, *more, "-t", "60", "--gap", "0.9", "-o", tmp_path / "out")
     page = Opened(browser, tmp_path / "out" / "pipeline.html")

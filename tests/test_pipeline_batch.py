@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Called
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pipelines_support import Recorder, batch_is_least, every_chain, least_chain
 from test_pipeline_live import chains, pair
-from test_pipeline_training import trained
 
 from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.check.pipeline.walk import walked_value
@@ -26,7 +29,6 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.training import Training
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 
@@ -35,11 +37,7 @@ TRIES = int(os.environ.get("NMSOLVE_BATCH", "200"))
 
 @st.composite
 def batches(draw: st.DrawFn) -> PipelineProblem:
-    """Small chains of all kinds, trained or not, with a number of micro-batches."""
-    if draw(st.booleans()):
-        problem = draw(trained(4))
-        assert problem.training is not None
-        return replace(problem, rounds=problem.training.batches)
+    """Small chains of all kinds, with a number of micro-batches."""
     return replace(draw(chains(4)), rounds=draw(st.sampled_from([1, 2, 3, 7, 100])))
 
 
@@ -81,9 +79,8 @@ def test_formulas(problem: PipelineProblem) -> None:
         value = float(loads.sum() + (problem.rounds - 1) * loads.max())
         assert objective(problem, plan) == pytest.approx(value, rel=1e-12)
         assert walked_value(problem, plan) == pytest.approx(value, rel=1e-12)
-        if problem.training is None:
-            laid = batch_time(problem, plan, loads, problem.rounds)
-            assert laid is not None and laid.total <= value * (1 + 1e-12)
+        laid = batch_time(problem, plan, loads, problem.rounds)
+        assert laid is not None and laid.total <= value * (1 + 1e-12)
 
 
 def test_engine() -> None:
@@ -114,14 +111,12 @@ def test_few_micro_batches_want_few_stages() -> None:
     assert stages[0] == 1 and stages[-1] == 4
 
 
-def stubborn(memory: float | None, cores: int, trained: bool = False) -> PipelineProblem:
-    """Two layers of 10 bytes that take 4 on any number of cores; 100 micro-batches want them in two stages. Trained, the first
-    keeps 2 bytes of every micro-batch in flight."""
+def stubborn(memory: float | None, cores: int) -> PipelineProblem:
+    """Two layers of 10 bytes that take 4 on any number of cores; 100 micro-batches want them in two stages."""
     buffers = buffers_from([(2, {0: True, 1: False})])
-    training = Training("1f1b", 100, False, np.full((2, cores), 1.0), np.array([0, 1]), np.array([0]))
     return PipelineProblem(
         "stubborn", ("a", "b"), np.full((2, cores), 4.0), np.full(2, 10.0), replace(pair().tensors, time=np.zeros(1)), cores, 2,
-        memory=memory, split="chain", buffers=buffers, training=training if trained else None, rounds=100,
+        memory=memory, split="chain", buffers=buffers, rounds=100,
     )  # fmt: skip
 
 
@@ -135,8 +130,6 @@ FALLING = np.array([[6.0, 6, 6], [6, 3, 2]])
         (stubborn(12.0, 2), 8.0 + 99 * 4),
         (stubborn(8.0, 3), 800.0),  # each needs two cores, both together three
         (replace(stubborn(8.0, 3), offchip=0.5), 4.0 + 6 + 99 * 6),  # 4 bytes do not fit on one core
-        (stubborn(16.0, 2, trained=True), 8.0 + 99 * 4),  # 10 + 2 + two in flight of 2 each
-        (stubborn(15.0, 2, trained=True), 800.0),  # 20 + 2 + one of 2
         (replace(stubborn(None, 3), time=FALLING), 6.0 + 3 + 99 * 6),
         (
             replace(stubborn(6.0, 3), time=FALLING, storage=np.array([10.0, 1.0])),
@@ -196,3 +189,43 @@ def test_bounds_of_the_other_objective_are_refused() -> None:
     assert not check_plan_bound(
         problem, replace(good, method="work", value=1.0, certificate={"rate": 0.0})
     ).ok
+
+
+MODEL = Path(__file__).parent / "data/onnx/mobilenet_v2.onnx"
+
+
+def report_of(out: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((out / "pipeline-report.json").read_text())
+    return report
+
+
+def test_a_batch_from_the_command_line(call: Called, tmp_path: Path) -> None:
+    """The time of the batch is proved and checked; the plan of the least period takes longer; gap and explain know batches."""
+    out = tmp_path / "out"
+    code, text, _ = call("pipeline", MODEL, "-n", 256, "--objective", "batch", "-B", 8, "-o", out)
+    assert code == 0 and "8 micro-batches take" in text and "proved to be the least" in text
+    report = report_of(out)
+    assert report["rounds"] == 8 and report["batch"]["total"] == pytest.approx(report["objective"])
+    assert "time of 8 micro-batches" in (out / "pipeline.html").read_text()
+    code, text, _ = call("verify", out, "--bound")
+    assert code == 0 and "recomputed from" in text and "a batch of 8 takes" in text
+    assert call("gap", out, "-t", 5, "-o", tmp_path / "gap")[0] == 0
+    assert report_of(tmp_path / "gap")["objective"] == report["objective"]
+    assert call("pipeline", MODEL, "-n", 256, "-B", 8, "-o", tmp_path / "period")[0] == 0
+    assert report_of(tmp_path / "period")["batch"]["total"] > 1.1 * report["objective"]
+    assert call("explain", "pipeline", MODEL, "-n", 16, "--objective", "batch")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--objective", "makespan"], "unknown objective"),
+        (["--objective", "batch", "--split", "any"], "another split"),
+        (["--objective", "batch", "--pareto", "period,cores"], "--objective"),
+    ],
+)
+def test_options_that_do_not_go_together(call: Called, tmp_path: Path, words: list[str], text: str) -> None:
+    """One line, exit code 2, nothing written."""
+    out = tmp_path / "out"
+    code, _, error = call("pipeline", MODEL, "-n", 16, *words, "-o", out)
+    assert code == 2 and text in error and error.count("error:") == 1 and not out.exists()

@@ -56,9 +56,7 @@ def test_a_side_is_never_slower_and_bounds_of_one_core_do_not_count() -> None:
     assert better
 
 
-@pytest.mark.parametrize(
-    "words", [[], ["--objective", "batch", "-B", "64"], ["--training", "1f1b", "--batches", "12"]]
-)
+@pytest.mark.parametrize("words", [[], ["--objective", "batch", "-B", "64"]])
 def test_the_command_plans_with_sides_and_verify_recomputes_it(
     call: Called, tmp_path: Path, words: list[str]
 ) -> None:

@@ -292,7 +292,6 @@ def test_replicas_that_take_as_long_but_do_not_fit_are_found(call: Called, tmp_p
         (["--replicas", "0"], "--replicas"),
         (["--replicas", "2000"], "1024"),
         (["--replicas", "2", "--split", "any"], "--split chain"),
-        (["--replicas", "2", "--training", "1f1b"], "--replicas 1"),
         (["--replicas", "2", "--objective", "batch"], "--objective period"),
         (["--replicas", "2", "--pareto", "period,core-memory", "--core-memory", "9MiB"], "--replicas"),
     ],

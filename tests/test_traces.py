@@ -85,40 +85,11 @@ def test_a_pipeline_with_replicas_has_a_lane_for_each() -> None:
 
 
 def test_a_long_batch_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_trace_module, "MOST_SPANS", 24)
+    monkeypatch.setattr(pipeline_trace_module, "MOST_SPANS", 12)
     problem, plan = chain([4.0, 2.0], 2), PipelinePlan(np.arange(2), np.array([1, 1]))
     file = valid(pipeline_trace(problem, plan, 1000) or "")
     assert (file["otherData"]["micro-batches"], file["otherData"]["shown"]) == (1000, 6)
     assert sum(e["ph"] == "X" for e in file["traceEvents"]) == 12
-
-
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
-def test_a_step_of_training_goes_forward_and_back(tmp_path: Path, schedule: str) -> None:
-    words = (
-        ONNX / "resnet50.onnx",
-        "--cores",
-        64,
-        "--core-memory",
-        "16MiB",
-        "--training",
-        schedule,
-        "--stages",
-        4,
-    )
-    run_here("pipeline", *words, "--batches", 6, "--time-limit", 5, "--trace", "--out", tmp_path, code=None)
-    file = valid((tmp_path / "trace.json").read_text())
-    spans = [e for e in file["traceEvents"] if e["ph"] == "X"]
-    stages = file["otherData"]["stages"]
-    for stage in range(stages):
-        for b in range(6):
-            there, back = (
-                next(e for e in spans if (e["tid"], e["args"]["micro-batch"], e["cat"]) == (stage, b, kind))
-                for kind in ("forward", "backward")
-            )
-            assert back["ts"] >= there["ts"] + there["dur"] - 1e-9
-    assert len(spans) == 2 * 6 * stages
-    report = json.loads((tmp_path / "pipeline-report.json").read_text())
-    assert max(e["ts"] + e["dur"] for e in spans) == pytest.approx(report["batch"]["total"])
 
 
 def test_a_search_has_engines_answers_and_bounds() -> None:

@@ -33,8 +33,8 @@ class PipelineHow(How, total=False):
     ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
     ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
     machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or
-    text; 0.5 if not given. ``objective``: period, batch or energy; ``training``: 1f1b or gpipe, with ``recompute`` and
-    ``weight_copies``, ``replicas`` and ``group_border`` (core or side) as of the command.
+    text; 0.5 if not given. ``objective``: period, batch or energy; ``replicas`` and ``group_border`` (core or side) as of the
+    command.
     """
 
     chips: str | tuple[int, int] | None
@@ -43,9 +43,6 @@ class PipelineHow(How, total=False):
     group_sync: float | str | None
     branch: Mapping[str, float | str] | str | None
     objective: str | None
-    training: str | None
-    recompute: bool
-    weight_copies: float | None
     replicas: int
     group_border: str | None
 
@@ -122,9 +119,7 @@ class PipelineAnswer(StatedAnswer[PipelinePlan]):
             raise InputError("no plan of an ONNX model", str(out), "an answer with a plan, of a .onnx input")
         prepare_file(out, self.options)
         unfolded = None if layers.nesting is None else layers.nesting.unfolded
-        write_onnx_plan(
-            self.options.model, out, graph, layers.operators, self.solution, unfolded, layers.backward
-        )
+        write_onnx_plan(self.options.model, out, graph, layers.operators, self.solution, unfolded)
         return out
 
     def to_dataframe(self) -> Any:
@@ -140,9 +135,6 @@ class PipelineAnswer(StatedAnswer[PipelinePlan]):
             "transfer_in",
             "transfer_out",
             "offchip",
-            "kept",
-            "flights",
-            "again",
             "weights",
             "live",
             "streamed",
@@ -176,7 +168,7 @@ def pipeline(
 
     Parameters
     ----------
-    model : .onnx, with ``training`` also a training graph, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
+    model : .onnx, or a cost graph in the format of msr-fiddle/dnn-partitioning (.json)
     cores : number of cores
     machine : a preset, ``mesh:RxC``, a machine.toml or a Machine: cores and figures
     stages : most stages allowed; as many as fit if not given
@@ -187,7 +179,7 @@ def pipeline(
     split : chain, contiguous or any (docs/pipeline.md)
     bind : values of the symbols in input shapes
     warm_start : a plan to start from
-    batches : micro-batches whose total time is reported, with objective batch minimised; in training those of a step
+    batches : micro-batches whose total time is reported, with objective batch minimised
     options : as for :func:`nmsolve.map`, and those of :class:`PipelineHow`
 
     Raises
@@ -198,11 +190,7 @@ def pipeline(
     chips, strict = given.pop("chips", None), given.pop("strict", False)
     offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
     sync = given.pop("group_sync", None)
-    rules = {
-        name: given.pop(name)
-        for name in ("objective", "training", "recompute", "weight_copies", "replicas", "group_border")
-        if name in given
-    }
+    rules = {name: given.pop(name) for name in ("objective", "replicas", "group_border") if name in given}
     how = run_options(given)
     with explained("pipeline"):
         o, stated = stated_plan(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from nmsolve.model.operators.scalars.passes import PassCount
     from nmsolve.model.operators.scalars.program import ScalarProgram
     from nmsolve.model.operators.table import Row, Table
-    from nmsolve.model.operators.training_graph import TrainingGraph
 
 _HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "work", "class")
 #: Columns of numbers, aligned right.
@@ -39,20 +38,12 @@ def run_info_onnx(o: InfoOptions) -> int:
 
     bindings = parse_bindings(o.bind)
     graph = load_onnx(o.graph, strict=o.strict, bindings=bindings)
-    training = _training(graph)
-    if training is not None and not isinstance(training, str):
-        graph = training.graph
     table = table_of(graph, bindings)
     left, passes = optimised(traced(table.graph))
     memory = _memory(graph, bindings, table)
-    sums = (
-        *_sums(table),
-        *_training_words(training, table),
-        *_memory_words(memory),
-        *_arithmetic(left, passes),
-    )
+    sums = (*_sums(table), *_memory_words(memory), *_arithmetic(left, passes))
     lines = (*_introduction(table), "", *_columns(table.rows), "", *sums)
-    done = tell(o.json, _records(table, left, passes, memory, training) if o.json else (), lines)
+    done = tell(o.json, _records(table, left, passes, memory) if o.json else (), lines)
     for warning in () if o.json else table.graph.warnings:
         typer.echo(f"warning: {warning}", err=True)
     return done
@@ -115,45 +106,6 @@ def _sums(table: Table) -> list[str]:
     return lines
 
 
-def _training(graph: OperatorGraph) -> TrainingGraph | str | None:
-    """Return the parts of a training graph, or why they are not known; None for any other model."""
-    from nmsolve.model.errors import InputError
-    from nmsolve.model.operators.training_graph import training_graph
-
-    try:
-        return training_graph(graph)
-    except InputError as error:
-        return f"{error.what}; expected {error.expected}"
-
-
-def _training_parts(training: TrainingGraph, table: Table) -> dict[str, tuple[int, Any]]:
-    """Return operators and MACs of the forward pass, with the loss, of the backward pass and of the changes of weights."""
-    from nmsolve.model.operators.sizes import total_known
-    from nmsolve.model.operators.training_graph import BACKWARD, LOSS, UPDATE
-
-    own = [row for row in table.rows if row.depth == 0]
-    out: dict[str, tuple[int, Any]] = {}
-    for name, parts in (("forward", range(LOSS + 1)), ("backward", (BACKWARD,)), ("update", (UPDATE,))):
-        chosen = [row.macs for row, part in zip(own, training.part.tolist(), strict=True) if part in parts]
-        out[name] = len(chosen), total_known(chosen)
-    return out
-
-
-def _training_words(training: TrainingGraph | str | None, table: Table) -> list[str]:
-    """Return what is said of a training graph."""
-    if training is None:
-        return []
-    if isinstance(training, str):
-        return [f"training       {training}"]
-    parts = _training_parts(training, table)
-    told = ", ".join(
-        f"{name} {_figure(macs)} MACs in {count:,} operators"
-        for name, (count, macs) in parts.items()
-        if count
-    )
-    return [f"training       a training graph with the loss {training.loss!r}: {told}"]
-
-
 def _memory(graph: OperatorGraph, bindings: Mapping[str, int], table: Table) -> ModelMemory | str:
     """Return the memory of the whole model, or why it is not known."""
     from nmsolve.model.errors import InputError
@@ -211,11 +163,7 @@ def _is_one(trips: Any) -> bool:
 
 
 def _records(
-    table: Table,
-    left: ScalarProgram,
-    passes: Sequence[PassCount],
-    memory: ModelMemory | str,
-    training: TrainingGraph | str | None,
+    table: Table, left: ScalarProgram, passes: Sequence[PassCount], memory: ModelMemory | str
 ) -> list[dict[str, object]]:
     """Return the model, then every operator; expressions are texts, what is not known is null."""
     graph = table.graph
@@ -237,15 +185,6 @@ def _records(
         "live_bytes": None if isinstance(memory, str) else memory.live,
         "live_at": None if isinstance(memory, str) else memory.layer,
         "weight_widths": None if isinstance(memory, str) else dict(memory.weights),
-        "training": None
-        if training is None or isinstance(training, str)
-        else {
-            "loss": training.loss,
-            **{
-                name: {"operators": count, "macs": _plain(macs)}
-                for name, (count, macs) in _training_parts(training, table).items()
-            },
-        },
         "warnings": list(graph.warnings),
         "arithmetic": {
             "steps": passes[0].before,

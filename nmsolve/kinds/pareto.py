@@ -59,8 +59,7 @@ def require_front(o: Any, names: tuple[str, ...]) -> tuple[str, str]:
     if len(names) != 2:
         raise InputError(f"{len(names)} objectives", "--pareto", "two, with a comma between them")
     for name in ALONE:
-        states = name == "batches" and getattr(o, "training", None) is not None  # it is part of the problem
-        if not states and getattr(o, name, None) != getattr(type(o), name, None):
+        if getattr(o, name, None) != getattr(type(o), name, None):
             option = f"--{name.replace('_', '-')}"
             raise InputError("it cannot be combined with --pareto", option, "only one of the two")
     if not 2 <= o.points <= MOST_POINTS:

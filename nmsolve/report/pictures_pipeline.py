@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 NAMED = 24
 #: Most micro-batches and stages of a timetable, and the height of a stage's bars.
 ROUNDS, ROWS, HEIGHT = 6, 32, 0.85
-#: Colours of compute, taking in, giving out, off-chip memory, exchange, forward passes run again.
-PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[6], PALETTE[7])
+#: Colours of compute, taking in, giving out, off-chip memory, exchange.
+PARTS = (PALETTE[0], PALETTE[4], PALETTE[1], PALETTE[5], PALETTE[6])
 
 
 @Picture
@@ -29,8 +29,8 @@ def stage_bars(
 
     Parameters
     ----------
-    parts : (6, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory, of what
-        the cores of a stage exchange, and of forward passes run again
+    parts : (5, K) time of computing, taking tensors in, giving them out, moving bytes from and to off-chip memory, and of
+        what the cores of a stage exchange
     cores : (K,) 0 for a host
     storage : (K,) per core
     memory : its limit, or None
@@ -41,8 +41,7 @@ def stage_bars(
     figure, (time, group, room) = new_panels(7.2, 5.2, 3, 1)
     x = np.arange(parts.shape[1])
     names = ("compute", "take in", "give out", "off chip")[: 4 if parts[3].any() else 3]
-    inside = [(4, "exchange"), (5, "run again")]
-    inside = [(k, name) for k, name in inside if parts[k].any()]
+    exchanged = parts[4].any()
     if overlap:
         wide = 0.8 / (len(names) - 1)
         left = (wide - 0.8) / 2
@@ -51,15 +50,13 @@ def stage_bars(
         time.bar(x + left + wide, parts[2], wide, bottom=parts[1], color=PARTS[2], label=names[2])
         for name in names[3:]:
             time.bar(x + left + 2 * wide, parts[3], wide, color=PARTS[3], label=name)
-        for k, name in inside:
-            time.bar(
-                x + left, parts[k], wide, bottom=parts[0] + parts[4:k].sum(axis=0), color=PARTS[k], label=name
-            )
+        if exchanged:
+            time.bar(x + left, parts[4], wide, bottom=parts[0], color=PARTS[4], label="exchange")
     else:
         for k, name in enumerate(names):
             time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)
-        for k, name in inside:
-            time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)
+        if exchanged:
+            time.bar(x, parts[4], 0.8, bottom=parts[:4].sum(axis=0), color=PARTS[4], label="exchange")
     if bound is not None and bound > 0:
         time.axhline(bound, color=INK, lw=1, ls="--", label="bound")
     time.set_ylabel(f"time ({unit})" if unit else "time")
@@ -152,40 +149,6 @@ def timetable(start: FloatArray, load: FloatArray, replicas: IntArray, unit: str
     ax.yaxis.set_major_locator(_whole())
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return figure, "timetable"
-
-
-@Picture
-def passes_picture(start: FloatArray, forward: FloatArray, backward: FloatArray, unit: str) -> Drawn:
-    """When every stage takes the first micro-batches forward (full colour) and backward (pale); later ones are grey.
-
-    Parameters
-    ----------
-    start : (K, 2, B) begins of forward and backward passes
-    forward, backward : (K,) how long they take
-    """
-    shown = start[:ROWS]
-    stages, _, batches = shown.shape
-    figure, (ax,) = new_panels(7.2, min(4.2, 0.9 + 0.2 * stages), 1, 1)
-    end = float((shown[:, 1, min(ROUNDS, batches) - 1] + backward[:stages]).max())
-    for way, load in ((0, forward[:stages]), (1, backward[:stages])):
-        for b in range(batches):
-            begins = shown[:, way, b]
-            first, inside = b < ROUNDS, begins < end
-            colour = PALETTE[b % len(PALETTE)] if first else FAINT
-            label = f"micro-batch {b + 1}" if first else "later ones" if b == ROUNDS else None
-            if not inside.any():
-                break
-            ax.barh(
-                np.flatnonzero(inside), load[inside], left=begins[inside], height=0.85, color=colour,
-                alpha=0.45 if way and first else 1.0, edgecolor="white", lw=0.4, label=None if way else label,
-            )  # fmt: skip
-    ax.set(
-        xlim=(0, end), ylim=(stages - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage"
-    )
-    ax.xaxis.set_major_formatter(amounts(end))
-    ax.yaxis.set_major_locator(_whole())
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return figure, "timetable of a step"
 
 
 def _whole(most: int = 10) -> Any:

@@ -47,7 +47,6 @@ RUNS: dict[str, tuple[str, ...]] = {
     "pareto": ("map", "g.json", "-m", "mesh:2x2", "--pareto", "hops,max-link", "--points", "3",
                "--engines", "star,link-load,links,tabu"),
     "pipeline": ("pipeline", "g.onnx", "--bind", "batch=32", "-m", "mesh:2x2", "--stages", "2", "--exact-stages"),
-    "training": ("pipeline", "g.onnx", "--bind", "batch=32", "--cores", "4", "--training", "1f1b", "--stages", "2"),
     "assign": ("assign", "g.onnx", "-m", "pair.toml", "--bind", "batch=32", "--objective", "latency,energy",
                "--engines", "min-cut,tree"),
     "schedule": ("schedule", "tasks.json", "--noise", "10%", "--runs", "5", "--objective", "makespan,moved",

@@ -19,9 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.check.pipeline.chain_bound import begins_and_ends, live_table, transfer_table
+from nmsolve.check.pipeline.chain_bound import (
+    begins_and_ends,
+    live_table,
+    prefix_sums,
+    through,
+    transfer_table,
+)
 from nmsolve.check.pipeline.memory_rule import rooms_of, units_of
-from nmsolve.check.pipeline.training_bound import kept_tables, prefix_sums, through
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -33,8 +38,6 @@ MARGIN = 1e-11
 SUMS = 1e-13
 #: Most stages and entries of an exact search.
 MOST, ENTRIES = 2**22, 2**26
-#: States with which a proof is tried first, where what a stage keeps depends on those behind it.
-FEW = 8
 
 
 class Slow(Exception):
@@ -68,45 +71,29 @@ def batch_bound_holds(
     steps = list(zip(proof.ceilings, proof.prices, following, strict=True))
     if any(least > ceiling + 1 or not 0 <= price < 2.0**80 for ceiling, price, least in steps):
         return False
-
-    def holds(runs: _Runs) -> bool:
-        return all(runs.sum_at_least(c, p, _above(need - more * t), t, float(more)) for c, p, t in steps)
-
-    few = _Runs(problem, until, FEW)
-    return holds(few) or (few.eased and holds(_Runs(problem, until)))
+    runs = _Runs(problem, until)
+    return all(runs.sum_at_least(c, p, _above(need - more * t), t, float(more)) for c, p, t in steps)
 
 
 class _Runs:
-    """The runs of a chain of layers, from the last one on; state k: k stages from here to the end, the last state: or more.
+    """The runs of a chain of layers, from the last one on; state k: k stages from here to the end, or where their number is not
+    limited the only state from 1 on: one or more."""
 
-    With no more states than ``most_states`` (None: all that count) stages further from the end may keep as little as the last of
-    these, which lets more plans through: ``eased``. Where the number of stages is limited all of them count.
-    """
-
-    def __init__(self, problem: PipelineProblem, until: float, most_states: int | None = None) -> None:
+    def __init__(self, problem: PipelineProblem, until: float) -> None:
         self.problem, self.until = problem, until
         count, most = problem.count, problem.largest_group
         limit = min(problem.stages, count, problem.cores)
         self.counted = problem.exact_stages or limit < min(count, problem.cores)
-        training = problem.training
-        keeps = training is not None and problem.memory is not None
-        ordered = training is not None and keeps and training.schedule == "1f1b"
-        self.rows = limit if self.counted else min(limit, training.batches) if ordered and training else 1
-        self.eased = not self.counted and most_states is not None and self.rows > most_states
-        if self.eased and most_states is not None:
-            self.rows = most_states
+        self.rows = limit if self.counted else 1
         self.final: BoolArray = np.arange(self.rows + 1) >= 1
         if problem.exact_stages:
             self.final = np.arange(self.rows + 1) == problem.stages
-        self.flights = np.ones(self.rows, np.int64)
-        if training is not None:
-            self.flights = np.array([training.in_flight(k) for k in range(self.rows)], np.int64)  # rising
         self.places = np.flatnonzero(begins_and_ends(problem))
         self.work = prefix_sums(problem.ticks.time[:, :most])
         self.move, self.sides = transfer_table(problem), through(problem)
         self.cores = np.arange(1, most + 1)
         self.turns = prefix_sums(np.zeros(count, np.int64) if problem.turns is None else problem.turns)
-        self.live, self.kept = None, None
+        self.live = None
         if problem.buffers is not None and problem.memory is not None:
             self.held, self.live = prefix_sums(problem.storage.astype(np.int64)), live_table(problem)
             self.rooms = self.cores * int(problem.memory)
@@ -116,12 +103,9 @@ class _Runs:
         if problem.energy is not None:
             self.energy = prefix_sums(problem.energy_ticks.layer[:, :most])
             self.entering = _entering_table(problem)
-        if keeps:
-            self.kept = kept_tables(problem)
-            self.forward = prefix_sums(problem.ticks.forward[:, :most])
 
     def loads(self, begin: int) -> tuple[IntArray, IntArray]:
-        """(E,) ends of runs from ``begin``, and (rows or 1, E, C) their loads; ``NONE`` where the rules do not let them."""
+        """(E,) ends of runs from ``begin``, and (E, C) their loads; ``NONE`` where the rules do not let them."""
         if time.monotonic() > self.until:
             raise Slow
         problem, end = self.problem, self.places[self.places > begin]
@@ -131,32 +115,21 @@ class _Runs:
         if self.live is not None:
             held = held + self.live[begin, end][:, None]
         if problem.streams and self.live is not None:
-            compute = compute[None]
-            off = self._offchip(begin, end)[None]
+            off = self._offchip(begin, end)
             load = np.maximum(np.maximum(compute, move), off) if problem.overlap else compute + move + off
             return end, load
-        if self.kept is not None and problem.training is not None:
-            needed, entering = (table[begin, end][:, None] for table in self.kept)
-            flights = self.flights[:, None, None]
-            fits = held + flights * needed <= self.rooms
-            again = held + needed + flights * entering <= self.rooms
-            once_more = compute + self.forward[end] - self.forward[begin]
-            possible = fits | again if problem.training.recompute else fits
-            compute = np.where(fits, compute, once_more)
-        else:
-            possible, compute = (held <= self.rooms)[None], compute[None]
         load = np.maximum(compute, move) if problem.overlap else compute + move
-        return end, np.where(possible, load, NONE)
+        return end, np.where(held <= self.rooms, load, NONE)
 
     def costs(self, begin: int, end: IntArray, load: IntArray) -> IntArray:
-        """What the runs cost, to broadcast against their (rows or 1, E, C) loads, which it is without energies."""
+        """(E, C) what the runs cost: their loads, or their energies where these count."""
         if self.energy is None or self.entering is None:
             return load
         own = self.energy[end] - self.energy[begin] + self.entering[begin, end][:, None]
         if self.problem.streams and self.live is not None:
             moved, trips = self._moved(begin, end)
             own = own + (moved.astype(float) * (self.problem.energy_ticks.offchip * trips)).astype(np.int64)
-        return np.asarray(own[None])
+        return np.asarray(own)
 
     def _offchip(self, begin: int, end: IntArray) -> IntArray:
         """(E, C) ticks of moving what the cores cannot hold."""
@@ -186,7 +159,7 @@ class _Runs:
         for begin in self.places[:-1][::-1].tolist():
             end, load = self.loads(begin)
             own = self.costs(begin, end, load)
-            cost = np.where(load <= ceiling, own + price * self.cores, np.inf).min(axis=2)
+            cost = np.where(load <= ceiling, own + price * self.cores, np.inf).min(axis=1)
             rest[1:, begin] = (self._behind(rest, end) + cost).min(axis=1)
         least = float(rest[self.final, 0].min())
         if np.isinf(least):
@@ -219,12 +192,11 @@ class _Runs:
         found, paid = 0, price * self.problem.cores
         for begin in self.places[:-1].tolist():
             end, load = self.loads(begin)
-            load = np.broadcast_to(load, (self.rows, *load.shape[1:]))
-            own = np.broadcast_to(self.costs(begin, end, load), load.shape)
+            own = self.costs(begin, end, load)
             allowed = load <= ceiling
             cost = np.where(allowed, own + price * self.cores, np.inf)
             here = before[1:, begin][:, None]
-            across = here + cost.min(axis=2)
+            across = here + cost.min(axis=1)
             before[:-1, end] = np.minimum(before[:-1, end], across)
             if not self.counted:
                 before[-1, end] = np.minimum(before[-1, end], across[-1])
@@ -236,7 +208,7 @@ class _Runs:
             if found > MOST:
                 raise Slow
             if len(state):
-                yield begin, state + 1, end[e], c + 1, own[state, e, c].astype(float)
+                yield begin, state + 1, end[e], c + 1, own[e, c].astype(float)
 
     def _least_sum(self, stages: list[tuple[int, IntArray, IntArray, IntArray, FloatArray]]) -> float:
         """Return the least sum of costs of plans of these stages with all numbers of cores, inf if there are none."""

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.check.pipeline.memory_rule import rooms_of, units_of
-from nmsolve.check.pipeline.training_bound import through, trained_possible
 from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import Ticks
@@ -48,15 +47,13 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     limit = min(problem.stages, count, problem.cores + hosts)
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
     move, allowed = transfer_table(problem), begins_and_ends(problem)
-    if problem.training is not None:
-        return trained_possible(problem, ceiling, move, live_table(problem))
     memory, live = 0, None
     if problem.buffers is not None and problem.memory is not None:
         storage, memory, live = problem.storage.astype(np.int64), int(problem.memory), live_table(problem)
         rooms = np.arange(1, most + 1) * memory
     else:
         storage, rooms = units_of(problem), rooms_of(problem)
-    work = np.vstack([np.zeros(most, np.int64), np.cumsum(ticks.time[:, :most], axis=0)])
+    work = prefix_sums(ticks.time[:, :most])
     never, sides = problem.cores + 1, through(problem)
     need = np.full((limit + 1 if counted else 1, hosts + 1, count + 1), never)
     need[0, 0, 0] = 0
@@ -186,6 +183,19 @@ def enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
     if problem.use_all:  # more cores never hurt, so the cores fit if the groups can hold them
         fine &= groups * problem.largest_stage >= problem.cores
     return np.asarray(fine)
+
+
+def through(problem: PipelineProblem) -> IntArray:
+    """Return (C,) cores of a group's side, or 1 where it moves data through one core: the largest s with s * s cores."""
+    cores = np.arange(1, problem.largest_group + 1)
+    if not problem.border:
+        return np.ones(len(cores), np.int64)
+    return np.searchsorted(np.arange(1, len(cores) + 2) ** 2, cores, side="right").astype(np.int64)
+
+
+def prefix_sums(values: IntArray) -> IntArray:
+    """Return (L + 1, ...) sums over prefixes of (L, ...)."""
+    return np.concatenate([np.zeros((1, *values.shape[1:]), np.int64), np.cumsum(values, axis=0)])
 
 
 def begins_and_ends(problem: PipelineProblem) -> BoolArray:

@@ -45,8 +45,6 @@ def group_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
         for s in away | ({home} if away else set()):
             if cores[s]:
                 move[s].append(float(tensors.time[t]))
-    for s, forward in enumerate(walked_again(problem, plan)):
-        compute[s].append(forward)
     off = walked_offchip(problem, plan)
     side = [math.isqrt(max(1, c)) if problem.border else 1 for c in cores]
     sums = [(math.fsum(a), math.fsum(b) / w, c) for a, b, w, c in zip(compute, move, side, off, strict=True)]
@@ -88,19 +86,6 @@ def walked_energy(
         math.fsum(energy.layer.tolist()), math.fsum(taken_in) * energy.byte, math.fsum(exchanged) * energy.byte,
         moved * energy.offchip, max(walked_loads(problem, plan)) * energy.power,
     ]  # fmt: skip
-
-
-def walked_again(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
-    """Return the time of the forward pass of every stage that has to run it again in training, else 0."""
-    stage, cores = plan.stage.tolist(), plan.cores.tolist()
-    training = problem.training
-    if training is None or not training.recompute or problem.memory is None:
-        return [0.0] * len(cores)
-    out = []
-    for s, need in enumerate(memory_needs(problem, stage, len(cores))):
-        mine = [float(training.forward[layer, cores[s] - 1]) for layer, at in enumerate(stage) if at == s]
-        out.append(math.fsum(mine) if need > cores[s] * problem.memory else 0.0)
-    return out
 
 
 def walked_offchip(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:

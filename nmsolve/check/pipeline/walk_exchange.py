@@ -22,14 +22,12 @@ CONVOLVES = (
     "QLinearConv",
     "DeformConv",
     "FusedConv",
-    "ConvGrad",
-    "ConvTransposeGrad",
 )
 #: Operators that take elements to other places.
 CARRIES = (
     "QLinearConcat", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "Resize",
     "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Tile", "Transpose",
-    "Upsample", "ConcatTraining", "GatherElementsGrad", "GatherGrad", "SliceGrad", "SplitTraining",
+    "Upsample", "ConcatTraining", "SplitTraining",
 )  # fmt: skip
 #: Operators that add up rows.
 SUMS_ROWS = (

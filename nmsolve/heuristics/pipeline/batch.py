@@ -82,8 +82,7 @@ class BatchSearch:
     def __init__(self, problem: PipelineProblem, partition: ChainPartition, found: Descent) -> None:
         self.problem, self.partition, self.found = problem, partition, found
         self.chain = partition.whole()
-        counted = partition.limits
-        self.limits = counted if counted.rows > 1 else counted.uncounted(partition.flights)
+        self.limits = partition.limits
         self.weight, self.costs = problem.weight, costs_of(problem, partition)
         self.unit = self._first_price()
         self.stages = np.empty((problem.count, 2), np.int64)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.pipeline.chain_kernels import Limits
-from nmsolve.heuristics.pipeline.chain_loads import Chain
-from nmsolve.heuristics.pipeline.stage_costs import Costs, cost_of, fewest, least_cost, load_of, too_long
+from nmsolve.heuristics.pipeline.chain_loads import Chain, group_load
+from nmsolve.heuristics.pipeline.stage_costs import Costs, cost_of, fewest, least_cost, too_long
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -47,9 +47,7 @@ def following(state: int, limits: Limits) -> int:
     """The state after one more stage, -1 if there may be none."""
     if limits.rows == 1:
         return 0
-    if state + 1 < limits.rows:
-        return state + 1
-    return state if limits.endless else -1
+    return state + 1 if state + 1 < limits.rows else -1
 
 
 @plain_callee
@@ -93,16 +91,16 @@ def cheapest(
                     continue
                 if lean:
                     fewer = cost[s, i]
-                least = least_cost(i, j, 1, to, chain, costs)
+                least = least_cost(i, j, 1, chain, costs)
                 if cost[s, i] + price + least >= cost[to, j]:
                     continue
-                for c in range(fewest(i, j, ceiling, to, chain), largest + 1):
+                for c in range(fewest(i, j, ceiling, chain), largest + 1):
                     base = cost[s, i] + price * c
                     if rises:  # of loads it is that on the largest group for any c
-                        least = least_cost(i, j, c, to, chain, costs)
+                        least = least_cost(i, j, c, chain, costs)
                     if base + least >= cost[to, j]:
                         break
-                    value = base + cost_of(i, j, c, to, chain, costs)
+                    value = base + cost_of(i, j, c, chain, costs)
                     if value < cost[to, j]:
                         cost[to, j] = value
                         origin[to, j, 0], origin[to, j, 1], origin[to, j, 2] = i, s, c
@@ -128,8 +126,8 @@ def read_plan(
     j, row, cores, total, worst = chain.work.shape[0] - 1, 0, 0, 0.0, 0
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
-        cores, total = cores + c, total + cost_of(i, j, c, state, chain, costs)
-        worst = max(worst, load_of(i, j, c, state, chain))
+        cores, total = cores + c, total + cost_of(i, j, c, chain, costs)
+        worst = max(worst, group_load(i, j, c, chain))
         stages[row, 0], stages[row, 1] = i, c
         row, j, state = row + 1, i, before
     stages[row:, 0] = -1
@@ -222,8 +220,8 @@ def arcs_left(
                 if to < 0 or not np.isfinite(rest[to, j]):
                     continue
                 cheap, slow = np.inf, np.inf  # of the last one that was not left out for fewer cores
-                for c in range(fewest(i, j, ceiling, to, chain), largest + 1):
-                    own, paid = load_of(i, j, c, to, chain), float(cost_of(i, j, c, to, chain, costs))
+                for c in range(fewest(i, j, ceiling, chain), largest + 1):
+                    own, paid = group_load(i, j, c, chain), float(cost_of(i, j, c, chain, costs))
                     behind = paid + price * c + rest[to, j]
                     rest[s, i] = min(rest[s, i], behind)
                     if cheap <= paid and slow <= max(floor, float(own)):
@@ -285,6 +283,6 @@ def read_costs(stages: IntArray, chain: Chain, costs: Costs) -> tuple[float, int
     end = chain.work.shape[0] - 1
     for row in range(count):
         begin, cores = stages[row, 0], stages[row, 1]
-        total += cost_of(begin, end, cores, count - row, chain, costs)
-        worst, end = max(worst, load_of(begin, end, cores, count - row, chain)), begin
+        total += cost_of(begin, end, cores, chain, costs)
+        worst, end = max(worst, group_load(begin, end, cores, chain)), begin
     return total, worst

@@ -14,7 +14,6 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.chain_kernels import Limits, live_bytes, solve, transfers
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD, Chain
-from nmsolve.heuristics.pipeline.training import kept_bytes
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -51,29 +50,15 @@ class ChainPartition:
         else:
             self._storage = in_ticks(problem.storage, exponent_for(float(problem.storage.sum())))
             self._memory, self._room = 0, rooms_of(problem.storage, problem.memory, problem.largest_group)
-        self._kept, self._entering = (_mirrored(table) for table in kept_bytes(problem))
-        self._forward = problem.ticks.forward[:, : problem.largest_group]
-        training = problem.training
-        #: in training: from the end of the chain to its begin
-        self.backwards = len(self._kept) > 0
-        self._by_stage = self.backwards and training is not None and training.schedule == "1f1b"
-        #: most micro-batches in flight where their number depends on the stage, else 1
-        self.flights = 1
-        if self._by_stage and training is not None:
-            self.flights = min(training.batches, count, problem.cores)
-        if len(self._kept) and problem.buffers is not None:
-            live_bytes(_prefix(self._time), ANY_LOAD, *problem.buffers.arrays, self._live)
-            self._live, self._counted = _mirrored(self._live), ANY_LOAD
 
     def in_order(self, order: IntArray, fewest_stages: bool = False) -> tuple[PipelinePlan | None, float]:
         """Return the best plan whose stages are runs of ``order`` (L,), a permutation of the layers, and its value.
 
         None and inf if there is none. Of plans of equal value it takes one with few cores, or, with ``fewest_stages``, which
         takes longer, one with the fewest stages. Live ranges are those of the layers' own order, which is then the only one.
-        In training it is gone through from its end.
         """
         limits, chain = self.limits, self._chain(order)
-        low, stages = self._solve(chain, limits.uncounted(self.flights), self._floor(float(chain.rest[0])))
+        low, stages = self._solve(chain, limits.uncounted(), self._floor(float(chain.rest[0])))
         if low >= 0 and not limits.met_by(stages[:, 1]):
             low, stages = self._solve(
                 chain, limits, low
@@ -81,9 +66,7 @@ class ChainPartition:
         if low < 0:
             return None, math.inf
         if fewest_stages:
-            low, stages = self._solve(
-                chain, limits._replace(rows=len(stages) + 1, endless=False), low, (1.0,)
-            )
+            low, stages = self._solve(chain, limits._replace(rows=len(stages) + 1), low, (1.0,))
         plan = self.plan_of(chain, stages)
         return plan, objective(self.problem, plan)
 
@@ -102,22 +85,16 @@ class ChainPartition:
         """Return the plan of (K, 2) first positions and cores of the stages of a chain."""
         stage = np.empty(self.problem.count, np.int64)
         stage[chain.order] = np.searchsorted(stages[:, 0], np.arange(len(stage)), side="right") - 1
-        cores = stages[:, 1].copy()
-        if self.backwards:
-            stage, cores = len(cores) - 1 - stage, cores[::-1].copy()
-        return PipelinePlan(stage, self._with_spare(cores))
+        return PipelinePlan(stage, self._with_spare(stages[:, 1].copy()))
 
     def _chain(self, order: IntArray) -> Chain:
-        problem, ticks, training = self.problem, self.problem.ticks, self.problem.training
-        order = order[::-1] if self.backwards else order
+        problem, ticks = self.problem, self.problem.ticks
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         return Chain(
             order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._room,
             self._memory, ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order),
-            _prefix(self._forward[order]) if self.backwards else self._forward, self._kept, self._entering,
-            1 if training is None else training.batches, self._by_stage,
-            training is not None and training.recompute, rest, problem.overlap, problem.replicas, problem.sides,
+            rest, problem.overlap, problem.replicas, problem.sides,
         )  # fmt: skip
 
     def _solve(
@@ -183,15 +160,6 @@ class ChainPartition:
                 cores[s] += extra
                 spare -= extra
         return cores
-
-
-def _mirrored(table: IntArray) -> IntArray:
-    """Return an (L, L + 1) table of runs for the opposite order of the layers."""
-    count = len(table)
-    out = np.empty_like(table)
-    for begin in range(count):
-        out[begin, begin + 1 :] = table[: count - begin, count - begin][::-1]
-    return out
 
 
 def _prefix(values: IntArray) -> IntArray:

@@ -15,10 +15,8 @@ from nmsolve.heuristics.pipeline.chain_loads import (
     least_cores,
     least_holding,
     least_replicated,
-    least_trained,
     replicated_load,
     times,
-    trained_load,
 )
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain_callee
@@ -35,7 +33,6 @@ class Limits(NamedTuple):
     cores, hosts : at most
     rows : 1 + most stages if they must be counted, else 1
     least_stages, least_groups : at least; groups are stages that are no hosts
-    endless : stages are only counted as their number decides what one keeps (training); the last row is that many or more
     """
 
     cores: int
@@ -43,7 +40,6 @@ class Limits(NamedTuple):
     rows: int
     least_stages: int
     least_groups: int
-    endless: bool
 
     @classmethod
     def of(cls, problem: PipelineProblem) -> Limits:
@@ -56,20 +52,16 @@ class Limits(NamedTuple):
         groups = 0 if groups == 1 and not hosts else groups
         stages = problem.stages if problem.exact_stages else 1
         counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
-        return cls(cores, hosts, most + 1 if counted else 1, stages, groups, False)
+        return cls(cores, hosts, most + 1 if counted else 1, stages, groups)
 
-    def uncounted(self, flights: int = 1) -> Limits:
-        """The same with any number of stages; ``flights``: most micro-batches in flight, one more with every stage."""
-        return Limits(self.cores, self.hosts, flights + 1 if flights > 1 else 1, 1, 0, flights > 1)
+    def uncounted(self) -> Limits:
+        """The same with any number of stages."""
+        return Limits(self.cores, self.hosts, 1, 1, 0)
 
     def met_by(self, cores: IntArray) -> bool:
         """Return True if the number of stages with these cores is allowed."""
         groups = int((cores > 0).sum())
-        return (
-            self.rows == 1
-            or self.endless
-            or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
-        )
+        return self.rows == 1 or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
 
 
 @kernel
@@ -205,7 +197,6 @@ def probe(
     work, storage, room = chain.work, chain.storage, chain.room
     host, stuck, cut = chain.host, chain.stuck, chain.cut
     live, streams, ranges = chain.live, chain.offchip > 0.0, chain.live.shape[0] > 0
-    trains = chain.kept.shape[0] > 0
     cores, hosts, rows = limits.cores, limits.hosts, limits.rows
     count, largest, replicas = work.shape[0] - 1, work.shape[1], chain.replicas
     no, wide, reach = cores + 1, hosts + 1, times(ceiling, replicas)
@@ -233,15 +224,11 @@ def probe(
                     continue
                 to = s + wide if rows > 1 else s
                 if to >= need.shape[0]:
-                    if not limits.endless:
-                        continue
-                    to = s
+                    continue
                 if on_group:
                     high = min(largest * replicas, need[to, j] - 1 - have)
                     if replicas > 1:
                         c = least_replicated(i, j, high, ceiling, held, chain)
-                    elif trains:
-                        c = least_trained(i, j, low, high, ceiling, to // wide, chain)
                     else:
                         c = least_cores(i, j, low, high, ceiling, chain)
                     if c <= high:
@@ -287,8 +274,6 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
         if c > 0:
             if chain.replicas > 1:
                 worst = max(worst, replicated_load(i, j, c, chain))
-            elif chain.kept.shape[0] > 0:  # then there are no hosts, and a state is a number of stages
-                worst = max(worst, trained_load(i, j, c, state, chain))
             else:
                 worst = max(worst, group_load(i, j, c, chain))
         else:

@@ -16,7 +16,7 @@ ANY_LOAD = 2**62
 
 
 class Chain(NamedTuple):
-    """One order of the layers; in training from the last to the first, as what a stage keeps depends on how many follow it.
+    """One order of the layers.
 
     Attributes
     ----------
@@ -29,11 +29,6 @@ class Chain(NamedTuple):
     offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
     turns : (L + 1,) sums over prefixes of the trips of loops that begin there
     cut : (L + 1,) where a stage may begin
-    forward : (L + 1, C) time of forward passes, sums over prefixes
-    kept, entering : (L, L + 1) bytes that a run keeps of a micro-batch in flight, in training; of shape (0, 0) without
-    batches : most micro-batches in flight
-    by_stage : there are no more of them than stages from the one at hand on
-    recompute : what does not fit may run forward again
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
     replicas : most replicas of a stage, which take micro-batches in turns
@@ -52,12 +47,6 @@ class Chain(NamedTuple):
     host: IntArray
     stuck: IntArray
     cut: BoolArray
-    forward: IntArray
-    kept: IntArray
-    entering: IntArray
-    batches: int
-    by_stage: bool
-    recompute: bool
     rest: FloatArray
     overlap: bool
     replicas: int
@@ -161,34 +150,3 @@ def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
 def times(ceiling: int, factor: int) -> int:
     """This many ceilings, at most ``ANY_LOAD``."""
     return ANY_LOAD if ceiling >= ANY_LOAD // factor else ceiling * factor
-
-
-@embedded_callee
-def trained_load(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
-    """The load of the run [i, j) on this many cores in training, as stage ``stage`` from the end, from 1 on; ``ANY_LOAD`` if
-    what it keeps does not fit. It does not rise with the cores."""
-    held = chain.storage[j] - chain.storage[i] + chain.live[i, j]
-    flights = min(chain.batches, max(1, stage)) if chain.by_stage else chain.batches
-    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    if held + flights * chain.kept[i, j] > chain.room[cores - 1]:
-        if not chain.recompute or (
-            held + chain.kept[i, j] + flights * chain.entering[i, j] > chain.room[cores - 1]
-        ):
-            return ANY_LOAD
-        compute += chain.forward[j, cores - 1] - chain.forward[i, cores - 1]
-    load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
-    return load
-
-
-@embedded_callee
-def least_trained(i: int, j: int, low: int, high: int, ceiling: int, stage: int, chain: Chain) -> int:
-    """As :func:`least_cores`, in training."""
-    if low > high or trained_load(i, j, high, stage, chain) > min(ceiling, ANY_LOAD - 1):
-        return high + 1
-    while low < high:
-        middle = (low + high) // 2
-        if trained_load(i, j, middle, stage, chain) <= min(ceiling, ANY_LOAD - 1):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -10,14 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_loads import (
-    Chain,
-    group_load,
-    least_cores,
-    least_holding,
-    least_trained,
-    trained_load,
-)
+from nmsolve.heuristics.pipeline.chain_loads import Chain, group_load, least_cores, least_holding
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
 from nmsolve.model.compiled import embedded_callee, kernel
 from nmsolve.model.types import IntArray
@@ -41,28 +34,20 @@ class Costs(NamedTuple):
 
 
 @embedded_callee
-def load_of(i: int, j: int, cores: int, stage: int, chain: Chain) -> int:
-    """The load of the run [i, j) on this many cores, with room for it, as stage number ``stage`` of training."""
-    if chain.kept.shape[0] > 0:
-        return int(trained_load(i, j, cores, stage, chain))
-    return int(group_load(i, j, cores, chain))
-
-
-@embedded_callee
-def cost_of(i: int, j: int, cores: int, stage: int, chain: Chain, costs: Costs) -> int:
-    """The cost of the run [i, j) as that stage; its load where that is the cost."""
+def cost_of(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
+    """The cost of the run [i, j) on this many cores, with room for it; its load where that is the cost."""
     if costs.work.shape[0] == 0:
-        return int(load_of(i, j, cores, stage, chain))
+        return int(group_load(i, j, cores, chain))
     moved = moving_cost(i, j, cores, chain, costs)
     return int(costs.work[j, cores - 1] - costs.work[i, cores - 1] + moved)
 
 
 @embedded_callee
-def least_cost(i: int, j: int, cores: int, stage: int, chain: Chain, costs: Costs) -> int:
+def least_cost(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     """A cost that the run is not below on this many cores or more. What moves off chip falls with them, as loads do."""
     largest = chain.work.shape[1]
     if costs.work.shape[0] == 0:
-        return int(load_of(i, j, largest, stage, chain))
+        return int(group_load(i, j, largest, chain))
     moved = moving_cost(i, j, largest, chain, costs)
     return int(costs.least[j, cores - 1] - costs.least[i, cores - 1] + moved)
 
@@ -109,7 +94,7 @@ def too_long(i: int, j: int, ceiling: int, chain: Chain) -> bool:
 
 
 @embedded_callee
-def fewest(i: int, j: int, ceiling: int, stage: int, chain: Chain) -> int:
+def fewest(i: int, j: int, ceiling: int, chain: Chain) -> int:
     """The fewest cores with which the run keeps the ceiling and its storage fits; C + 1 if none do."""
     largest = chain.work.shape[1]
     if chain.offchip > 0.0:
@@ -118,6 +103,4 @@ def fewest(i: int, j: int, ceiling: int, stage: int, chain: Chain) -> int:
     if chain.live.shape[0] > 0:
         held += chain.live[i, j]
     low = least_holding(held, chain.room)
-    if chain.kept.shape[0] > 0:
-        return int(least_trained(i, j, low, largest, ceiling, stage, chain))
     return int(least_cores(i, j, low, largest, ceiling, chain))

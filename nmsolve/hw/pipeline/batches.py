@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.pipeline.passes import training_passes
 from nmsolve.hw.pipeline.to_graph import crossings
 from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
@@ -54,8 +53,7 @@ def batch_time(
 
     Stage k ends micro-batch b at ``C(k, b) = t(k) + max(C(k, b - 1), max over stages p before k of C(p, b))``, so the whole
     takes the longest, over all stages m, of the longest path of stages through m plus ``(B - 1) t(m)``. For a chain that is the
-    sum of all loads plus ``(B - 1)`` times the largest. In training B is that of a step, forward and backward
-    (:mod:`.passes`).
+    sum of all loads plus ``(B - 1)`` times the largest.
 
     Parameters
     ----------
@@ -69,10 +67,7 @@ def batch_time(
     BatchTime, or None where stages wait for each other in a circle (any split), or each have a part of a backward pass, which
     goes the other way: no stage can then take a micro-batch in one piece.
     """
-    if problem.training is not None:
-        batches = problem.training.batches
-        total = training_passes(problem, plan).total
-    elif replicas is not None and replicas.max() > 1:
+    if replicas is not None and replicas.max() > 1:
         ends = _last_ends(problem, plan, load, batches, replicas)
         if ends is None:
             return None

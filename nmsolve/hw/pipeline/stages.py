@@ -43,9 +43,6 @@ class StageLoads:
     streamed, offchip : bytes moved from and to off-chip memory in every run, and the time of that
     replicas, group : groups of a stage that take micro-batches in turns, and the cores of each (0: a host). Times are per
         micro-batch, so those of a group by their number; storage and live bytes are those of all
-    kept : bytes kept of every micro-batch in flight, in training: what the backward pass needs, or to run forward once more
-    flights : most micro-batches in flight; 1 without training
-    again : time of the forward pass where it runs once more, else 0
     load : see the module
     """
 
@@ -62,9 +59,6 @@ class StageLoads:
     offchip: FloatArray
     replicas: IntArray
     group: IntArray
-    kept: IntArray
-    flights: IntArray
-    again: FloatArray
     load: FloatArray
 
 
@@ -91,9 +85,7 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         for s, c in enumerate(group.tolist()):
             streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
             offchip[s] = stream_ticks(streamed[s], ticks.offchip * float(turns[s]), c)
-    kept, flights, again, reserve = _trained(problem, plan, held, live)
-    own = compute + again
-    load = np.maximum(np.maximum(own, move), offchip) if problem.overlap else own + move + offchip
+    load = np.maximum(np.maximum(compute, move), offchip) if problem.overlap else compute + move + offchip
     load = -(-load // many)
 
     def seconds(each: IntArray) -> FloatArray:
@@ -109,16 +101,13 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         transfer_out=seconds(move_out) / side,
         volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
         volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
-        storage=many * (held + live + reserve),
-        resident=many * (np.minimum(held + live, room) if problem.streams else held + live + reserve),
+        storage=many * (held + live),
+        resident=many * (np.minimum(held + live, room) if problem.streams else held + live),
         live=many * live,
         streamed=streamed,
         offchip=seconds(offchip),
         replicas=many,
         group=group,
-        kept=kept,
-        flights=flights,
-        again=seconds(again),
         load=np.where(stuck, np.inf, np.ldexp(load.astype(float), -ticks.exponent)),
     )
 
@@ -151,45 +140,6 @@ def _best_replicas(problem: PipelineProblem, plan: PipelinePlan, move: IntArray,
             load[(held + live[s] > group * problem.memory) & (many > 1)] = np.iinfo(np.int64).max
         out[s] = many[load.argmin()]
     return out
-
-
-def _trained(
-    problem: PipelineProblem, plan: PipelinePlan, held: FloatArray, live: IntArray
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """(K,) bytes kept per micro-batch in flight, how many these are, ticks of forward passes run again, and bytes all that takes.
-
-    ``held``, ``live`` (K,) : what the stages need besides.
-    """
-    count, training = len(plan.cores), problem.training
-    kept, again, reserve = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    if training is None or problem.buffers is None:
-        return kept, np.ones(count, np.int64), again, reserve
-    flights = np.array([training.in_flight(count - 1 - s) for s in range(count)], np.int64)
-    size, indptr, layer, made = problem.buffers.arrays
-    inside = layer < problem.count
-    buffer = np.repeat(np.arange(len(size)), np.diff(indptr))[inside]
-    home = np.where(
-        made[indptr[:-1]] == MADE, plan.stage[np.minimum(layer[indptr[:-1]], problem.count - 1)], -1
-    )
-    at = plan.stage[layer[inside]]
-    entering = _stage_bytes(buffer[at != home[buffer]], at[at != home[buffer]], size, count)
-    needed = np.repeat(np.arange(len(size)), np.diff(training.indptr))
-    kept = _stage_bytes(needed, plan.stage[training.layer], size, count)
-    reserve = flights * kept
-    if training.recompute and problem.memory is not None:
-        repeats = held + live + reserve > plan.cores * problem.memory
-        for s in np.flatnonzero(repeats).tolist():
-            inner = plan.stage == s
-            again[s] = problem.ticks.forward[inner, plan.cores[s] - 1].sum()
-            reserve[s] = kept[s] + flights[s] * entering[s]
-            kept[s] = entering[s]
-    return kept, flights, again, reserve
-
-
-def _stage_bytes(buffer: IntArray, stage: IntArray, size: IntArray, count: int) -> IntArray:
-    """(count,) bytes of the buffers of every stage, each pair of (E,) ``buffer`` and ``stage`` once."""
-    pairs = np.unique(buffer * count + stage)
-    return _sums(pairs % count, size[pairs // count], count)
 
 
 def live_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
@@ -285,7 +235,7 @@ def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
     if problem.rounds is not None:
         load = stage_loads(problem, plan).load
         return math.fsum(load) + (problem.rounds - 1) * float(load.max())
-    if problem.streams or problem.training is not None or problem.replicas > 1 or problem.border:
+    if problem.streams or problem.replicas > 1 or problem.border:
         return float(stage_loads(problem, plan).load.max())
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(

@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.hw.pipeline.exchange import best_splits, tiles_of
-from nmsolve.hw.pipeline.training import Step, trained
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.figures import CoreFigures
-from nmsolve.model.pipeline.problem import PipelineProblem, joined
+from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -57,16 +56,6 @@ def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> Flo
     return times
 
 
-def backward_times(layers: Layers, figures: CoreFigures, largest_group: int) -> FloatArray | None:
-    """Return (L, C) microseconds of every layer's backward pass in a training graph, the sum over its operators; else None."""
-    if layers.backward is None:
-        return None
-    own = layer_times(layers.backward.whole, figures, largest_group)[layers.backward.layers]
-    out: FloatArray = np.zeros((layers.count, largest_group))
-    np.add.at(out, layers.backward.owner, own)
-    return out
-
-
 def pipeline_problem(
     layers: Layers,
     figures: CoreFigures,
@@ -79,7 +68,6 @@ def pipeline_problem(
     overlap: bool = False,
     split: str = "chain",
     offchip: float | None = None,
-    step: Step | None = None,
 ) -> PipelineProblem:
     """Return the problem of cutting a model into stages on ``cores`` equal cores; see the module for the formulas.
 
@@ -88,24 +76,17 @@ def pipeline_problem(
     stages : most stages; as many as there are layers and cores for if not given
     memory : bytes of a core, in place of the figures'
     offchip : bytes per second of off-chip memory for all cores together, in place of the figures'; 0: none
-    step : of training; None: the model only runs forward
 
     Raises
     ------
-    InputError : too many cores for the table of times, off-chip memory that makes no sense, a training graph without a
-        ``step``, or a problem that contradicts itself
+    InputError : too many cores for the table of times, off-chip memory that makes no sense, or a problem that contradicts itself
     """
-    _require_passes(layers, step, offchip)
     memory = figures.memory if memory is None else memory
     live = split == "chain" and layers.buffers is not None
-    if step is not None:
-        live = True  # else the problem of another split is refused
-    elif offchip is None and live and memory is not None:
+    if offchip is None and live and memory is not None:
         offchip = figures.offchip
     offchip = _offchip(layers.name, offchip, live, memory)
     tensors, nesting = layers.tensors, layers.nesting
-    if layers.backward is not None:
-        tensors = joined(tensors, layers.backward.returned)
     made, together, turns = np.zeros(layers.count), None, None
     if nesting is None:
         computes = (layers.macs > 0) | (layers.elements > 0)
@@ -115,7 +96,7 @@ def pipeline_problem(
         tensors = replace(tensors, volume=tensors.volume * nesting.passes)
         if nesting.trips:
             together, turns = nesting.loop, _turns(nesting)
-    problem = PipelineProblem(
+    return PipelineProblem(
         name=layers.name,
         labels=layers.names,
         time=layer_times(layers, figures, cores),
@@ -134,17 +115,6 @@ def pipeline_problem(
         turns=turns if live and offchip else None,
         border=figures.border,
     )
-    return problem if step is None else trained(problem, layers, step, backward_times(layers, figures, cores))
-
-
-def _require_passes(layers: Layers, step: Step | None, offchip: float | None) -> None:
-    """Raise InputError for a training graph that is not trained, or training with off-chip memory."""
-    if layers.backward is not None and step is None:
-        raise InputError(
-            "a training graph runs forward and backward", layers.name, "--training 1f1b or gpipe"
-        )
-    if step is not None and offchip:
-        raise InputError("off-chip memory in training", "--offchip-bandwidth", "none, or no --training")
 
 
 def _turns(nesting: Nesting) -> IntArray:

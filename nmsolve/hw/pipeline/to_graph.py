@@ -62,8 +62,7 @@ def tile_graph(
     order, on the tiles of the stage that makes it. In a stage that uses it, tile j of c needs the part from ``j / c`` to
     ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``, every tile needs all of it, and each part is one
     multicast message to the tiles of all stages that use the tensor. What cores of one stage exchange goes round in a ring, from
-    each tile to the next one: a tile then receives over one link what its layers' splits ask for. In training as many bytes of
-    tensors come back, tile by tile, or the gradients of a training graph.
+    each tile to the next one: a tile then receives over one link what its layers' splits ask for.
     Hosts are not on the machine: what they send and take is left out.
 
     Parameters
@@ -84,35 +83,18 @@ def tile_graph(
     cross = crossings(problem, plan)
     cross = _chosen(cross, (plan.cores[cross.source] > 0) & (plan.cores[cross.target] > 0))
     many = np.zeros(len(cross.tensor), bool) if whole is None else whole[cross.tensor]
-    there, back_again = _both_ways(problem, cross)
-    parts = _parts(_chosen(cross, ~many & there), volume, plan.cores, first)
+    parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
     if received is not None:
         parts = _joined(parts, _rings(plan, received, first))
-    if problem.training is not None:
-        returned = _chosen(cross, back_again)
-        back = _parts(Crossings(returned.tensor, returned.target, returned.source), volume, plan.cores, first)
-        parts = _joined(parts, back)
-    rows = _rows(_chosen(cross, many & there), volume, plan.cores, first)
+    rows = _rows(_chosen(cross, many), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
-
-
-def _both_ways(problem: PipelineProblem, cross: Crossings) -> tuple[BoolArray, BoolArray]:
-    """Return (X,) which crossings are forward, and along which something comes back: a gradient of its own, or that of each."""
-    training = problem.training
-    if training is None or training.returned is None:
-        return np.ones(len(cross.tensor), bool), np.full(len(cross.tensor), training is not None)
-    back: BoolArray = cross.tensor >= training.returned
-    return ~back, back
 
 
 def stage_traffic(problem: PipelineProblem, plan: PipelinePlan) -> FloatArray:
     """Return (S, S) bytes that one stage sends another per inference."""
     count, cross = len(plan.cores), crossings(problem, plan)
     sent: FloatArray = np.zeros((count, count))
-    there, back = _both_ways(problem, cross)
-    volume = problem.tensors.volume[cross.tensor]
-    np.add.at(sent, (cross.source[there], cross.target[there]), volume[there])
-    np.add.at(sent, (cross.target[back], cross.source[back]), volume[back])
+    np.add.at(sent, (cross.source, cross.target), problem.tensors.volume[cross.tensor])
     return sent
 
 
@@ -135,12 +117,7 @@ def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
     alone = (layers.macs > 0) & (layers.rows <= figures.tile_rows)
     tensors = layers.tensors
     number = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
-    returned = (
-        0 if layers.backward is None else layers.backward.returned.count
-    )  # of gradients a tile needs its part
-    found: BoolArray = (
-        np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count + returned) > 0
-    )
+    found: BoolArray = np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count) > 0
     return found
 
 

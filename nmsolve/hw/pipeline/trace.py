@@ -1,6 +1,6 @@
 """A pipeline's timetable as a trace for Perfetto and chrome://tracing: a row per replica of a stage, a span per micro-batch.
 
-Times are those of :mod:`.batches` and :mod:`.passes`; a trace counts microseconds, so times without a unit are taken for some.
+Times are those of :mod:`.batches`; a trace counts microseconds, so times without a unit are taken for some.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.pipeline.batches import start_times
-from nmsolve.hw.pipeline.passes import training_passes
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -26,31 +25,19 @@ STAGES, BUSY = 1, 2
 
 
 def pipeline_trace(problem: PipelineProblem, plan: PipelinePlan, batches: int, unit: str = "") -> str | None:
-    """Return the trace of ``batches`` micro-batches, or of a step of training, whose number is that of the problem.
-
-    Forward and backward passes have the categories ``forward`` and ``backward``. A counter says how many stages work.
+    """Return the trace of ``batches`` micro-batches; a counter says how many stages work.
 
     Returns
     -------
     the file's text; None where stages wait for each other in a circle, so that there is no timetable
     """
     loads, scale = stage_loads(problem, plan), MICROSECONDS.get(unit, 1.0)
-    if problem.training is not None:
-        batches, replicas = problem.training.batches, np.ones(len(plan.cores), np.int64)
-    else:
-        replicas = np.maximum(loads.replicas, 1)
-    shown = max(1, min(batches, MOST_SPANS // (2 * len(plan.cores))))
-    if problem.training is not None:
-        passes = training_passes(problem, plan)
-        shown = min(shown, passes.start.shape[2])
-        there, back = passes.start[:, 0, :shown], passes.start[:, 1, :shown]
-        each = [("forward", there, passes.forward), ("backward", back, passes.backward)]
-    else:
-        own = loads.load * replicas
-        start = start_times(problem, plan, own, shown, replicas)
-        if start is None:
-            return None
-        each = [("forward", start, own)]
+    replicas = np.maximum(loads.replicas, 1)
+    shown = max(1, min(batches, MOST_SPANS // len(plan.cores)))
+    own = loads.load * replicas
+    start = start_times(problem, plan, own, shown, replicas)
+    if start is None:
+        return None
     first = np.concatenate([[0], np.cumsum(replicas)])
     rows = [
         f"stage {k}" + (f", replica {r}" if many > 1 else "")
@@ -59,15 +46,13 @@ def pipeline_trace(problem: PipelineProblem, plan: PipelinePlan, batches: int, u
     ]
     events = named_rows([(STAGES, "stages", rows), (BUSY, "stages at work", ())])
     work: list[tuple[float, int]] = []
-    for kind, begin, length in each:
-        for k, many in enumerate(replicas.tolist()):
-            layers, cores = int((plan.stage == k).sum()), int(plan.cores[k])
-            for b, at in enumerate(begin[k].tolist()):
-                when = at * scale, (at + float(length[k])) * scale
-                args = {"micro-batch": b, "layers": layers, "cores": cores}
-                name = f"{b}" if kind == "forward" else f"{b} back"
-                events.append(span(name, kind, (STAGES, int(first[k]) + b % many), when, args))
-                work += [(when[0], 1), (when[1], -1)]
+    for k, many in enumerate(replicas.tolist()):
+        layers, cores = int((plan.stage == k).sum()), int(plan.cores[k])
+        for b, at in enumerate(start[k].tolist()):
+            when = at * scale, (at + float(own[k])) * scale
+            args = {"micro-batch": b, "layers": layers, "cores": cores}
+            events.append(span(f"{b}", "forward", (STAGES, int(first[k]) + b % many), when, args))
+            work += [(when[0], 1), (when[1], -1)]
     events += _at_work(work)
     about = {
         "name": problem.name,

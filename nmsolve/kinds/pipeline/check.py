@@ -107,12 +107,6 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
         return []
     time = given.problem.time
     again = walked_times(given.layers, given.figures, time.shape[1])
-    backward, gradients = given.layers.backward, given.layers.gradients
-    if backward is not None:
-        own = walked_times(backward.whole, given.figures, time.shape[1])
-        np.add.at(again, backward.owner, own[backward.layers])
-    elif given.problem.training is not None and gradients is not None:
-        again = again * (1 + gradients.passes[:, None])
     if not np.allclose(again, time, TOLERANCE, 0.0):
         layer = int(np.abs(again - time).max(axis=1).argmax())
         return [
@@ -148,14 +142,8 @@ def _stage_check(
 
     ``one`` : the plan of one replica of every stage; ``many`` (K,) : how many replicas these have.
     """
-    from nmsolve.check.pipeline.walk import (
-        group_loads,
-        walked_again,
-        walked_loads,
-        walked_offchip,
-        walked_stream,
-    )
-    from nmsolve.model.pipeline.check import kept_needs, live_needs, memory_needs, plan_complaint
+    from nmsolve.check.pipeline.walk import group_loads, walked_loads, walked_offchip, walked_stream
+    from nmsolve.model.pipeline.check import live_needs, memory_needs, plan_complaint
 
     if problem.buffers is None or plan_complaint(problem, plan) is not None:
         return []
@@ -179,15 +167,8 @@ def _stage_check(
             return [CheckPart("memory", False, text)]
     weights = [w * r for w, r in zip(weights, many, strict=True)]
     live = [w * r for w, r in zip(live_needs(problem, stage, count), many, strict=True)]
-    kept, entering = kept_needs(problem, stage, count)
-    again = walked_again(problem, plan)
-    flights = [
-        1 if problem.training is None else problem.training.in_flight(count - 1 - s) for s in range(count)
-    ]
     found: dict[str, Sequence[float]] = {
         "weights": weights, "live": live, "streamed": moved, "offchip": time, "load": reached, "group": groups,
-        "kept": [e if repeats else k for k, e, repeats in zip(kept, entering, again, strict=True)],
-        "flights": flights, "again": again,
     }  # fmt: skip
     for name, values in found.items():
         for k, (value, part) in enumerate(zip(values, said, strict=True)):
@@ -196,9 +177,6 @@ def _stage_check(
                 text = f"{name} of stage {k} is {number(float(value))}, the report says {str(claim)[:40]}"
                 return [CheckPart("memory", False, text)]
     text = f"at most {number(max(live))} bytes live in a stage, {number(sum(moved))} moved off chip"
-    if problem.training is not None:
-        most = max(k * f for k, f in zip(found["kept"], flights, strict=True))
-        text += f", at most {number(most)} kept for backward passes"
     return [CheckPart("memory", True, f"recomputed: {text}")]
 
 
@@ -263,10 +241,10 @@ def _steps(problem: PipelineProblem, bound: Bound) -> float:
     """Roughly, how long recomputing takes."""
     from nmsolve.check.pipeline.recheck import BATCH, CHAIN
 
-    method, training = bound.method, problem.training
+    method = bound.method
     if method in (CHAIN, BATCH):
         counted = problem.stages < min(problem.count, problem.cores) or problem.exact_stages
-        rows = problem.stages if counted else 1 if training is None else min(training.batches, problem.count)
+        rows = problem.stages if counted else 1
         proofs = bound.certificate.get("price") if method == BATCH else None
         tables = problem.largest_group * len(proofs) if isinstance(proofs, Sized) else 1
         return problem.count**2 * rows * tables

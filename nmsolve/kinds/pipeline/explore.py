@@ -32,9 +32,8 @@ def pipeline_network(given: Given, plan: PipelinePlan, report: PipelineReport) -
             Amount("MACs", "MACs", layers.macs * runs),
             Amount("weights", "bytes", layers.weight_bytes),
         ]
-    if layers is None or given.weight_copies != 1:
-        what = "memory" if layers is None else f"weights, {given.weight_copies:g} copies"
-        figures.append(Amount(what, "" if layers is None else "bytes", problem.storage))
+    else:
+        figures.append(Amount("memory", "", problem.storage))
     if problem.buffers is not None:
         figures.append(Amount("makes", "bytes", _made(problem)))
     kinds = [""] * problem.count if layers is None else layers.kinds
@@ -77,10 +76,9 @@ def _sent(given: Given, plan: PipelinePlan) -> Sent:
     origin = plan.stage[tensors.source[moved]]
     host = plan.cores == 0
     time = np.where(host[origin] & host[goal], 0.0, tensors.time[moved])
-    both = ", gradient included" if problem.training is not None and problem.training.returned is None else ""
     return Sent(
         None, tensors.source, tensors.indptr, tensors.targets, tensors.volume, moved, origin, goal,
-        [Amount(f"time through one core{both}", given.unit, time)],
+        [Amount("time through one core", given.unit, time)],
     )  # fmt: skip
 
 
@@ -97,12 +95,6 @@ def _rows(report: PipelineReport, s: StagePart) -> list[Row]:
     rows += [("take in", s.transfer_in, unit), ("give out", s.transfer_out, unit)]
     if report.offchip:
         rows += [("off chip", s.offchip, unit), ("moved off chip", s.streamed, "bytes")]
-    if report.training is not None:
-        rows += [
-            ("run again", s.again, unit),
-            ("kept of a micro-batch", s.kept, "bytes"),
-            ("in flight", s.flights, ""),
-        ]
     size = "" if not report.live else "bytes"
     if report.live:
         rows += [("weights", s.weights, size), ("most live", s.live, size)]
@@ -117,7 +109,7 @@ def _rows(report: PipelineReport, s: StagePart) -> list[Row]:
 def binds(report: PipelineReport, s: StagePart) -> str:
     """Say what a stage's load hangs on, and how full its memory is."""
     parts = {
-        "computing": s.compute - s.exchange + s.again, "exchange within the group": s.exchange,
+        "computing": s.compute - s.exchange, "exchange within the group": s.exchange,
         "transfer between stages": s.transfer_in + s.transfer_out, "off-chip memory": s.offchip,
     }  # fmt: skip
     most = max(parts, key=lambda name: parts[name])

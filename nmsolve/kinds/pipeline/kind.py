@@ -44,6 +44,15 @@ PLACE_PART = 0.5
 TRACE = "trace.json"
 #: Stages that are listed on the terminal; the page has all.
 LISTED = 24
+#: Options and fields of reports that are gone, until 0.1: of training, which was planned, too.
+GONE = ("training", "recompute", "weight_copies")
+GONE_FIELDS = (
+    "training",
+    "stages.kept",
+    "stages.flights",
+    "stages.again",
+    *(f"inputs.{name}" for name in GONE),
+)
 
 
 class PipelineKind(StatedKind):
@@ -225,9 +234,8 @@ class PipelineKind(StatedKind):
 
             nesting = given.layers.nesting
             unfolded = None if nesting is None else nesting.unfolded
-            found, backward = result.solution, given.layers.backward
             write_onnx_plan(
-                o.model, o.write_onnx, given.graph, given.layers.operators, found, unfolded, backward
+                o.model, o.write_onnx, given.graph, given.layers.operators, result.solution, unfolded
             )
         with patience.optional(CHECKS):
             plan = read_plan(o.out / self.answer, given.problem)
@@ -321,18 +329,32 @@ class PipelineKind(StatedKind):
         """Return the report; ``values`` has its objective, by the name ""."""
         from nmsolve.kinds.check_fields import claimed_result
         from nmsolve.kinds.pipeline.report import BatchPart, build_pipeline_report
-        from nmsolve.kinds.pipeline.statement import BATCHES, batches_matter
+        from nmsolve.kinds.pipeline.statement import BATCHES
         from nmsolve.kinds.rewritten import as_written, inputs_again
+        from nmsolve.model.pipeline.objectives import BATCH
 
         part = report.get("batch")
         batches = BATCHES if part is None else msgspec.convert(part, BatchPart).batches
         result = claimed_result(report, solution, ("", values[""]), {}, bounds or ())
         stated = inputs_again(report, inputs)
-        if not batches_matter(inputs.objective, inputs.training):
+        if inputs.objective != BATCH:
             stated |= {"batches": None} if "batches" in stated else {}
         again = build_pipeline_report(given, result, [], batches, stated)
-        found = as_written(again, bounds, ("inputs.strict",))
+        found = as_written(again, bounds, ("inputs.strict", *GONE_FIELDS))
         return found._replace(unread=found.unread - {"memory"})  # of a core: a part of the problem
+
+    def read_inputs(self, report: Path) -> tuple[dict[str, Any], PipelineInputs]:
+        """Return them, see there. InputError also for an older run of training."""
+        content, inputs = super().read_inputs(report)
+        _require_inference(content["inputs"], report)
+        return content, inputs
+
+    def front_inputs(
+        self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]
+    ) -> tuple[dict[str, Any], Sequence[str]]:
+        """Return those that state the problem; options that are gone are not read."""
+        found, options = super().front_inputs(path, inputs, objectives)
+        return found, (*options, *GONE)
 
     def is_run(self, folder: Path) -> bool:
         """Return whether the report of a plan is there, and no mapping."""
@@ -355,7 +377,8 @@ class PipelineKind(StatedKind):
         return inputs if o.bind is None else msgspec.structs.replace(inputs, bind=o.bind)
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return sizes and times as text."""
+        """Return sizes and times as text. InputError for an older run of training."""
+        _require_inference(inputs, folder)
         names = ("core_memory", "offchip_bandwidth", "group_sync")
         return {name: None if inputs.get(name) is None else str(inputs[name]) for name in names}
 
@@ -364,14 +387,16 @@ class PipelineKind(StatedKind):
         return explainable(state_problem(stated_inputs(o)).problem)
 
 
+def _require_inference(inputs: Mapping[str, Any], where: Path) -> None:
+    if inputs.get("training") is not None:
+        raise InputError("a run of training, which is no longer planned", str(where), "a run for inference")
+
+
 def explainable(problem: PipelineProblem) -> Explainable:
-    """Return memory, cores and stages of a model, whether there is a plan or not. InputError in training."""
+    """Return memory, cores and stages of a model, whether there is a plan or not."""
     from nmsolve.model.pipeline.files import write_plan
     from nmsolve.solvers.pipeline.limits import PipelineLimits
 
-    if problem.training is not None:
-        wanted = "`nmsolve pipeline`, which says what would fit"
-        raise InputError("limits of training are not explained", "--training", wanted)
     alike = replace(problem, rounds=None, energy=None, replicas=1, border=False)  # the same for any objective
 
     def write(path: Path, plan: PipelinePlan) -> None:
@@ -412,13 +437,11 @@ def _figures(report: PipelineReport, s: StagePart | None) -> list[str]:
         out = ["load", "compute", "transfer"]
         out[1:2] = ["compute", "exchange"] if report.sync is not None else ["compute"]
         out += ["off chip", "moved"] if report.offchip else []
-        out += ["run again", "kept"] if report.training else []
         return out + (["weights", "live"] if report.live else [])
     out = [number(s.load), number(s.compute - s.exchange)]
     out += [number(s.exchange)] if report.sync is not None else []
     out.append(number(s.transfer_in + s.transfer_out))
     out += [number(s.offchip), size_words(s.streamed)] if report.offchip else []
-    out += [number(s.again), size_words(s.kept * s.flights)] if report.training else []
     return out + ([size_words(s.weights), size_words(s.live)] if report.live else [])
 
 

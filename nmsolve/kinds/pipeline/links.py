@@ -95,10 +95,16 @@ def cut_for_links(
     how : further options of searches
     """
     from nmsolve.model.bound import gap
+    from nmsolve.model.pipeline.objectives import PERIOD
     from nmsolve.solvers.pipeline.api import plan
 
     own, seconds = result.solution, until - clock.now()
-    if own is None or given.figures is None or machine.distance_matrix is not None or _fixed(inputs):
+    if (
+        own is None
+        or given.figures is None
+        or machine.distance_matrix is not None
+        or inputs.objective != PERIOD
+    ):
         return result
     best = tried = own
     rate, least, first = given.figures.bandwidth, 0.0, 0.0
@@ -126,13 +132,6 @@ def cut_for_links(
     )
     status = "optimal" if load == result.bound else "feasible"
     return replace(result, solution=best, objective=load, gap=gap(load, result.bound), status=status)
-
-
-def _fixed(inputs: PipelineInputs) -> bool:
-    """Return True if the period is not what is minimised."""
-    from nmsolve.model.pipeline.objectives import PERIOD
-
-    return inputs.objective != PERIOD or inputs.training is not None
 
 
 def _look(given: Given, machine: Machine, plan: PipelinePlan, seconds: float, how: dict[str, Any]) -> float:

@@ -39,17 +39,12 @@ class PipelineProblemOptions:
     branch: A[str | None, Option(help="How often the condition of an If holds, e.g. exit_1=0.3,exit_2=both; both: both branches "
                                  "count in full; *: all others. [default: 0.5]")] = None
     strict: Strict = False
-    objective: A[str | None, Option(help="period: the slowest stage; batch: the time of --batches micro-batches; energy: that of "
-                                         "one. [default: period; batch with --training]")] = None
-    training: A[str | None, Option(help="Train the model by this schedule, 1f1b or gpipe: backward passes count, and stages keep "
-                                        "what these need. An ONNX training graph has its own backward pass.")] = None
+    objective: A[str, Option(help="period: the slowest stage; batch: the time of --batches micro-batches; energy: that of "
+                                  "one.")] = "period"
     replicas: A[int, Option(min=1, help="Most replicas of a stage: groups of cores that each hold all of it and take "
                                         "micro-batches in turns.")] = 1
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported, and with "
-                                                          "objective batch minimised; in training those of a step.")] = 8
-    recompute: A[bool, Option("--recompute", help="In training: stages may run forward again what they cannot keep.")] = False
-    weight_copies: A[float | None, Option(help="In training: memory of the weights with their gradients and what the optimiser "
-                                               "keeps, in copies of the weights. [default: 4, as for Adam]")] = None
+                                                          "objective batch minimised.")] = 8
 
 
 @dataclass(frozen=True)

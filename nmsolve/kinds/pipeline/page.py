@@ -80,21 +80,13 @@ def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
 def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, Drawable]:
     """Return what is drawn: ``stages``, ``layers``, ``use`` and, where stages are several and in no circle, ``timetable``."""
     from nmsolve.hw.pipeline.batches import start_times
-    from nmsolve.hw.pipeline.passes import training_passes
     from nmsolve.hw.pipeline.stages import stage_loads
 
     problem = given.problem
     loads = stage_loads(problem, plan)
     exchange, _ = exchanged(given, plan)
     parts = np.stack(
-        [
-            loads.compute - exchange,
-            loads.transfer_in,
-            loads.transfer_out,
-            loads.offchip,
-            exchange,
-            loads.again,
-        ]
+        [loads.compute - exchange, loads.transfer_in, loads.transfer_out, loads.offchip, exchange]
     )
     each = loads.resident / np.maximum(1, loads.cores)
     each[loads.cores == 0] = 0.0
@@ -116,10 +108,6 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         "layers": (pictures_pipeline.layers_picture, layers),
         "use": (pictures_pipeline.use_picture, (loads.load / most, loads.compute / most)),
     }
-    if problem.training is not None:
-        passes = training_passes(problem, plan)
-        step = passes.start, passes.forward, passes.backward, report.unit
-        return drawn | {"timetable": (pictures_pipeline.passes_picture, step)}
     batches = report.batch.batches if report.batch is not None else 0
     own, shown = loads.load * loads.replicas, min(batches, pictures_pipeline.ROUNDS)
     start = start_times(problem, plan, own, shown, loads.replicas) if batches else None

@@ -28,8 +28,7 @@ class StagePart(msgspec.Struct, frozen=True):
     (``nmsolve.hw.pipeline.exchange``); 0 and none where that does not count.
     ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest. Of the whole stage:
     ``weights`` and ``live``, the most bytes live at once, of which ``storage`` is the sum per core where live ranges count, as
-    far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``; in training
-    ``kept`` bytes of each of ``flights`` micro-batches, and ``again``, the time of forward passes run again (else 0, 1 and 0).
+    far as it is not off chip; ``streamed`` bytes from and to off-chip memory in every run, in time ``offchip``.
     """
 
     cores: int
@@ -49,9 +48,6 @@ class StagePart(msgspec.Struct, frozen=True):
     live: int
     streamed: int
     offchip: float
-    kept: int
-    flights: int
-    again: float
     storage: float
     load: float
     use: float
@@ -84,18 +80,6 @@ class LoopPart(msgspec.Struct, frozen=True):
     trips: int
 
 
-class TrainingPart(msgspec.Struct, frozen=True):
-    """How the model is trained: schedule, micro-batches of a step, whether stages may run forward again what they cannot keep,
-    memory of the weights in copies of them, and how many operators of a training graph are its backward pass; null: that follows
-    from the forward pass."""
-
-    schedule: str
-    batches: int
-    recompute: bool
-    weight_copies: float
-    operators: int | None
-
-
 class BatchPart(msgspec.Struct, frozen=True):
     """This many micro-batches through the pipeline (docs/pipeline.md)."""
 
@@ -125,9 +109,9 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``sync``: ns in which the cores of a group meet before a layer, null: that and what they exchange does not count;
     ``live``: memory is that of live ranges; ``offchip``: bytes per second of off-chip memory, null: none; ``branches``,
-    ``loops``: of control flow in an ONNX model; ``training``: null if the model only runs forward; ``unit``: of all
+    ``loops``: of control flow in an ONNX model; ``unit``: of all
     times, "" if the input does not say; ``minimised``: period, batch or energy; ``rounds``: micro-batches whose time is the
-    objective, null: it is another; ``energy``: null where the machine's figures do not say it, or the model is trained;
+    objective, null: it is another; ``energy``: null where the machine's figures do not say it;
     ``assumed``: the cores' figures are of no machine; ``batch`` is null where no stage takes a micro-batch in one piece;
     ``not_checked``: what was left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
@@ -148,7 +132,6 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     sync: float | None
     branches: list[BranchPart]
     loops: list[LoopPart]
-    training: TrainingPart | None
     overlap: bool
     minimised: str
     rounds: int | None
@@ -197,7 +180,6 @@ def build_pipeline_report(
         sync=_sync(given),
         branches=_branch_parts(given),
         loops=_loop_parts(given),
-        training=_training_part(given),
         overlap=problem.overlap,
         minimised=minimised(problem),
         rounds=problem.rounds,
@@ -261,15 +243,6 @@ def _loop_parts(given: Given) -> list[LoopPart]:
     return [] if flat is None else [LoopPart(*x) for x in zip(flat.loops, flat.trips, strict=True)]
 
 
-def _training_part(given: Given) -> TrainingPart | None:
-    found = given.problem.training
-    if found is None:
-        return None
-    backward = None if given.layers is None else given.layers.backward
-    operators = None if backward is None else len(backward.operators)
-    return TrainingPart(found.schedule, found.batches, found.recompute, given.weight_copies, operators)
-
-
 def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
     import numpy as np
 
@@ -304,9 +277,6 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
                 live=int(loads.live[k]),
                 streamed=int(loads.streamed[k]),
                 offchip=float(loads.offchip[k]),
-                kept=int(loads.kept[k]),
-                flights=int(loads.flights[k]),
-                again=float(loads.again[k]),
                 storage=float(loads.resident[k]) / max(1, cores),
                 load=float(loads.load[k]),
                 use=float(loads.load[k]) / most,

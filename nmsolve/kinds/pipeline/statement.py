@@ -14,7 +14,6 @@ from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
 from nmsolve.model.pipeline.problem import MOST_REPLICAS
 
 if TYPE_CHECKING:
-    from nmsolve.hw.pipeline.training import Step
     from nmsolve.kinds.pipeline.options import PipelineProblemOptions
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import BoolArray, FloatArray
 
-#: Micro-batches of a batch or a step, and copies of the weights in training (with gradients and Adam's two means), if not stated.
-BATCHES, COPIES = 8, 4.0
+#: Micro-batches of a batch, if not stated.
+BATCHES = 8
 
 #: What groups of cores take in and give out through.
 BORDERS = ("core", "side")
@@ -52,10 +51,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     group_sync: Annotated[float, msgspec.Meta(ge=0, lt=2**62)] | None = None
     branch: str | None = None
     objective: str = PERIOD
-    training: str | None = None
     batches: Positive | None = None
-    recompute: bool = False
-    weight_copies: Annotated[float, msgspec.Meta(ge=1, le=1000)] | None = None
     group_border: str | None = None
     replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
 
@@ -64,16 +60,13 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     """Return the part of the options that states the problem."""
     from nmsolve.kinds import values as opt
 
-    front = getattr(o, "pareto", None) is not None
-    objective = o.objective or (PERIOD if o.training is None or front else BATCH)
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
-        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=objective,
-        training=o.training, batches=o.batches if batches_matter(objective, o.training) else None,
-        recompute=o.recompute, weight_copies=o.weight_copies, replicas=o.replicas, group_border=o.group_border,
+        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=o.objective,
+        batches=o.batches if o.objective == BATCH else None, replicas=o.replicas, group_border=o.group_border,
     )  # fmt: skip
 
 
@@ -90,8 +83,7 @@ class Given:
     assumed : the figures of the cores are of no machine
     offchip : bytes per second of off-chip memory; None: there is none
     figures : of a core, for an ONNX model
-    weight_copies : memory of the weights in training, in copies of them; 1 without
-    energy : of an ONNX model that only runs forward, where the machine's figures say it, else None
+    energy : of an ONNX model, where the machine's figures say it, else None
     """
 
     problem: PipelineProblem
@@ -103,15 +95,12 @@ class Given:
     assumed: bool = False
     offchip: float | None = None
     figures: CoreFigures | None = None
-    weight_copies: float = 1.0
     energy: Energy | None = None
 
     @cached_property
     def received(self) -> FloatArray | None:
-        """(L, C) bytes that all cores of a group exchange for a layer; None where that does not count, and in training."""
+        """(L, C) bytes that all cores of a group exchange for a layer; None where that does not count."""
         if self.layers is None or self.figures is None or self.figures.sync is None:
-            return None
-        if self.problem.training is not None:
             return None
         from nmsolve.hw.pipeline.exchange import best_splits
 
@@ -137,10 +126,6 @@ def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Giv
             f"unknown objective {inputs.objective[:40]!r}", "--objective", f"{PERIOD}, {BATCH} or {ENERGY}"
         )
     cores = _cores(inputs, machine)
-    if inputs.training is None and (inputs.recompute or inputs.weight_copies is not None):
-        raise InputError(
-            "--recompute and --weight-copies are for training", inputs.model, "--training 1f1b as well"
-        )
     suffix = Path(inputs.model).suffix.lower()
     if suffix == ".json":
         return _cost_graph(inputs, machine, cores)
@@ -164,10 +149,6 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
 
     if inputs.bind is not None or inputs.branch is not None:
         raise InputError("--bind and --branch are for ONNX models", inputs.model, "a .onnx file")
-    if inputs.training is not None:
-        raise InputError(
-            "--training is for ONNX models", inputs.model, "a .onnx file, or a graph with a backward pass"
-        )
     if inputs.objective == ENERGY:
         raise InputError("a cost graph says nothing of energy", "--objective energy", "a .onnx file")
     if inputs.offchip_bandwidth:
@@ -195,11 +176,6 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     return Given(problem, "", machine)
 
 
-def batches_matter(objective: str, training: str | None) -> bool:
-    """Return whether the number of micro-batches states the problem."""
-    return training is not None or objective == BATCH
-
-
 def _rounds(inputs: PipelineInputs) -> int | None:
     """Return the micro-batches whose time is minimised; None: the period is."""
     return inputs.batches or BATCHES if inputs.objective == BATCH else None
@@ -216,56 +192,29 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     from nmsolve.hw.pipeline.energy import energy_of
     from nmsolve.hw.pipeline.tiles import UNIT
     from nmsolve.hw.pipeline.to_graph import needed_whole
-    from nmsolve.hw.pipeline.training import Step
     from nmsolve.model.formats.onnx import load_onnx
-    from nmsolve.model.operators.backward import trained_layers
+    from nmsolve.model.operators.backward import require_forward
     from nmsolve.model.operators.binding import parse_bindings
     from nmsolve.model.operators.layers import layers_of
-    from nmsolve.model.operators.training_graph import training_graph
 
     if cores is None:
         raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
     bindings = parse_bindings(inputs.bind)
     graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
-    parts = training_graph(graph)
-    if parts is None:
-        layers = layers_of(graph, bindings, branch=inputs.branch)
-    else:
-        if inputs.training is None:
-            raise InputError(
-                "the model holds its backward pass",
-                inputs.model,
-                "--training 1f1b or gpipe for such a training graph",
-            )
-        graph, layers = parts.graph, trained_layers(parts, bindings, inputs.branch)
+    require_forward(graph, inputs.model)
+    layers = layers_of(graph, bindings, branch=inputs.branch)
     figures = _figures(inputs, machine)
-    copies = COPIES if inputs.weight_copies is None else inputs.weight_copies
-    step = None
-    if inputs.training is not None:
-        step = Step(inputs.training, inputs.batches or BATCHES, inputs.recompute, copies)
-    problem = _of_layers(inputs, layers, figures, cores, step)
-    energy = energy_of(layers, figures, cores, cores) if step is None else None
+    problem = _of_layers(inputs, layers, figures, cores)
+    energy = energy_of(layers, figures, cores, cores)
     problem = replace(problem, energy=_minimised_energy(inputs, figures, energy))
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(
-        problem,
-        UNIT,
-        machine,
-        graph,
-        layers,
-        whole,
-        figures.assumed,
-        offchip or None,
-        figures,
-        copies if step else 1.0,
-        energy,
+        problem, UNIT, machine, graph, layers, whole, figures.assumed, offchip or None, figures, energy
     )
 
 
-def _of_layers(
-    inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cores: int, step: Step | None
-) -> PipelineProblem:
+def _of_layers(inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cores: int) -> PipelineProblem:
     """Return the problem of a model's layers on cores with these figures, without energy."""
     from nmsolve.hw.pipeline.tiles import pipeline_problem
 
@@ -280,17 +229,16 @@ def _of_layers(
         overlap=inputs.overlap,
         split=inputs.split or "chain",
         offchip=inputs.offchip_bandwidth,
-        step=step,
     )
     name = Path(inputs.model).stem  # exporters call every graph the same
     return replace(problem, name=name, rounds=_rounds(inputs), replicas=inputs.replicas)
 
 
 def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
-    """Return the problem of an ONNX model ``given``, not of its training, as if its cores sent this many bytes per second."""
+    """Return the problem of an ONNX model ``given``, as if its cores sent this many bytes per second."""
     assert given.layers is not None and given.figures is not None
     figures = replace(given.figures, bandwidth=bandwidth)
-    return _of_layers(inputs, given.layers, figures, given.problem.cores, None)
+    return _of_layers(inputs, given.layers, figures, given.problem.cores)
 
 
 def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
@@ -312,8 +260,6 @@ def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Ener
     """Return the energy where it is the objective. InputError where it is not known."""
     if inputs.objective != ENERGY:
         return None
-    if inputs.training is not None:
-        raise InputError("the energy of training is not counted", "--objective energy", "no --training")
     if energy is None:
         raise InputError(
             f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,

@@ -47,9 +47,9 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             words.append(
                 f"{_capital(b.name)}: {number(b.objective)}{goal}, {b.objective / report.objective:.2f} times as {as_much}."
             )
-    words += [*_training_words(report, unit), *_energy_words(report)]
+    words += _energy_words(report)
     several = [s.replicas for s in report.stages if s.replicas > 1]
-    if report.batch is not None and report.training is None and report.batch.batches > 1:
+    if report.batch is not None and report.batch.batches > 1:
         batch = report.batch
         takes = f"{_counted(batch.batches)} take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain"
         if report.rounds is not None:
@@ -106,33 +106,6 @@ def _energy_words(report: PipelineReport) -> list[str]:
     }  # fmt: skip
     named = [f"{percent(part / found.total)} for {name}" for name, part in shares.items() if part]
     return [f"Energy of a micro-batch: {number(found.total)} uJ, {', '.join(named)}."]
-
-
-def _training_words(report: PipelineReport, unit: str) -> list[str]:
-    """Describe the step of training, and what stages keep for it."""
-    training, batch = report.training, report.batch
-    if training is None or batch is None:
-        return []
-    names = {"1f1b": "one forward, one backward (1F1B)", "gpipe": "all forward, then all backward (GPipe)"}
-    again = [s for s in report.stages if s.again]
-    words = [
-        f"A step of {_counted(training.batches)}, {names[training.schedule]}, takes {number(batch.total)}{unit}, "
-        f"{percent(max(0.0, batch.share))} of it to fill and drain the pipeline; all cores work "
-        f"{percent(batch.utilisation)} of the time.",
-        f"Stages keep up to {size_words(max(s.kept * s.flights for s in report.stages))} for backward passes, of up to "
-        f"{_counted(max(s.flights for s in report.stages))} in flight; memory of the weights counts "
-        f"{number(training.weight_copies)} times.",
-    ]
-    if training.operators is not None:
-        words.append(
-            f"The backward pass is that of the model's file: {training.operators:,} operators, each in the stage of its layer."
-        )
-    if again:
-        words.append(
-            f"{len(again)} of {len(report.stages)} stages cannot keep what backward passes need, and run forward again: "
-            f"{number(sum(s.again for s in again))}{unit} per micro-batch, on all of them."
-        )
-    return words
 
 
 def _counted(batches: int) -> str:

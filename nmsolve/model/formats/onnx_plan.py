@@ -24,7 +24,6 @@ from nmsolve.model.types import IntArray
 
 if TYPE_CHECKING:
     from nmsolve.model.contained import Reply
-    from nmsolve.model.operators.layers import Backward
     from nmsolve.model.operators.unfold import Unfolded
 
 #: The bodies around a node, as :class:`nmsolve.model.operators.unfold.Place` has them.
@@ -42,7 +41,7 @@ IR_WITH_DEVICES = 11
 
 def write_onnx_plan(
     source: str | Path, target: str | Path, graph: OperatorGraph, operators: Sequence[int] | IntArray, plan: PipelinePlan,
-    unfolded: Unfolded | None = None, backward: Backward | None = None,
+    unfolded: Unfolded | None = None,
 ) -> int:  # fmt: skip
     """Write the copy; returns the number of operators that were given a stage.
 
@@ -55,7 +54,6 @@ def write_onnx_plan(
     ----------
     graph : as read from ``source``
     operators : (L,) number of every layer's operator in ``graph``, or in ``unfolded``: the model with its bodies written out
-    backward : of a training graph: its operators have the stages of their forward layers
 
     Raises
     ------
@@ -67,11 +65,7 @@ def write_onnx_plan(
     if Path(source).resolve() == Path(target).resolve():
         raise InputError("the copy would overwrite the model", str(target), "another file")
     require_package(source)
-    given = plan.stage
-    if backward is not None:
-        operators = np.concatenate([operators, backward.operators])
-        given = np.concatenate([given, given[backward.places]])
-    stages = operator_stages(graph if unfolded is None else unfolded.graph, operators, given)
+    stages = operator_stages(graph if unfolded is None else unfolded.graph, operators, plan.stage)
     makers: Makers = {
         ((), t.name): stages[t.producer] for t in graph.tensors if t.producer >= 0 and unfolded is None
     }

@@ -13,7 +13,6 @@ from nmsolve.model.operators.binding import bind, bound_graph, partly_bound, req
 from nmsolve.model.operators.branches import Branch, Choices
 from nmsolve.model.operators.classes import holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
-from nmsolve.model.operators.gradients import Gradients, gradients_of
 from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.growth import mean_count, with_longest
 from nmsolve.model.operators.layer_tensors import place_of, tensors_between, uses_of, volume_of
@@ -72,8 +71,6 @@ class Layers:
         its elements
     tensors : what layers send each other, volumes in bytes; times are 0 until a machine gives them
     buffers : what they keep in memory, None if that is not known
-    gradients : their backward passes by rule, None if these are not known
-    backward : their backward passes in a training graph (then ``gradients`` are None), else None
     batches : (L,) leading axes of a result, all but the last two: independent products, where it is one; None: 1 each
     window : (L,) rows of the window of a convolution or pooling, else 1; None: 1 each
     nesting : of a model with work in bodies of control flow, else None; other figures are those of one run of a layer
@@ -93,37 +90,11 @@ class Layers:
     nesting: Nesting | None = None
     batches: IntArray | None = None
     window: IntArray | None = None
-    gradients: Gradients | None = None
-    backward: Backward | None = None
 
     @property
     def count(self) -> int:
         """L."""
         return len(self.names)
-
-
-@dataclass(frozen=True, eq=False)
-class Backward:
-    """The real backward pass of L layers with B buffers.
-
-    Attributes
-    ----------
-    whole : all operators of both passes as layers
-    layers : (M,) which of them are the backward pass
-    owner : (M,) the forward layer that each belongs to
-    indptr, layer : CSR over the buffers: the layers whose backward pass needs them, rising
-    returned : tensors that go from later layers to earlier ones in the backward pass, each to one; ``source`` takes it in
-    operators, places : of all operators of the graph that are not forward, the changes of weights too, and their forward layers
-    """
-
-    whole: Layers
-    layers: IntArray
-    owner: IntArray
-    indptr: IntArray
-    layer: IntArray
-    returned: Tensors
-    operators: IntArray
-    places: IntArray
 
 
 #: Operators whose results keep channels on axis 1.
@@ -134,10 +105,9 @@ CHANNELS_FIRST = frozenset({
     "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "ConvGrad", "ConvTransposeGrad", "MaxPoolGrad",
 })  # fmt: skip
 
-#: Operators whose parts are those of their first input: a loss, which is one number, and sums that stay in their place.
+#: Operators whose parts are those of their first input: a loss, which is one number.
 BY_INPUT = frozenset({
-    "InPlaceAccumulator", "InPlaceAccumulatorV2", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
-    "SoftmaxCrossEntropyLossInternal",
+    "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLossInternal",
 })  # fmt: skip
 
 
@@ -146,7 +116,6 @@ def layers_of(
     bindings: Mapping[str, int] | None = None,
     scalars: bool = False,
     branch: str | None = None,
-    skip: frozenset[int] = frozenset(),
 ) -> Layers:
     """Return every operator as a layer, also those in the bodies of control flow (:mod:`.unfold`).
 
@@ -158,7 +127,6 @@ def layers_of(
     Parameters
     ----------
     branch : probabilities of branches, as ``--branch`` has them
-    skip : operators that are no layers, whatever they compute
 
     Raises
     ------
@@ -169,7 +137,7 @@ def layers_of(
     flat = unfold(bound_graph(graph, stated), stated, Choices(branch), scalars)
     graph = flat.graph
     weights = weights_of(graph)
-    kept = _kept(flat, weights, scalars, skip)
+    kept = _kept(flat, weights, scalars)
     if not kept:
         raise InputError("the model has no operators that compute anything", graph.name, "at least one layer")
     costs = operator_costs(graph)
@@ -189,7 +157,7 @@ def layers_of(
     users = {k: {layer for layer, _ in found} for k, found in uses.items()}
     split = [_split(graph, graph.operators[k], costs[k], longest) for k in kept]
     tensors, passes = tensors_between(flat, kept, uses, longest)
-    buffers, homes = buffers_of(graph, kept, users, weights, longest, flat.aliases)
+    buffers = buffers_of(graph, kept, users, weights, longest, flat.aliases)
     return Layers(
         name=graph.name,
         names=tuple(graph.operators[k].name for k in kept),
@@ -205,19 +173,17 @@ def layers_of(
         nesting=_nesting(flat, kept, users, passes, longest),
         batches=np.array([s[2] for s in split], np.int64),
         window=np.array([_window(graph.operators[k]) for k in kept], np.int64),
-        gradients=gradients_of(graph, kept, weights, homes, buffers.count),
     )
 
 
-def _kept(flat: Unfolded, weights: Weights, scalars: bool, skip: frozenset[int]) -> list[int]:
+def _kept(flat: Unfolded, weights: Weights, scalars: bool) -> list[int]:
     """Return the operators that are layers; the arguments are those of :func:`layers_of`."""
     graph = flat.graph
-    left = skip | flat.merges.keys()
     return [
         k
         for k, op in enumerate(graph.operators)
         if k in flat.joints
-        or (op.kind not in FOLDED and k not in left and (scalars or _is_layer(graph, op, k, weights)))
+        or (op.kind not in FOLDED and k not in flat.merges and (scalars or _is_layer(graph, op, k, weights)))
     ]
 
 

@@ -20,8 +20,8 @@ def buffers_of(
     weights: Weights,
     bindings: Mapping[str, int],
     aliases: Mapping[int, int],
-) -> tuple[Buffers, dict[int, int]]:
-    """Return the buffers of inputs and results that a layer or the model's end needs, and the buffer of a tensor by its number.
+) -> Buffers:
+    """Return the buffers of inputs and results that a layer or the model's end needs.
 
     What an operator only calls by another shape is in the buffer of what it reads, and an alias in that of the other tensor. A
     KV cache that has room for what is new, and that nothing else reads, stays where it is.
@@ -64,10 +64,7 @@ def buffers_of(
             root[k] = root.get(other, k)
             if number in layer and users.get(k):
                 add(k, root[k], layer[number])
-    homes = [home for home, (_, events) in pieces.items() if events]
-    number_of = {home: b for b, home in enumerate(homes)}
-    places = {k: number_of[home] for k, home in root.items() if home in number_of}
-    return buffers_from([pieces[home] for home in homes]), places
+    return buffers_from([piece for piece in pieces.values() if piece[1]])
 
 
 def _cache_of(graph: OperatorGraph, operator: Operator, k: int) -> int:

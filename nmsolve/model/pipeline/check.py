@@ -58,51 +58,20 @@ def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
     """
     if problem.memory is None or problem.streams:
         return None
-    needs = memory_needs(problem, stage, len(cores))
-    if problem.training is not None and problem.training.recompute:
-        needs = [
-            min(both) for both in zip(needs, memory_needs(problem, stage, len(cores), True), strict=True)
-        ]
-    for s, (c, needed) in enumerate(zip(cores, needs, strict=True)):
+    for s, (c, needed) in enumerate(zip(cores, memory_needs(problem, stage, len(cores)), strict=True)):
         c = min(c, problem.largest_group)
         if c and needed > c * problem.memory:
             return f"stage {s} needs {needed / c:,.6g} of memory per core, the limit is {problem.memory:,.6g}"
     return None
 
 
-def memory_needs(problem: PipelineProblem, stage: list[int], count: int, again: bool = False) -> list[float]:
-    """Return what each of ``count`` stages needs of memory: the storage of its layers, and the most bytes live at once.
-
-    In training also what it keeps for the backward pass, or with ``again`` what it keeps to run forward once more.
-    """
+def memory_needs(problem: PipelineProblem, stage: list[int], count: int) -> list[float]:
+    """Return what each of ``count`` stages needs of memory: the storage of its layers, and the most bytes live at once."""
     held: list[list[float]] = [[] for _ in range(count)]
     for layer, s in enumerate(stage):
         held[s].append(float(problem.storage[layer]))
     live = live_needs(problem, stage, count)
-    if problem.training is not None:
-        kept, entering = kept_needs(problem, stage, count)
-        for s in range(count):
-            flights = problem.training.in_flight(count - 1 - s)
-            live[s] += kept[s] + flights * entering[s] if again else flights * kept[s]
     return [math.fsum(own) + most for own, most in zip(held, live, strict=True)]
-
-
-def kept_needs(problem: PipelineProblem, stage: list[int], count: int) -> tuple[list[int], list[int]]:
-    """Return what each of ``count`` stages keeps of one micro-batch in training: all that its backward pass needs, or all that
-    comes in."""
-    kept, entering = [0] * count, [0] * count
-    if problem.buffers is None or problem.training is None:
-        return kept, entering
-    size, indptr, at, made = (array.tolist() for array in problem.buffers.arrays)
-    need, needing = problem.training.indptr.tolist(), problem.training.layer.tolist()
-    for b, bytes_ in enumerate(size):
-        for s in {stage[layer] for layer in needing[need[b] : need[b + 1]]}:
-            kept[s] += bytes_
-        events = [layer for layer in at[indptr[b] : indptr[b + 1]] if layer < problem.count]
-        home = stage[events[0]] if events and made[indptr[b]] == MADE else -1
-        for s in {stage[layer] for layer in events} - {home}:
-            entering[s] += bytes_
-    return kept, entering
 
 
 def live_needs(problem: PipelineProblem, stage: list[int], count: int) -> list[int]:

@@ -19,9 +19,6 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         lambda p: p.buffers is not None and p.memory is not None,
         rare=True,
     ),
-    "training": Feature(
-        "training, which keeps results by stage", lambda p: p.training is not None, rare=True
-    ),
     "batch": Feature("the time of a batch as objective", lambda p: p.rounds is not None, rare=True),
     "energy": Feature("energy as objective", lambda p: p.energy is not None, rare=True),
     "replicas": Feature("replicas of stages", lambda p: p.replicas > 1, rare=True),

@@ -19,8 +19,7 @@ class Merged:
     Attributes
     ----------
     problem : the smaller problem, without ``together`` and ``backward``; its tensors may go from later layers to earlier ones. If
-        layers were joined it has no live ranges and no off-chip memory, and it never keeps anything for training: it asks for
-        less
+        layers were joined it has no live ranges and no off-chip memory: it asks for less
     group : (L,) which of its layers a layer has become
     before, after : (E,) the stage of layer ``before`` may not come after that of layer ``after``; no cycles, each pair once, and
         ``before < after``; empty where the split asks for no order
@@ -133,7 +132,6 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         memory=problem.memory if whole or not problem.streams else None,
         offchip=problem.offchip if whole else 0.0,
         turns=problem.turns if whole else None,
-        training=None,
         rounds=None,
         energy=None,
         replicas=1,

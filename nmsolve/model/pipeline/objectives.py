@@ -43,9 +43,6 @@ def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
             "--offchip-bandwidth",
             "none with objective core-memory",
         )
-    if problem.training is not None and problem.training.recompute and "core-memory" in names:
-        what = "with less memory more stages recompute, so the period depends on the limit"
-        raise InputError(what, "--recompute", "none with objective core-memory")
     if problem.replicas > 1 and "core-memory" in names:
         what = "with less memory stages have fewer replicas, so the period depends on the limit"
         raise InputError(what, "--replicas", "--replicas 1 with objective core-memory")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.energy import Energy, EnergyTicks
-from nmsolve.model.pipeline.ticks import Ticks, in_ticks, require_range, ticks_of
-from nmsolve.model.pipeline.training import Training
+from nmsolve.model.pipeline.ticks import Ticks, require_range, ticks_of
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
@@ -67,17 +66,6 @@ class Tensors:
             )
 
 
-def joined(first: Tensors, second: Tensors) -> Tensors:
-    """Return the tensors of both, the second ones behind the first."""
-    return Tensors(
-        source=np.concatenate([first.source, second.source]),
-        indptr=np.concatenate([first.indptr, first.indptr[-1] + second.indptr[1:]]),
-        targets=np.concatenate([first.targets, second.targets]),
-        time=np.concatenate([first.time, second.time]),
-        volume=np.concatenate([first.volume, second.volume]),
-    )
-
-
 #: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
 SPLITS = ("chain", "contiguous", "any")
 #: Most replicas of a stage that can be asked for.
@@ -116,15 +104,13 @@ class PipelineProblem:
         its cores is then moved in every run, in place of a rule: weights once, live bytes beyond those twice. 0: no such memory
     turns : (L,) trips of the loop that begins with a layer, else 0: bytes moved off chip are moved once more in every trip of
         every loop of the stage; None: no loops
-    training : layers run backward, too: ``time`` is that of both passes, and stages keep results (chains with buffers); None:
-        the model only runs forward
     rounds : the objective is the time of this many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
         without hosts); None: it is the period, the largest load
     energy : the objective is the energy of a micro-batch: what stages take, and power for the largest load (chains without
-        hosts or training); None: it is a time
+        hosts); None: it is a time
     border : what a group of c cores takes in and gives out passes isqrt(c) cores at a time, the side of a square, and so in that
         part of its tensors' times, rounded up to a tick (chains); False: one core at a time
-    replicas : most replicas of a stage (chains without hosts and training). A stage of c cores may be r groups of min(c // r, C)
+    replicas : most replicas of a stage (chains without hosts). A stage of c cores may be r groups of min(c // r, C)
         cores that each hold all of it and take micro-batches in turns: its load is a group's, divided by r and rounded up to a
         tick. It has as many as make its load least
     """
@@ -148,7 +134,6 @@ class PipelineProblem:
     buffers: Buffers | None = None
     offchip: float = 0.0
     turns: IntArray | None = None
-    training: Training | None = None
     rounds: int | None = None
     energy: Energy | None = None
     replicas: int = 1
@@ -204,8 +189,6 @@ class PipelineProblem:
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)
         self._require_live()
-        if self.training is not None:
-            self._require_training(self.training)
         if self.rounds is not None:
             self._require_rounds(self.rounds)
         if self.energy is not None:
@@ -252,22 +235,6 @@ class PipelineProblem:
         ):
             raise InputError("storage or memory in parts of bytes", self.name, "whole bytes below 2^53")
 
-    def _require_training(self, training: Training) -> None:
-        """Raise InputError where training does not go with the rest."""
-        if self.split != "chain" or self.buffers is None:
-            raise InputError(
-                "training without live ranges of a chain", self.name, "--split chain, and buffers"
-            )
-        if self.offchip or self.turns is not None or self.together is not None:
-            raise InputError("training with off-chip memory or loops", self.name, "neither")
-        training.require(self.time, self.buffers.count, self.name)
-        if self.storage.sum() + (2.0 * training.batches + 2.0) * self.buffers.size.sum() >= 2**53:
-            raise InputError(
-                f"{training.batches} micro-batches: bytes in flight add up to 2^53 or more",
-                self.name,
-                "below 2^53 in all",
-            )
-
     def _require_rounds(self, rounds: int) -> None:
         """Raise InputError where the time of micro-batches is not what stages of a chain take one after the other."""
         if self.split != "chain" or self.hosts:
@@ -276,16 +243,12 @@ class PipelineProblem:
             )
         if not 1 <= rounds < 2**31:
             raise InputError(f"{rounds} micro-batches", self.name, "1 or more, below 2^31")
-        if self.training is not None and self.training.batches != rounds:
-            raise InputError(
-                f"the time of {rounds} micro-batches", self.name, f"{self.training.batches}, as in a step"
-            )
 
     def _require_energy(self, energy: Energy) -> None:
         """Raise InputError where the energy of a micro-batch is not a sum over stages of a chain and of power."""
-        if self.split != "chain" or self.hosts or self.training is not None or self.rounds is not None:
+        if self.split != "chain" or self.hosts or self.rounds is not None:
             raise InputError(
-                "the objective energy with another split, hosts, training or a batch", self.name,
+                "the objective energy with another split, hosts or a batch", self.name,
                 "--split chain alone",
             )  # fmt: skip
         if self.use_all:
@@ -301,8 +264,6 @@ class PipelineProblem:
             raise InputError(f"{self.replicas} replicas of a stage", self.name, f"1 to {MOST_REPLICAS}")
         if self.replicas > 1 and (self.split != "chain" or self.hosts):
             raise InputError("replicas with another split or hosts", self.name, "--split chain, no hosts")
-        if self.replicas > 1 and self.training is not None:
-            raise InputError("replicas of stages in training", self.name, "--replicas 1")
         if self.replicas > 1 and self.adds_up:
             raise InputError("the objectives batch and energy with replicas", self.name, "--objective period")
 
@@ -341,12 +302,7 @@ class PipelineProblem:
     def ticks(self) -> Ticks:
         """All times as whole numbers: what loads are summed in, exactly."""
         most = self.offchip * self._most_moved()
-        if self.training is not None:
-            most += math.fsum(self.training.forward[:, 0])
-        ticks = ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
-        if self.training is not None:
-            return replace(ticks, forward=in_ticks(self.training.forward, ticks.exponent))
-        return ticks
+        return ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
 
     def _most_moved(self) -> float:
         """Return more bytes than any plan moves off chip."""
@@ -403,11 +359,6 @@ class PipelineProblem:
         if self.energy is not None:
             h.update(repr(("energy", self.energy.byte, self.energy.offchip, self.energy.power)).encode())
             arrays += [self.energy.layer, self.energy.exchanged]
-        if self.training is not None:
-            h.update(repr((self.training.schedule, self.training.batches, self.training.recompute)).encode())
-            if self.training.returned is not None:
-                h.update(repr(("returned", self.training.returned)).encode())
-            arrays += self.training.arrays
         for array in (*arrays, *self.tensors.arrays):
             h.update(
                 b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,7 +35,6 @@ class Ticks:
     host : (L,) of layers on a host, 0 where ``impossible``
     impossible : (L,) bool: the layer cannot run on a host
     offchip : of one core per byte moved off chip, not rounded
-    forward : (L, C) of forward passes, in training; else of shape (0, 0)
     """
 
     exponent: int
@@ -44,7 +43,6 @@ class Ticks:
     host: IntArray
     impossible: BoolArray
     offchip: float = 0.0
-    forward: IntArray = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
     def seconds(self, ticks: int) -> float:
         """Return the time of ``ticks`` in the problem's unit, rounded once; negative ticks mean infinity."""

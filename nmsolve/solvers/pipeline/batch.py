@@ -25,7 +25,7 @@ class ChainBatch:
 
     name = "chain-batch"
     finds = "both"
-    refuses = takes("live training border +batch | live border +energy")
+    refuses = takes("live border +batch | live border +energy")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, cuts by rules of thumb, then every better plan, and raise the bound."""

@@ -158,7 +158,7 @@ class CountingBounds:
 
     name = "pipeline-counting"
     finds = "bounds"
-    refuses = takes("live training")
+    refuses = takes("live")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Raise the bound by work first, then by layers."""

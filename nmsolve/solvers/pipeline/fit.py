@@ -56,13 +56,6 @@ def _require_room(problem: PipelineProblem, memory: int) -> None:
         return
     larger = room.memory(problem.cores)
     cores = f"{least:,} cores, " if memory else ""
-    if problem.training is not None:
-        others = "fewer micro-batches" if problem.training.recompute else "--recompute"
-        raise InputError(
-            f"the model cannot be trained on {problem.cores} cores of {memory:,} bytes in any chain of stages",
-            problem.name,
-            f"{cores}{larger:,} bytes per core, or {others}",
-        )
     raise DoesNotFitError(
         f"weights and live tensors do not fit on {problem.cores} cores of {memory:,} bytes in any chain of stages",
         problem.name,

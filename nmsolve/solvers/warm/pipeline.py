@@ -13,16 +13,13 @@ from nmsolve.heuristics.pipeline.batch import BatchSearch, Descent
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.floorplan import floorplan
-from nmsolve.heuristics.pipeline.room import Room
 from nmsolve.hw.pipeline.exchange import best_splits
-from nmsolve.hw.pipeline.passes import laid_out
 from nmsolve.model.machine import Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.figures import ASSUMED
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
-from nmsolve.model.pipeline.training import Training
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.registry import REGISTRY
@@ -44,12 +41,9 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
     }
     work["splits of layers"] = partial(best_splits, _layers(), replace(ASSUMED, sync=0.0), 4)
     cores = np.full(2, 3)
-    work["passes"] = partial(laid_out, np.ones(2), np.ones(2), cores, 3)
     work["re-check of blocks"] = _recheck
     work["sums within a ceiling"] = _sums
     work["floorplan"] = partial(floorplan, Machine("warm", (1, 1), (3, 3)), cores, np.ones((2, 2)))
-    tight = replace(_problems()["chain, training"], memory=1.0)
-    work["room for training"] = partial(Room(tight).cores, 9)
     for run in work.values():
         until_compiled(run)
     return list(work)
@@ -94,20 +88,15 @@ def _problems() -> dict[str, PipelineProblem]:
     )
     buffers = buffers_from([(1, {k: True, k + 1: False}) for k in range(LAYERS)])
     live = replace(group, split="chain", memory=12.0, buffers=buffers)
-    needing = np.minimum(np.arange(LAYERS) + 1, LAYERS - 1)
-    training = Training("1f1b", 2, True, group.time, np.arange(LAYERS + 1), needing)
-    trained = replace(live, memory=40.0, training=training)
     energy = Energy(np.ones(LAYERS), np.ones(group.time.shape), 1.0, 1.0, 1.0)
     return {
         "chain": replace(group, split="chain"),
-        "chain, training": trained,
         "chain, borders": replace(group, split="chain", border=True),
         "chain, replicas": replace(group, split="chain", replicas=3),
         "chain, replicas off chip": replace(live, memory=4.0, offchip=1.0, replicas=3),
         "chain, a batch": replace(group, split="chain", rounds=3),
         "chain, energy": replace(group, split="chain", energy=energy),
         "chain, energy off chip": replace(live, memory=4.0, offchip=1.0, energy=energy),
-        "chain, a batch of training": replace(trained, rounds=2),
         "chain, live ranges": live,
         "chain, off chip": replace(live, memory=4.0, offchip=1.0),
         "chain of three": replace(group, split="chain", exact_stages=True),

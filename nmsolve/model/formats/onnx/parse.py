@@ -80,7 +80,7 @@ def _name_unknown(model: Any, fields: list[str], where: str) -> None:
         if opset.domain in ("", "ai.onnx") and opset.version > newest:
             doubtful(f"its operators are of version {opset.version}", where, f"at most {newest}")
     if model.training_info:
-        doubtful("its training_info is not read", where, "a training graph as onnxruntime-training writes it")
+        doubtful("its training_info is not read", where, "a model without it")
 
 
 def _texts(message: Any, unknown: set[str]) -> Iterator[Any]:
