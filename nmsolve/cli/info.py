@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import typer
 
-from nmsolve.cli.info_schedule import run_info_schedule
 from nmsolve.kinds.answer import tell
-from nmsolve.model.schedule.files import is_schedule_file
+from nmsolve.kinds.registry import DESCRIBED
+from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ConvertOptions, InfoOptions
@@ -27,14 +25,13 @@ def run_info(o: InfoOptions) -> int:
     InputError : a file that cannot be read, or options of models for a graph
     """
     path = o.graph
-    if path.suffix.lower() == ".json" and _is_cost_graph(path):
-        return _info_cost_graph(path, o.json)
     if path.suffix.lower() == ".onnx":
         from nmsolve.cli.info_onnx import run_info_onnx
 
         return run_info_onnx(o)
-    if is_schedule_file(path):
-        return run_info_schedule(path, o.json)
+    for tell_about in map(named, DESCRIBED):
+        if (code := tell_about(path, o.json)) is not None:
+            return int(code)
     from nmsolve.kinds.loading import given_reading
     from nmsolve.kinds.values import size_in_bytes
     from nmsolve.model.errors import InputError
@@ -89,51 +86,6 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
         yield f"  kinds          {len(counts):,} kinds of nodes, of {counts.min():,} to {counts.max():,} nodes each"
     if machine is not None:
         yield f"  machine named  {machine['name']}, {machine['rows']}x{machine['cols']} cores"
-
-
-def _is_cost_graph(path: Path) -> bool:
-    """Return whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by keys that no other format has."""
-    from nmsolve.model.errors import InputError
-    from nmsolve.model.files import decode_json, read_limited
-
-    try:
-        found = decode_json(read_limited(path), _Costs, path)
-        return found.maxFPGAs is not None or found.maxDevices is not None
-    except InputError:  # the reader of graphs says what is wrong
-        return False
-
-
-class _Costs(msgspec.Struct):
-    maxFPGAs: object = None
-    maxDevices: object = None
-
-
-def _info_cost_graph(path: Path, as_json: bool) -> int:
-    """Return what a cost graph says, and which command takes it."""
-    from nmsolve.model.formats.cost_graph import load_cost_graph
-
-    problem = load_cost_graph(path)
-    row = {
-        "type": "cost-graph",
-        "name": problem.name,
-        "hash": problem.content_hash,
-        "layers": problem.count,
-        "tensors": problem.tensors.count,
-        "work": float(problem.time[:, 0].sum()),
-        "transfer": float(problem.tensors.time.sum()),
-        "storage": float(problem.storage.sum()),
-        "cores": problem.cores,
-        "hosts": problem.hosts,
-        "memory": problem.memory,
-        "backward": 0 if problem.backward is None else int(problem.backward.sum()),
-    }
-    lines = [f"{problem.name}: cost graph of {problem.count:,} layers, {problem.tensors.count:,} tensors"]
-    for name in ("work", "transfer", "storage", "cores", "hosts", "memory", "backward"):
-        value = row[name]
-        lines.append(
-            f"  {name:13}  " + (f"{value:,.10g}" if isinstance(value, int | float) else "not limited")
-        )
-    return tell(as_json, [row], [*lines, "  for            nmsolve pipeline"])
 
 
 def _neighbours(graph: LogicGraph) -> dict[str, float | int] | None:

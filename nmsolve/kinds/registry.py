@@ -26,6 +26,9 @@ ASKED = ("pipeline", "schedule", "assign", "route", "map")
 #: How each is benchmarked: ``module:name`` below ``nmsolve``.
 BENCHES = {name: f"kinds.{folder}.bench:BENCH" for name, folder in FOLDERS.items()}
 
+#: What ``nmsolve info`` asks about files that are no graphs: each takes the path and whether JSON is wanted, and returns None if
+#: the file is not of its kind; ``module:function`` below ``nmsolve``.
+DESCRIBED = ("kinds.pipeline.info:about", "kinds.schedule.info:about")
 #: What makes problems that are no graphs, by the name in ``nmsolve generate``: ``module:name`` below ``nmsolve``.
 GENERATORS = {
     "tasks": "model.schedule.generate:GENERATOR",

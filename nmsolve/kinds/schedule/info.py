@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 LISTED = 20
 
 
-def run_info_schedule(path: Path, as_json: bool) -> int:
-    """Print what the file holds; 0.
+def about(path: Path, as_json: bool) -> int | None:
+    """Print what the file holds; 0. None: it holds no networks and units.
 
     Raises
     ------
     InputError : a damaged file
     """
-    from nmsolve.model.schedule.files import load_schedule
+    from nmsolve.model.schedule.files import is_schedule_file, load_schedule
     from nmsolve.model.schedule.problem import NEVER
 
+    if not is_schedule_file(path):
+        return None
     stated = load_schedule(path, checked=False)
     p = stated.problem
     first = p.modes.first[:-1]
