@@ -21,6 +21,8 @@ from numba.core.runtime.nrt import rtsys
 
 from nmsolve.model.host.folders import cache_folder, can_write, is_as_safe_as, is_safe
 
+#: What the files hold, to be raised when that changes: kernels kept in another way are compiled again.
+FORMAT = 2
 #: What damaged files, and those of a process that died, raise.
 DAMAGE = (OSError, EOFError, pickle.UnpicklingError)
 
@@ -155,6 +157,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())
             for folder in self._place.read
         ]
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return what tells a version from others, and from those of other ways to keep them."""
+        return FORMAT, super()._index_key(sig, codegen)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled version, None if there is none.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.cost import uses_nets
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
@@ -134,7 +134,7 @@ def cheapest(
         u = chosen[at] + 1
 
 
-@plain_callee
+@plain
 def _promise(
     ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, later: IntArray, touched: IntArray, first: int,
     left: int, needed: int, low: FloatArray,

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.energy import line_values, step_value
-from nmsolve.model.compiled import callee, inlined, kernel
+from nmsolve.model.compiled import inlined, kernel
 from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -129,7 +129,7 @@ def _plus(total: float, lost: float, part: float) -> tuple[float, float]:
     return after, lost + ((part - after) + total)
 
 
-@callee
+@kernel
 def _room(
     sizes: IntArray, targets: Int32Array, sender: int, limit: IntArray, size: IntArray
 ) -> tuple[int, int]:
