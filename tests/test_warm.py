@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,21 +98,8 @@ def test_kernels_older_than_what_they_call_are_found(tmp_path: Path, monkeypatch
         os.utime(package / f"{changed}.py", (1000, 1000))
 
 
-#: Ways to compile a kernel (``model/compiled.py``), and those that leave it without what Python calls.
-WAYS, CALLEES = (
-    {
-        "kernel",
-        "plain",
-        "callee",
-        "plain_callee",
-        "embedded",
-        "embedded_callee",
-        "inlined",
-        "compiled",
-        "piece",
-    },
-    {"callee", "plain_callee", "embedded_callee", "piece"},
-)
+#: Ways to compile a kernel (``model/compiled.py``).
+WAYS = {"kernel", "plain", "embedded", "inlined", "compiled", "piece"}
 
 
 def _ways(function: ast.AST) -> set[str]:
@@ -148,40 +134,6 @@ def test_an_order_is_stable(n: int, values: int) -> None:
     key = np.random.default_rng(n + values).integers(0, values, n).astype(float)
     key[::5] = np.inf
     assert _order(key).tolist() == np.argsort(key, kind="stable").tolist()
-
-
-def test_only_kernels_call_kernels_that_python_cannot_call() -> None:
-    """A call of a ``callee`` from Python has no address to go to: it would end the process."""
-    root = Path(nmsolve.__path__[0]).parent
-    texts = {
-        ".".join(path.relative_to(root).with_suffix("").parts): path.read_text("utf-8")
-        for folder in ("nmsolve", "tests", "bench")
-        for path in sorted((root / folder).rglob("*.py"))
-    }
-    decorated = re.compile(rf"^@(?:{'|'.join(CALLEES)})\b", re.MULTILINE)
-    owners = {module for module, text in texts.items() if decorated.search(text)}
-    trees = {
-        module: ast.parse(text)
-        for module, text in texts.items()
-        if module in owners or owners & set(re.findall(r"^\s*from (\S+) import", text, re.MULTILINE))
-    }
-    callees = {
-        (module, node.name) for module, tree in trees.items() for node in tree.body if _ways(node) & CALLEES
-    }
-    assert len(callees) > 100
-    for module, tree in trees.items():
-        here = {name for owner, name in callees if owner == module}
-        here |= {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-            if (node.module, alias.name) in callees
-        }
-        python = [node for node in tree.body if not _ways(node)]
-        names = [n for node in python for n in ast.walk(node) if isinstance(n, ast.Name)]
-        used = {n.id for n in names if isinstance(n.ctx, ast.Load)}
-        assert not used & here, f"{module} calls {sorted(used & here)}"
 
 
 def test_a_command_after_warming_compiles_nothing(tmp_path: Path) -> None:

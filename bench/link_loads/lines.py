@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.kernels import goes_up
-from nmsolve.model.compiled import inlined, plain, plain_callee
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
@@ -154,7 +154,7 @@ def sum_line(
     return top
 
 
-@plain_callee
+@plain
 def sum_lines(way: Way, x: FloatArray, y: FloatArray, loads: FloatArray) -> float:
     """All loads (4 * P,) from the lines; the largest."""
     rows, cols, x_width, y_width = way.x.lines, way.y.lines, way.x.width, way.y.width

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.compiled import embedded, embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray
 
@@ -19,7 +19,7 @@ def new_rng(seed: int, stream: int = 0) -> AnyArray:
     return np.random.SeedSequence([seed & (2**63 - 1), stream]).generate_state(1, np.uint64)
 
 
-@embedded_callee
+@embedded
 def next_bits(rng: AnyArray) -> Any:
     """Next 64 random bits (uint64)."""
     rng[0] += STEP

@@ -14,7 +14,7 @@ import numpy as np
 from nmsolve.hw.cost import CoreDistance, pair_distance
 from nmsolve.hw.kernels import Union, new_scratch, union_row
 from nmsolve.hw.scores import prepared
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
@@ -131,7 +131,7 @@ def net_delta(u: int, q: int, v: int, nets: Charged, core: IntArray, distance: C
     return delta
 
 
-@plain_callee
+@plain
 def _has(sorted_values: Int32Array, first: int, last: int, value: int) -> bool:
     """True if ``value`` is in the sorted stretch ``first:last``."""
     end = last

@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, pair_distance
 from nmsolve.hw.links import Links
-from nmsolve.model.compiled import callee, kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.graph import Rows
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -82,7 +82,7 @@ class Scratch(NamedTuple):
     reach: FloatArray
 
 
-@callee
+@kernel
 def new_scratch(distance: CoreDistance, union: Union) -> Scratch:
     """Scratch for :func:`union_row`, for stamps from 0 on."""
     cols = distance.cols
@@ -91,7 +91,7 @@ def new_scratch(distance: CoreDistance, union: Union) -> Scratch:
     return Scratch(got, on_tree, np.full((2, cols), -1, np.int64), np.zeros((2, cols)))
 
 
-@plain_callee
+@plain
 def union_row(
     i: int, stamp: int, rows: Rows, core: IntArray, distance: CoreDistance, union: Union, scratch: Scratch
 ) -> float:

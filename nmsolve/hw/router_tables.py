@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, IntArray, read_only
@@ -59,7 +59,7 @@ def _add_entries(rows: Rows, core: IntArray, links: Links, out: IntArray) -> Non
             out[marks[4, j]] += 1
 
 
-@plain_callee
+@plain
 def entries_of_row(i: int, rows: Rows, core: IntArray, links: Links, marks: IntArray) -> int:
     """Number of routers where row ``i`` needs an entry; they are ``marks[4, :number]``.
 

@@ -17,7 +17,7 @@ from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.routing.loads import tally
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import LARGEST, Machine
@@ -185,7 +185,7 @@ def _add_messages(
             add_copy(routes, p, q, amount, links, used, i if shared and rows.multicast[i] else -1)
 
 
-@plain_callee
+@plain
 def add_copy(
     routes: Links, p: int, q: int, amount: float, links: FloatArray, used: IntArray, message: int
 ) -> None:
@@ -204,7 +204,7 @@ def add_copy(
         v = u
 
 
-@plain_callee
+@plain
 def link_before(routes: Links, p: int, q: int, v: int) -> tuple[int, int]:
     """Return the core before ``v`` on the route from ``p`` to ``q``, and the link between the two; -1 if there is no route."""
     if routes.before.shape[0] > 0:

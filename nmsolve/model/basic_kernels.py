@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, embedded_callee
+from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Up to this length a run is sorted by insertion.
 RUN = 12
 
 
-@embedded_callee
+@embedded
 def copy_to(to: AnyArray, values: AnyArray) -> None:
     """Write ``values`` (n,) to the first n elements of ``to``; the two do not overlap."""
     for i in range(values.shape[0]):
         to[i] = values[i]
 
 
-@callee
+@kernel
 def stable_order(key: AnyArray) -> IntArray:
     """(n,) places of ``key`` (n,) in rising order, equal ones as they come; there is no NaN."""
     n = key.shape[0]

@@ -20,7 +20,10 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.runtime.nrt import rtsys
 
 from nmsolve.model.host.folders import cache_folder, can_write, is_as_safe_as, is_safe
+from nmsolve.model.version import VERSION
 
+#: What the files hold, to be raised when that changes: kernels kept in another way are compiled again.
+FORMAT = 2
 #: What damaged files raise, those of a process that died, and those of an older version that names what is gone.
 DAMAGE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError)
 
@@ -155,6 +158,13 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())
             for folder in self._place.read
         ]
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return what tells a version from others, and from those of other ways to keep them.
+
+        Of other releases none is read: a kernel holds the code of those that it calls, whose files may have changed.
+        """
+        return FORMAT, VERSION, super()._index_key(sig, codegen)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled version, None if there is none.

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.compiled import embedded_callee
+from nmsolve.model.compiled import embedded
 
 #: What the counter grows by: 2**64 divided by the golden ratio.
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@embedded_callee
+@embedded
 def mix(z: Any) -> Any:
     """Return 64 random bits (uint64) of a counter (uint64); no two counters have the same."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

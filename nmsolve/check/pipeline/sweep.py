@@ -18,7 +18,7 @@ import numpy as np
 
 from nmsolve.model import clock
 from nmsolve.model.basic_kernels import stable_order
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import IntArray
 
 #: Most states.
@@ -233,7 +233,7 @@ def _ends(states: States, to: IntArray, asked: Question, rate: IntArray, unit: i
     return out
 
 
-@plain_callee
+@plain
 def _paired(state: IntArray, worth: IntArray, need: IntArray, keep: IntArray, kept: int) -> int:
     """Take two and two neighbours of one state together; returns how many are left, the first ones of ``keep``."""
     pairs, at = 0, 0

@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.heuristics.assignment.play import MAKESPAN, Ground, State, Work, values
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray
 
 
@@ -49,7 +49,7 @@ def anneal(
             _copy(now, trial)
 
 
-@plain_callee
+@plain
 def _copy(a: State, b: State) -> None:
     """Make ``b`` equal to ``a``."""
     for i in range(len(a.unit)):
@@ -58,7 +58,7 @@ def _copy(a: State, b: State) -> None:
         b.allow[k] = a.allow[k]
 
 
-@plain_callee
+@plain
 def _move(g: Ground, s: State, rng: AnyArray) -> bool:
     """Change something at random; False if nothing changed."""
     draw = uniform(rng)
@@ -95,7 +95,7 @@ def _move(g: Ground, s: State, rng: AnyArray) -> bool:
     return changed
 
 
-@plain_callee
+@plain
 def _put(g: Ground, s: State, i: int, j: int) -> bool:
     """Put the operators that share a unit with ``i`` on unit ``j``, if it can run them; False if that changes nothing."""
     if s.unit[i] == j:
@@ -109,7 +109,7 @@ def _put(g: Ground, s: State, i: int, j: int) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _shift(g: Ground, s: State, rng: AnyArray) -> bool:
     """Move an operator to another place in the order, after all that it needs and before all that need it."""
     i = below(rng, len(s.unit))

@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.heuristics.assignment.messages import Network
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: How the price of a byte too many changes every N moves, where there are such bytes and where not.
@@ -74,12 +74,12 @@ class Block(NamedTuple):
     least: FloatArray
 
 
-@plain_callee
+@plain
 def _other(net: Network, e: int, i: int) -> int:
     return int(net.ends[e, 1] if net.ends[e, 0] == i else net.ends[e, 0])
 
 
-@plain_callee
+@plain
 def _entry(net: Network, e: int, i: int, a: int, b: int) -> float:
     """Return the cost of strategy a of node i and b of the other node of a pair."""
     wide = net.ptr[net.ends[e, 1] + 1] - net.ptr[net.ends[e, 1]]
@@ -88,7 +88,7 @@ def _entry(net: Network, e: int, i: int, a: int, b: int) -> float:
     return float(net.table[net.table_ptr[e] + b * wide + a])
 
 
-@plain_callee
+@plain
 def _grow(net: Network, block: Block, most: int, rng: AnyArray) -> int:
     """Grow a random tree of at most this many nodes with no pair between them but those of the tree; its size."""
     count, n = 1, len(net.ptr) - 1
@@ -122,7 +122,7 @@ def _grow(net: Network, block: Block, most: int, rng: AnyArray) -> int:
     return count
 
 
-@plain_callee
+@plain
 def _add(net: Network, e: int, i: int, b: int, value: FloatArray) -> None:
     """Add to the values of a node's strategies what they cost with strategy b of the other node of a pair."""
     first, second = net.ends[e]
@@ -132,7 +132,7 @@ def _add(net: Network, e: int, i: int, b: int, value: FloatArray) -> None:
         value[start + a] += net.table[at + a * step]
 
 
-@plain_callee
+@plain
 def _pass_up(net: Network, block: Block, e: int, i: int) -> None:
     """Add to the values of the upper node of a pair what hangs on it there: the best strategies of node i, the lower one."""
     first, second = net.ends[e]
@@ -163,7 +163,7 @@ def _pass_up(net: Network, block: Block, e: int, i: int) -> None:
         block.pick[to + b] = best
 
 
-@plain_callee
+@plain
 def _solve(
     net: Network,
     needs: Needs,
@@ -201,7 +201,7 @@ def _solve(
             block.new[i] = block.pick[to + block.new[j]]
 
 
-@plain_callee
+@plain
 def _local(net: Network, state: State, block: Block, count: int, new: bool) -> float:
     """Return what the block's nodes and their pairs cost, with their old strategies or the new ones."""
     total = 0.0
@@ -218,7 +218,7 @@ def _local(net: Network, state: State, block: Block, count: int, new: bool) -> f
     return total
 
 
-@plain_callee
+@plain
 def _take(net: Network, needs: Needs, state: State, i: int, a: int) -> float:
     """Give a node another strategy; by how much more bytes are too many."""
     more = 0
@@ -234,7 +234,7 @@ def _take(net: Network, needs: Needs, state: State, i: int, a: int) -> float:
     return float(more)
 
 
-@plain_callee
+@plain
 def _keep(state: State) -> None:
     """Make the solution the best one if it is and nothing is too much."""
     if state.total[1] == 0 and state.total[0] < state.total[2]:

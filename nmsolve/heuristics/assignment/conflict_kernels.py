@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.assignment.messages import Network
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Nodes that are tried where a memory overflows.
@@ -76,7 +76,7 @@ class Repair(NamedTuple):
     left: IntArray
 
 
-@plain_callee
+@plain
 def _mark(now: Repair, rule: int, is_broken: bool) -> None:
     """Put a rule among the broken ones or take it from them."""
     if is_broken == (now.place[rule] >= 0):
@@ -92,7 +92,7 @@ def _mark(now: Repair, rule: int, is_broken: bool) -> None:
         now.place[rule] = -1
 
 
-@plain_callee
+@plain
 def _is_bad(rules: Rules, e: int, i: int, a: int, b: int) -> bool:
     """Return whether strategy a of node i is forbidden with b of the other node of a pair."""
     wide = rules.ptr[rules.ends[e, 1] + 1] - rules.ptr[rules.ends[e, 1]]
@@ -100,7 +100,7 @@ def _is_bad(rules: Rules, e: int, i: int, a: int, b: int) -> bool:
     return bool(rules.bad[rules.table_ptr[e] + at])
 
 
-@plain_callee
+@plain
 def _hold(rules: Rules, now: Repair, choice: int, sign: int) -> float:
     """Add or take away the bytes of a choice; the weighted change of what is too much: one for every row, and what it is."""
     pairs, more = len(rules.ends), 0.0
@@ -116,7 +116,7 @@ def _hold(rules: Rules, now: Repair, choice: int, sign: int) -> float:
     return float(more / rules.block[1])
 
 
-@plain_callee
+@plain
 def _take(rules: Rules, now: Repair, i: int, b: int) -> None:
     """Give a node another strategy."""
     pairs = len(rules.ends)
@@ -133,7 +133,7 @@ def _take(rules: Rules, now: Repair, i: int, b: int) -> None:
         _mark(now, e, _is_bad(rules, e, i, b, now.at[j]))
 
 
-@plain_callee
+@plain
 def _conflicts(rules: Rules, now: Repair, i: int, until: int, out: FloatArray) -> None:
     """Set ``out`` to the weighted forbidden pairs of a node's strategies with nodes below ``until``."""
     size = rules.ptr[i + 1] - rules.ptr[i]
@@ -148,7 +148,7 @@ def _conflicts(rules: Rules, now: Repair, i: int, until: int, out: FloatArray) -
                     out[a] += now.weight[e]
 
 
-@plain_callee
+@plain
 def _best(rules: Rules, now: Repair, i: int, out: FloatArray, rng: AnyArray) -> tuple[int, float]:
     """Return the other strategy of a node that breaks the least, and by how much more than now; -1 if there is none."""
     old, start = now.at[i], rules.ptr[i]
@@ -167,7 +167,7 @@ def _best(rules: Rules, now: Repair, i: int, out: FloatArray, rng: AnyArray) -> 
     return best, least
 
 
-@plain_callee
+@plain
 def _needs(rules: Rules, now: Repair, i: int, r: int) -> bool:
     """Return whether a node needs something of a row."""
     choice, found = rules.ptr[i] + now.at[i], False
@@ -209,7 +209,7 @@ def count_broken(rules: Rules, now: Repair) -> None:
         _mark(now, len(rules.ends) + r, now.used[r] > rules.limit[r])
 
 
-@plain_callee
+@plain
 def _raise(now: Repair, rule: int) -> None:
     """Give a rule a larger weight; now and then, let all larger weights shrink."""
     if now.weight[rule] == 1.0:
@@ -278,7 +278,7 @@ def repair(rules: Rules, now: Repair, steps: int, rng: AnyArray) -> int:
     return int(now.counts[0])
 
 
-@plain_callee
+@plain
 def _prices(net: Network, now: Repair, i: int, out: FloatArray) -> None:
     """Set ``out`` to what a node's strategies cost, with those of the nodes that it is paired with."""
     start = net.ptr[i]

@@ -15,7 +15,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.tight import Tight
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Shares of strategies this many temperatures above the best are nothing.
@@ -117,7 +117,7 @@ def start_of(net: Network, rows: Rows) -> Dual:
     )
 
 
-@plain_callee
+@plain
 def _inbox(net: Network, dual: Dual, i: int, out: FloatArray) -> None:
     """Set ``out`` to the costs of a node's strategies with all its messages."""
     start = net.ptr[i]
@@ -131,7 +131,7 @@ def _inbox(net: Network, dual: Dual, i: int, out: FloatArray) -> None:
             out[a] += dual.message[at + a]
 
 
-@plain_callee
+@plain
 def _send(net: Network, dual: Dual, e: int, side: int, part: float, inbox: FloatArray, heat: float) -> None:
     """Send a pair's message from its node ``side`` to the other one; the least entry is 0."""
     u, v = net.ends[e, side], net.ends[e, 1 - side]
@@ -160,7 +160,7 @@ def _send(net: Network, dual: Dual, e: int, side: int, part: float, inbox: Float
         dual.message[forth + b] -= lowest
 
 
-@plain_callee
+@plain
 def _shares(net: Network, dual: Dual, i: int, inbox: FloatArray, heat: float) -> None:
     """Set the shares of a node's strategies."""
     start = net.ptr[i]
@@ -176,7 +176,7 @@ def _shares(net: Network, dual: Dual, i: int, inbox: FloatArray, heat: float) ->
         dual.share[start + a] /= total
 
 
-@plain_callee
+@plain
 def _sweep(net: Network, dual: Dual, side: int, heat: float, inbox: FloatArray) -> None:
     """Send all messages upwards (``side`` 0) or downwards."""
     n = len(net.ptr) - 1
@@ -190,7 +190,7 @@ def _sweep(net: Network, dual: Dual, side: int, heat: float, inbox: FloatArray) 
                 _send(net, dual, net.pairs[p], side, net.weight[i], inbox, heat)
 
 
-@plain_callee
+@plain
 def _move_prices(rows: Rows, dual: Dual, node: IntArray, cost: FloatArray, heat: float) -> None:
     """Move every price along its gradient, by its own step: longer while the direction stays, half where it turns."""
     for r in range(len(rows.slack)):

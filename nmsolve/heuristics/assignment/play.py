@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.model.assignment.problem import OBJECTIVES, AssignProblem
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Stands for "no limit".
@@ -175,7 +175,7 @@ def values(g: Ground, s: State, w: Work, result: FloatArray) -> None:
     result[1] = 1.0 if excess == 0.0 else 0.0
 
 
-@plain_callee
+@plain
 def _fuse(g: Ground, s: State, w: Work) -> None:
     """Fuse what may and can be, in the order of preference; write jobs, their times and energies."""
     for i in range(len(s.unit)):
@@ -203,7 +203,7 @@ def _fuse(g: Ground, s: State, w: Work) -> None:
             w.run[last], w.power[last] = run, power
 
 
-@plain_callee
+@plain
 def _sums(g: Ground, s: State, w: Work) -> None:
     """Write latency, energy and load."""
     w.busy[:] = 0
@@ -234,7 +234,7 @@ def _sums(g: Ground, s: State, w: Work) -> None:
     w.value[LOAD] = load
 
 
-@plain_callee
+@plain
 def _play(g: Ground, s: State, w: Work) -> int:
     """Return the makespan of the schedule that the order means."""
     w.free[:] = 0
@@ -276,7 +276,7 @@ def _play(g: Ground, s: State, w: Work) -> int:
     return int(end)
 
 
-@plain_callee
+@plain
 def _wanted(g: Ground, s: State, w: Work, job: int, i: int, count: int) -> int:
     """Add the tensors that operator ``i`` of a job waits for to the queue, by the end of their makers; return its length."""
     for e in range(g.needs_at[i], g.needs_at[i + 1]):
@@ -296,7 +296,7 @@ def _wanted(g: Ground, s: State, w: Work, job: int, i: int, count: int) -> int:
     return count
 
 
-@plain_callee
+@plain
 def _too_much(g: Ground, s: State, w: Work) -> float:
     """Return by how much memories are overfilled, in parts of what they have, the worst position of each."""
     count = len(s.unit)

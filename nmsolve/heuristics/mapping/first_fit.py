@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.heuristics.rng import new_rng, shuffle
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
@@ -252,7 +252,7 @@ def _chain(room: Room, stuck: int, work: int) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _unwind(room: Room, v: int, goal: int, parent: IntArray) -> None:
     """Move ``v`` to ``goal``, its pusher to where ``v`` was, and so on back to the node that had no core."""
     while v >= 0:

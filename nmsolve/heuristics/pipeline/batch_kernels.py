@@ -16,7 +16,7 @@ import numpy as np
 from nmsolve.heuristics.pipeline.chain_kernels import Limits
 from nmsolve.heuristics.pipeline.chain_loads import Chain, group_load
 from nmsolve.heuristics.pipeline.stage_costs import Costs, cost_of, fewest, least_cost, too_long
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Part by which sums of this many floats can be off.
@@ -42,7 +42,7 @@ class Arcs(NamedTuple):
         return cls(a, b, c, d, e, f, np.empty(size))
 
 
-@plain_callee
+@plain
 def following(state: int, limits: Limits) -> int:
     """The state after one more stage, -1 if there may be none."""
     if limits.rows == 1:
@@ -50,7 +50,7 @@ def following(state: int, limits: Limits) -> int:
     return state + 1 if state + 1 < limits.rows else -1
 
 
-@plain_callee
+@plain
 def final(state: int, limits: Limits) -> bool:
     """Whether a whole plan may end in this state."""
     return limits.rows == 1 or (state >= limits.least_stages and state >= limits.least_groups)
@@ -115,7 +115,7 @@ def cheapest(
     return best
 
 
-@plain_callee
+@plain
 def read_plan(
     state: int, chain: Chain, costs: Costs, origin: IntArray, stages: IntArray
 ) -> tuple[int, float, int]:

@@ -19,7 +19,7 @@ from nmsolve.heuristics.pipeline.chain_loads import (
     times,
 )
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.pipeline.buffers import MADE
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
@@ -185,7 +185,7 @@ def live_bytes(
             out[i, x + 1] = most
 
 
-@plain_callee
+@plain
 def probe(
     ceiling: int, chain: Chain, limits: Limits, fewer_is_fine: bool, need: IntArray, origin: IntArray
 ) -> None:
@@ -241,7 +241,7 @@ def probe(
             _prune(j, ceiling, chain.rest[j], no, hosts, fewer_is_fine, need)
 
 
-@plain_callee
+@plain
 def _prune(
     j: int, ceiling: int, rest: float, no: int, hosts: int, fewer_is_fine: bool, need: IntArray
 ) -> None:
@@ -261,7 +261,7 @@ def _prune(
             need[s, j] = no
 
 
-@plain_callee
+@plain
 def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> int:
     """Read the plan that ends in ``state`` backwards into ``stages`` (L, 2), first position and cores per stage.
 
@@ -285,7 +285,7 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
     return worst
 
 
-@plain_callee
+@plain
 def chosen_state(need: IntArray, limits: Limits) -> int:
     """A complete plan with enough stages and groups, -1 if none: with fewest stages, or if they are not counted, cores."""
     hosts, best, least = limits.hosts, -1, limits.cores + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
-from nmsolve.model.compiled import embedded_callee, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: A ceiling above every load: sums of ticks stay below 2^62.
@@ -53,13 +53,13 @@ class Chain(NamedTuple):
     side: IntArray
 
 
-@embedded_callee
+@embedded
 def run_load(compute: int, move: int, overlap: bool) -> int:
     """The load of a group from its two parts."""
     return max(compute, move) if overlap else compute + move
 
 
-@embedded_callee
+@embedded
 def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
     """Ticks in which a group of this many cores takes in and gives out what crosses the borders of the run [i, j)."""
     side, ticks = chain.side[cores - 1], chain.move[i, j]
@@ -68,7 +68,7 @@ def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
     return int(ticks)
 
 
-@embedded_callee
+@embedded
 def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on this many cores, off-chip memory included; it does not rise with them."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
@@ -79,7 +79,7 @@ def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
     return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
 
 
-@embedded_callee
+@embedded
 def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on this many cores that hold it, or have off-chip memory; it does not rise with them."""
     if chain.offchip > 0.0:
@@ -89,7 +89,7 @@ def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
     return load
 
 
-@embedded_callee
+@embedded
 def least_cores(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
     """Fewest cores from ``low`` to ``high`` with which the run [i, j) keeps the ceiling; ``high + 1`` if even ``high`` do not."""
     if low > high or group_load(i, j, high, chain) > ceiling:
@@ -103,7 +103,7 @@ def least_cores(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain)
     return low
 
 
-@plain_callee
+@plain
 def least_holding(held: int, room: IntArray) -> int:
     """Fewest cores with room for so much; more than there are room for if none have."""
     # no fewer hold it: c cores have c times the room of one, but for rounding
@@ -113,7 +113,7 @@ def least_holding(held: int, room: IntArray) -> int:
     return cores
 
 
-@plain_callee
+@plain
 def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: Chain) -> int:
     """As :func:`least_cores`, over all numbers of replicas; ``held``: what a replica needs to hold, with off-chip memory 0.
 
@@ -131,7 +131,7 @@ def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: 
     return best if best <= high else high + 1
 
 
-@plain_callee
+@plain
 def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on this many cores, with the best number of replicas."""
     held = chain.storage[j] - chain.storage[i]
@@ -146,7 +146,7 @@ def replicated_load(i: int, j: int, cores: int, chain: Chain) -> int:
     return best
 
 
-@plain_callee
+@plain
 def times(ceiling: int, factor: int) -> int:
     """This many ceilings, at most ``ANY_LOAD``."""
     return ANY_LOAD if ceiling >= ANY_LOAD // factor else ceiling * factor

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.lattice import Lattice
 from nmsolve.model.bits import lowest
-from nmsolve.model.compiled import callee, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: More cores than any machine has: a state that was not reached, a rest that cannot be done.
@@ -77,7 +77,7 @@ def fill_needs(lattice: Lattice, rules: Rules, need: Int32Array) -> None:
                     need[used, row] = max(need[used, row], min(least, float(FAR)))
 
 
-@callee
+@kernel
 def _spared(lattice: Lattice, row: int, time: int, parts: int) -> int:
     """Ticks of the live nets whose parts outside take hosts no longer than ``time``."""
     out = 0
@@ -127,7 +127,7 @@ def run(lattice: Lattice, rules: Rules, states: States, start: int, budget: int)
     return len(lattice.sequence)
 
 
-@plain_callee
+@plain
 def _drop_dominated(states: States, row: int, width: int) -> None:
     """Forget states that use no fewer stages, hosts and cores than another one of the same downset."""
     cores = states.cores
@@ -137,7 +137,7 @@ def _drop_dominated(states: States, row: int, width: int) -> None:
                 cores[row, q] = FAR
 
 
-@plain_callee
+@plain
 def _on_cores(lattice: Lattice, rules: Rules, states: States, row: int, fewest: int) -> int:
     """Enter the stages on cores that begin at ``row``. Returns how many downsets were looked at."""
     most = min(rules.cores - fewest, lattice.time.shape[0])
@@ -162,7 +162,7 @@ def _on_cores(lattice: Lattice, rules: Rules, states: States, row: int, fewest: 
     return int(last - first)
 
 
-@callee
+@kernel
 def _list_later(
     bits: AnyArray, need: Int32Array, row: int, first: int, last: int, spare: int, found: IntArray
 ) -> int:
@@ -180,7 +180,7 @@ def _list_later(
     return count
 
 
-@plain_callee
+@plain
 def _useful(rules: Rules, states: States, row: int, other: int, load: int) -> bool:
     """Whether a stage on one core or more with at least this load can make a state of ``other`` cheaper."""
     cores, step = states.cores, rules.hosts + 1 if rules.counted else 0
@@ -193,12 +193,12 @@ def _useful(rules: Rules, states: States, row: int, other: int, load: int) -> bo
     return False
 
 
-@plain_callee
+@plain
 def _load(compute: int, transfer: int, overlap: bool) -> int:
     return max(compute, transfer) if overlap else compute + transfer
 
 
-@callee
+@kernel
 def _window(lattice: Lattice, rules: Rules, row: int, fewest: int, most: int) -> tuple[int, int]:
     """Which downsets have an area that one stage more can reach, and after which the rest of the cores can be enough."""
     area, limit = lattice.area, rules.limit
@@ -212,7 +212,7 @@ def _window(lattice: Lattice, rules: Rules, row: int, fewest: int, most: int) ->
     return first, last
 
 
-@plain_callee
+@plain
 def _least_group(lattice: Lattice, rules: Rules, row: int, other: int, most: int, transfer: int) -> int:
     """Fewest cores on which the stage between two downsets keeps the limits of time and memory; 0 if ``most`` are too few."""
     storage = lattice.storage[other] - lattice.storage[row]
@@ -227,7 +227,7 @@ def _least_group(lattice: Lattice, rules: Rules, row: int, other: int, most: int
     return 0 if low > most else low
 
 
-@callee
+@kernel
 def _transfer(live: AnyArray, bits: AnyArray, nets: AnyArray, weight: IntArray, row: int, other: int) -> int:
     """Ticks of the nets with parts in the stage between two downsets and parts outside it, less those live at either end.
 
@@ -246,7 +246,7 @@ def _transfer(live: AnyArray, bits: AnyArray, nets: AnyArray, weight: IntArray, 
     return total
 
 
-@callee
+@kernel
 def _on_hosts(lattice: Lattice, rules: Rules, states: States, row: int, fewest: int) -> int:
     """Enter the stages on a host that begin at ``row``. Returns how many downsets were looked at."""
     first = np.searchsorted(lattice.sorted_host, lattice.host[row])
@@ -260,7 +260,7 @@ def _on_hosts(lattice: Lattice, rules: Rules, states: States, row: int, fewest: 
     return int(last - first)
 
 
-@plain_callee
+@plain
 def _enter(
     lattice: Lattice, rules: Rules, states: States, row: int, other: int, group: int, load: int
 ) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import inlined, kernel, plain_callee
+from nmsolve.model.compiled import inlined, kernel, plain
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -84,7 +84,7 @@ def _add(table: IntArray, top: int, bottom: int, left: int, right: int, cost: in
     table[bottom + 1, right + 1] += cost
 
 
-@plain_callee
+@plain
 def run_load(runs: Intervals, first: int, last: int, cores: int) -> int:
     """Load in ticks of layers ``order[first:last]`` on ``cores`` cores (at least one, at most C)."""
     compute = runs.time[cores - 1, last] - runs.time[cores - 1, first]

@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.poset import Poset
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import callee, kernel, plain
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
@@ -203,7 +203,7 @@ def _extend(
     return end, False
 
 
-@callee
+@kernel
 def _update_net(rows: _Rows, row: int, net: int, nets: AnyArray, weight: IntArray) -> None:
     """Set whether a net that the last part is in is live."""
     whole = True

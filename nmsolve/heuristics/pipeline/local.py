@@ -9,7 +9,7 @@ from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.intervals import Intervals, intervals_of
 from nmsolve.heuristics.pipeline.moves import anneal, energy, ground_of, state_of
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
@@ -195,7 +195,7 @@ def _wander(
     return known
 
 
-@plain_callee
+@plain
 def _cost(amounts: FloatArray, memory: float) -> float:
     over = amounts[2] / memory if memory > 0 else np.inf
     return float(amounts[4] * max(1.0, over) if np.isfinite(memory) else amounts[4])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import callee, kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.pipeline.merged import Merged
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import FloatArray, IntArray
@@ -110,14 +110,14 @@ def _fill(g: Ground, s: PlanState) -> None:
             s.move[home] += g.tensor[t]
 
 
-@plain_callee
+@plain
 def _compute(g: Ground, s: PlanState, layer: int, k: int, sign: float) -> None:
     cores = s.cores[k]
     s.compute[k] += sign * (g.time[layer, cores - 1] if cores > 0 else g.host[layer])
     s.held[k] += sign * g.storage[layer]
 
 
-@plain_callee
+@plain
 def _pays(g: Ground, s: PlanState, t: int, sign: float) -> None:
     """Add what all stages pay for tensor ``t`` to their sums, or take it away."""
     home, out = s.stage[g.source[t]], False
@@ -184,7 +184,7 @@ def energy(g: Ground, s: PlanState, out: FloatArray) -> None:
         out[1] += x**12
 
 
-@callee
+@kernel
 def goal(g: Ground, s: PlanState, layer: int, rng: np.random.Generator) -> int:
     """A stage to move a layer to: that of a neighbour by data mostly, else any; -1 if the order or the host forbids it."""
     k = int(rng.random() * len(s.cores))
@@ -260,7 +260,7 @@ def anneal(
     return known
 
 
-@plain_callee
+@plain
 def may_move(g: Ground, s: PlanState, layer: int, k: int) -> bool:
     """May the layer move to stage ``k``? An empty stage takes one core, which must be free."""
     if s.size[k] == 0 and s.cores[k] > 0:
@@ -278,7 +278,7 @@ def may_move(g: Ground, s: PlanState, layer: int, k: int) -> bool:
     return True
 
 
-@callee
+@kernel
 def _taken(now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generator) -> bool:
     """Metropolis (1953) on the relative change of the sum of powers."""
     if new[1] <= now[1]:
@@ -287,7 +287,7 @@ def _taken(now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generat
     return bool(rng.random() < np.exp(-change / heat))
 
 
-@callee
+@kernel
 def _pass_core(
     g: Ground, s: PlanState, now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generator
 ) -> bool:
@@ -310,7 +310,7 @@ def _pass_core(
     return False
 
 
-@plain_callee
+@plain
 def _in_use(s: PlanState) -> int:
     """Cores of stages that hold something."""
     out = 0
@@ -320,7 +320,7 @@ def _in_use(s: PlanState) -> int:
     return out
 
 
-@plain_callee
+@plain
 def _regroup(g: Ground, s: PlanState, k: int, cores: int) -> None:
     s.cores[k] = cores
     s.compute[k] = 0.0

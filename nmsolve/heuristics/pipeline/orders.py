@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.local import polish
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
@@ -170,7 +170,7 @@ def ready_order(keys: FloatArray, waits: IntArray, start: IntArray, after: IntAr
     return order
 
 
-@plain_callee
+@plain
 def _push(heap: IntArray, size: int, item: int, keys: FloatArray) -> int:
     k = size
     while k > 0 and keys[heap[(k - 1) // 2]] > keys[item]:
@@ -180,7 +180,7 @@ def _push(heap: IntArray, size: int, item: int, keys: FloatArray) -> int:
     return size + 1
 
 
-@plain_callee
+@plain
 def _pop(heap: IntArray, size: int, keys: FloatArray) -> int:
     size -= 1
     item, k = heap[size], 0

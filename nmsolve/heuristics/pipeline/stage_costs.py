@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.chain_loads import Chain, group_load, least_cores, least_holding
 from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
-from nmsolve.model.compiled import embedded_callee, kernel
+from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.types import IntArray
 
 
@@ -33,7 +33,7 @@ class Costs(NamedTuple):
     offchip: float
 
 
-@embedded_callee
+@embedded
 def cost_of(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     """The cost of the run [i, j) on this many cores, with room for it; its load where that is the cost."""
     if costs.work.shape[0] == 0:
@@ -42,7 +42,7 @@ def cost_of(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     return int(costs.work[j, cores - 1] - costs.work[i, cores - 1] + moved)
 
 
-@embedded_callee
+@embedded
 def least_cost(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     """A cost that the run is not below on this many cores or more. What moves off chip falls with them, as loads do."""
     largest = chain.work.shape[1]
@@ -52,7 +52,7 @@ def least_cost(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     return int(costs.least[j, cores - 1] - costs.least[i, cores - 1] + moved)
 
 
-@embedded_callee
+@embedded
 def moving_cost(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     """The cost of what a run takes in, and of what its cores move off chip."""
     taken: int = costs.move[i, j]
@@ -80,7 +80,7 @@ def entering(source: IntArray, tensor: IntArray, used_at: IntArray, used: IntArr
             out[i, x + 1] = amount
 
 
-@embedded_callee
+@embedded
 def too_long(i: int, j: int, ceiling: int, chain: Chain) -> bool:
     """Whether no group can have [i, j), nor any longer run."""
     largest = chain.work.shape[1]
@@ -93,7 +93,7 @@ def too_long(i: int, j: int, ceiling: int, chain: Chain) -> bool:
     return full
 
 
-@embedded_callee
+@embedded
 def fewest(i: int, j: int, ceiling: int, chain: Chain) -> int:
     """The fewest cores with which the run keeps the ceiling and its storage fits; C + 1 if none do."""
     largest = chain.work.shape[1]

@@ -28,7 +28,7 @@ from nmsolve.heuristics.routing.trees import (
     store_tree,
 )
 from nmsolve.hw.routing.growing_order import new_order, rebuild
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
@@ -244,7 +244,7 @@ def _lead(
             put(nets, state, work, n, 1.0)
 
 
-@plain_callee
+@plain
 def _attach(
     nets: Nets, state: RoutingState, work: Open, price: Price, search: MendSearch, rate: float, target: int
 ) -> bool:
@@ -316,7 +316,7 @@ def _along_tree(
                 must[work.into[c // nets.ways], c % nets.ways] = True
 
 
-@plain_callee
+@plain
 def _hang(nets: Nets, work: Open, u: int, v: int) -> None:
     """Hang the first channel from ``u`` to ``v`` on the tree."""
     if work.inside[v] == work.tick[0]:

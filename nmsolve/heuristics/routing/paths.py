@@ -11,10 +11,10 @@ import numpy as np
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.prices import Price, link_price
 from nmsolve.heuristics.routing.trees import Open, RoutingState, grow, needs_entry, passes, step_price
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import plain
 
 
-@plain_callee
+@plain
 def attach(nets: Nets, state: RoutingState, work: Open, price: Price, f: int, leg: int) -> bool:
     """Grow the open tree by the cheapest branch to the target of ``leg`` of flow ``f``; False if there is none."""
     if work.inside[nets.target[leg]] == work.tick[0]:
@@ -27,7 +27,7 @@ def attach(nets: Nets, state: RoutingState, work: Open, price: Price, f: int, le
     return bool(_branch(nets, work, leg))
 
 
-@plain_callee
+@plain
 def _reach(nets: Nets, state: RoutingState, work: Open, price: Price, rate: float) -> None:
     """What it costs to lead the flow to every core of the tree."""
     work.reach[work.nodes[0]] = 0.0
@@ -44,7 +44,7 @@ def _reach(nets: Nets, state: RoutingState, work: Open, price: Price, rate: floa
         work.reach[v] = x
 
 
-@plain_callee
+@plain
 def _search(nets: Nets, state: RoutingState, work: Open, price: Price, f: int, leg: int) -> None:
     """Labels of all channels from which the target can be reached in time; tree cores are ``-1 - core`` in the queue."""
     lead, ok, link, far, rank = nets.lead, nets.ok, nets.link, nets.far[nets.row[leg]], state.rank
@@ -97,7 +97,7 @@ def _search(nets: Nets, state: RoutingState, work: Open, price: Price, f: int, l
                     tail = tail + 1 if tail + 1 < room else 0
 
 
-@plain_callee
+@plain
 def _entry_price(
     nets: Nets, state: RoutingState, work: Open, price: Price, label: int, c: int, e: int
 ) -> float:
@@ -112,7 +112,7 @@ def _entry_price(
     return price.entry if c // nets.vcs % 4 != e // nets.vcs % 4 else 0.0
 
 
-@plain_callee
+@plain
 def _visited(nets: Nets, work: Open, label: int, v: int) -> bool:
     """True if the branch that ends in ``label`` has passed core ``v``."""
     while label >= 0:
@@ -122,7 +122,7 @@ def _visited(nets: Nets, work: Open, label: int, v: int) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _branch(nets: Nets, work: Open, leg: int) -> bool:
     """Hang the cheapest branch on the tree; False if there is none, or it passes a core twice."""
     best, least = -1, np.inf

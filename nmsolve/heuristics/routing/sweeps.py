@@ -20,7 +20,7 @@ from nmsolve.heuristics.routing.trees import (
     store_tree,
 )
 from nmsolve.hw.routing.growing_order import head_of
-from nmsolve.model.compiled import callee, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, IntArray
 
 
@@ -51,7 +51,7 @@ def sweep(nets: Nets, state: RoutingState, work: Open, price: Price, order: IntA
     return missing
 
 
-@plain_callee
+@plain
 def _tear(nets: Nets, work: Open, n: int, some: bool, rng: AnyArray) -> None:
     """Tear all legs of the open tree, or ``some``: a random part, at least one."""
     first, last = nets.legs[nets.flows[n]], nets.legs[nets.flows[n + 1]]
@@ -77,7 +77,7 @@ def _tear(nets: Nets, work: Open, n: int, some: bool, rng: AnyArray) -> None:
         grow(nets, work, work.fresh[i])
 
 
-@callee
+@kernel
 def _rebuild(nets: Nets, state: RoutingState, work: Open, price: Price, n: int, rng: AnyArray) -> bool:
     """Lead the torn legs back into the open tree; False if one finds no way. Loads are as before afterwards."""
     first, last = nets.flows[n], nets.flows[n + 1]
@@ -108,7 +108,7 @@ def _rebuild(nets: Nets, state: RoutingState, work: Open, price: Price, n: int, 
     return built
 
 
-@plain_callee
+@plain
 def _kept(nets: Nets, state: RoutingState, work: Open, n: int, f: int, rate: float) -> None:
     """Lead flow ``f`` along its legs that are not torn, with load ``rate``."""
     work.tick[1] += 1
@@ -118,7 +118,7 @@ def _kept(nets: Nets, state: RoutingState, work: Open, n: int, f: int, rate: flo
             lead_flow(nets, state, work, leg, rate)
 
 
-@plain_callee
+@plain
 def _cheaper(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -> bool:
     """True if the open tree costs no more than the stored one; the open tree stays open."""
     size = work.cores[0] - 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.prices import Price, link_price
-from nmsolve.model.compiled import inlined, plain_callee
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -85,7 +85,7 @@ def new_open(nets: Nets) -> Open:
     )  # fmt: skip
 
 
-@plain_callee
+@plain
 def open_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     """Read the stored tree of net ``n`` and mark its targets."""
     start_tree(nets, work, n)
@@ -96,7 +96,7 @@ def open_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
         grow(nets, work, state.tree[i])
 
 
-@plain_callee
+@plain
 def start_tree(nets: Nets, work: Open, n: int) -> None:
     """A tree with the root of net ``n`` alone."""
     work.tick[0] += 1
@@ -117,7 +117,7 @@ def grow(nets: Nets, work: Open, c: int) -> None:
     work.cores[0] += 1
 
 
-@plain_callee
+@plain
 def store_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     """Write the open tree into the slot of net ``n``."""
     size = work.cores[0] - 1
@@ -135,7 +135,7 @@ def needs_entry(nets: Nets, work: Open, u: int) -> bool:
     return bool(c < 0 or work.goal[u] == work.tick[2] or work.outs[u] != 1 << (c // nets.vcs % 4))
 
 
-@plain_callee
+@plain
 def step_price(nets: Nets, state: RoutingState, price: Price, c: int, j: int, e: int) -> float:
     """Price of dependency ``j`` of channel ``c``, which leads to channel ``e``; inf where there may be none."""
     if not nets.ok[c, j]:
@@ -151,7 +151,7 @@ def passes(work: Open, v: int) -> bool:
     return bool(work.flow[v] == work.tick[1] and work.inside[v] == work.tick[0])
 
 
-@plain_callee
+@plain
 def put(nets: Nets, state: RoutingState, work: Open, n: int, sign: float) -> None:
     """Put the open tree on the machine (``sign`` 1.0) or take it off (-1.0)."""
     ways, into, passed, load, use = nets.ways, work.into, work.flow, state.load, state.use
@@ -175,7 +175,7 @@ def put(nets: Nets, state: RoutingState, work: Open, n: int, sign: float) -> Non
                 state.entries[work.nodes[i]] += 1 if sign > 0.0 else -1
 
 
-@plain_callee
+@plain
 def cost_of(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -> float:
     """What it would cost to put the open tree on the machine; inf where it goes against the order and may not.
 
@@ -208,7 +208,7 @@ def cost_of(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -
     return total
 
 
-@plain_callee
+@plain
 def lead_flow(nets: Nets, state: RoutingState, work: Open, leg: int, rate: float) -> None:
     """Lead the flow at hand along the tree to the leg's target; links it did not pass yet get load ``rate``."""
     v = nets.target[leg]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.rng import below
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -64,7 +64,7 @@ def spend(use: AnyArray, mode: AnyArray, spent: IntArray) -> None:
                 spent[b] += use[mode[p], b]
 
 
-@plain_callee
+@plain
 def excess(budget: IntArray, spent: IntArray) -> float:
     """Return by which parts of themselves budgets are overdrawn, added up."""
     total = 0.0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.schedule.budgets import excess, spend
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.schedule.problem import NEVER, OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -223,7 +223,7 @@ def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> 
     end_play(g, w)
 
 
-@plain_callee
+@plain
 def play_part(
     g: Ground, s: State, w: Work, low: int, high: int, price: FloatArray, taste: FloatArray
 ) -> None:
@@ -238,7 +238,7 @@ def play_part(
         w.why[p] = why
 
 
-@plain_callee
+@plain
 def begin_play(g: Ground, w: Work) -> None:
     """Forget everything."""
     w.free[:] = 0
@@ -251,7 +251,7 @@ def begin_play(g: Ground, w: Work) -> None:
     w.taken[0] = 0
 
 
-@plain_callee
+@plain
 def end_play(g: Ground, w: Work) -> None:
     """Complete the values."""
     dark = 0
@@ -270,7 +270,7 @@ def end_play(g: Ground, w: Work) -> None:
     sum_up(g, w)
 
 
-@plain_callee
+@plain
 def sum_up(g: Ground, w: Work) -> None:
     """Write the values that follow from others."""
     idle = w.value[IDLE]
@@ -282,7 +282,7 @@ def sum_up(g: Ground, w: Work) -> None:
         w.value[WEIGHTED] += g.factor[k] * w.value[k]
 
 
-@embedded_callee
+@embedded
 def cheapest(g: Ground, w: Work, p: int, fresh: int, price: FloatArray, taste: FloatArray) -> int:
     """Return the mode of least cost behind what is there already."""
     best, least = g.first[p], np.inf
@@ -316,7 +316,7 @@ def cheapest(g: Ground, w: Work, p: int, fresh: int, price: FloatArray, taste: F
     return int(best)
 
 
-@embedded_callee
+@embedded
 def gap_energy(g: Ground, u: int, gap: int) -> int:
     """Return what a gap between two activities costs, less darkness."""
     if gap <= 0:
@@ -324,7 +324,7 @@ def gap_energy(g: Ground, u: int, gap: int) -> int:
     return int(g.switch[u] if gap >= g.break_even[u] else g.saved[u] * gap)
 
 
-@embedded_callee
+@embedded
 def delay_of(g: Ground, e: int, one: int, other: int) -> tuple[int, int]:
     """Return ticks and byte-hops of an edge between two modes."""
     a, b = g.unit_set[one], g.unit_set[other]
@@ -336,7 +336,7 @@ def delay_of(g: Ground, e: int, one: int, other: int) -> tuple[int, int]:
     return g.convert[e] + hops * g.hop_time + g.sent[e], g.amount[e] * hops
 
 
-@embedded_callee
+@embedded
 def seat(g: Ground, w: Work, p: int, m: int, fresh: int) -> tuple[int, int, int, int]:
     """Return start, whether it loads, byte-hops of what it needs, and the process that it waits for (-1), in a mode."""
     start, moved, why = g.release[p], 0, -1
@@ -364,7 +364,7 @@ def seat(g: Ground, w: Work, p: int, m: int, fresh: int) -> tuple[int, int, int,
     return start, loaded, moved, why
 
 
-@embedded_callee
+@embedded
 def _stays(g: Ground, w: Work, d: int, m: int) -> bool:
     """Return whether an item can have stayed since its last use, beside all that does."""
     k, p = g.unit_set[m], w.user[d]
@@ -378,7 +378,7 @@ def _stays(g: Ground, w: Work, d: int, m: int) -> bool:
     return True
 
 
-@embedded_callee
+@embedded
 def put(g: Ground, w: Work, p: int, m: int, start: int, loaded: int, moved: int) -> None:
     """Write a process down."""
     k, d = g.unit_set[m], g.item[m]
@@ -423,7 +423,7 @@ def put(g: Ground, w: Work, p: int, m: int, start: int, loaded: int, moved: int)
         w.value[LATE] += end - g.deadline[p]
 
 
-@embedded_callee
+@embedded
 def _link(g: Ground, w: Work, before: int, u: int, p: int) -> None:
     """Note that ``p`` comes behind another process on a unit."""
     k = g.unit_set[w.mode[before]]
@@ -433,7 +433,7 @@ def _link(g: Ground, w: Work, before: int, u: int, p: int) -> None:
             w.behind[before, j - at] = p
 
 
-@plain_callee
+@plain
 def _room(g: Ground, w: Work, m: int, start: int) -> int:
     """Return the earliest start from ``start`` on with room for what a mode demands while it runs."""
     span, wants = g.span[m], False
@@ -457,7 +457,7 @@ def _room(g: Ground, w: Work, m: int, start: int) -> int:
         start = w.time[i]
 
 
-@plain_callee
+@plain
 def _step(w: Work, time: int) -> int:
     """Return the last step that begins by ``time``."""
     low, high = 0, w.steps[0] - 1
@@ -470,7 +470,7 @@ def _step(w: Work, time: int) -> int:
     return int(low)
 
 
-@plain_callee
+@plain
 def _split(w: Work, time: int) -> int:
     """Return the step that begins at ``time``, made if there is none."""
     i = _step(w, time)
@@ -487,7 +487,7 @@ def _split(w: Work, time: int) -> int:
     return int(i + 1)
 
 
-@plain_callee
+@plain
 def _take(g: Ground, w: Work, m: int, start: int, end: int) -> None:
     """Take from the resources."""
     if end <= start:

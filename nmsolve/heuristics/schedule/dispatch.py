@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, end_play, put, seat
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Places of the criteria: idle ticks, utilisation, what must be loaded, what is exchanged.
@@ -55,7 +55,7 @@ def dispatch(
     end_play(g, w)
 
 
-@plain_callee
+@plain
 def _soonest(g: Ground, w: Work, p: int) -> int:
     """Return when what a process needs has been made and the units of one of its modes are free."""
     ready, first = g.release[p], -1
@@ -69,7 +69,7 @@ def _soonest(g: Ground, w: Work, p: int) -> int:
     return int(first)
 
 
-@embedded_callee
+@embedded
 def _free(g: Ground, w: Work, m: int, ready: int) -> int:
     """Return from when on, not before ``ready``, the units of a mode are free."""
     k = g.unit_set[m]
@@ -79,7 +79,7 @@ def _free(g: Ground, w: Work, m: int, ready: int) -> int:
     return int(ready)
 
 
-@plain_callee
+@plain
 def _choice(
     g: Ground, w: Work, p: int, time: int, criteria: IntArray, busy: IntArray, mark: FloatArray
 ) -> int:
@@ -120,7 +120,7 @@ def _choice(
     return int(best)
 
 
-@embedded_callee
+@embedded
 def _less(mark: FloatArray) -> bool:
     """Return whether the second row comes before the first."""
     for c in range(mark.shape[1]):
@@ -129,7 +129,7 @@ def _less(mark: FloatArray) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _push(heap: IntArray, size: int, time: int, p: int) -> int:
     """Add a process to the heap by time, then number; return its size."""
     i = size
@@ -143,7 +143,7 @@ def _push(heap: IntArray, size: int, time: int, p: int) -> int:
     return size + 1
 
 
-@plain_callee
+@plain
 def _pop(heap: IntArray, size: int) -> int:
     """Remove the first of the heap; return its size."""
     size -= 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.heuristics.schedule.genetic_serial import LATE, Project, serial
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.splitmix import mix
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -73,7 +73,7 @@ def new_work(project: Project, ticks: int) -> Work:
     )  # fmt: skip
 
 
-@plain_callee
+@plain
 def _by_time(w: Work, order: AnyArray, key: AnyArray, last: int, out: AnyArray) -> None:
     """Write ``order`` to ``out`` sorted by ``key`` (0..last), stable."""
     shift, size = 0, len(w.buckets)
@@ -135,7 +135,7 @@ def improve(f: Project, b: Project, w: Work, limit: int) -> int:
     return now
 
 
-@plain_callee
+@plain
 def _fingerprint(w: Work) -> int:
     """Return a number of the schedule in ``w.end``."""
     h = np.uint64(0)
@@ -206,7 +206,7 @@ def sample(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, place:
     return now
 
 
-@plain_callee
+@plain
 def _cross(g: Population, w: Work, rng: AnyArray, one: int, two: int) -> None:
     """Write a child of two lists: the beginning and what is left at the end by the first, the middle by the second."""
     n = len(w.order)
@@ -235,7 +235,7 @@ def _cross(g: Population, w: Work, rng: AnyArray, one: int, two: int) -> None:
             at += 1
 
 
-@plain_callee
+@plain
 def _shift(f: Project, b: Project, w: Work, rng: AnyArray) -> None:
     """Move one process of the list to another place between what it needs and what needs it."""
     n = len(w.order)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -150,7 +150,7 @@ def serial(p: Project, order: AnyArray, end: AnyArray, free: AnyArray, limit: in
     return max(last, found)
 
 
-@plain_callee
+@plain
 def _fits(p: Project, free: AnyArray, i: int, k: int) -> bool:
     """Return whether process ``i`` fits into tick ``k``."""
     lacks = False

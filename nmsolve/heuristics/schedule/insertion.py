@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, delay_of
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 
@@ -46,7 +46,7 @@ def insert_all(
                 w.used[u] += 1
 
 
-@embedded_callee
+@embedded
 def _first_gap(g: Ground, w: Work, p: int, m: int, begins: IntArray, ends: IntArray) -> int:
     """Return the earliest start with all units of the mode free from the load to the end."""
     k, d = g.unit_set[m], g.item[m]

@@ -21,7 +21,7 @@ from nmsolve.heuristics.schedule.decode import (
 )
 from nmsolve.heuristics.schedule.settle import settle
 from nmsolve.heuristics.schedule.windows import Window, cost_between, open_window, play_window
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Kinds of moves: another mode; another place in the order; both; modes near those of the sources for a stretch of a network;
@@ -162,7 +162,7 @@ def copy(a: State, b: State, low: int, high: int) -> None:
         b.order[i], b.rank[p], b.mode[p], b.fresh[p] = p, i, a.mode[p], a.fresh[p]
 
 
-@plain_callee
+@plain
 def _move(g: Ground, s: State, at: IntArray, rng: AnyArray, kind: int, low: int, high: int) -> bool:
     """Change something at these places; False if nothing changed."""
     p = s.order[low + below(rng, high - low)]
@@ -201,7 +201,7 @@ def _move(g: Ground, s: State, at: IntArray, rng: AnyArray, kind: int, low: int,
     return changed
 
 
-@plain_callee
+@plain
 def _clear(g: Ground, s: State, p: int, length: int, rng: AnyArray, high: int) -> bool:
     """Leave to the decoder where ``length`` processes run that use a unit of ``p``, from ``p`` on."""
     k = g.unit_set[s.mode[p]]
@@ -216,7 +216,7 @@ def _clear(g: Ground, s: State, p: int, length: int, rng: AnyArray, high: int) -
     return True
 
 
-@plain_callee
+@plain
 def _critical(g: Ground, s: State, at: IntArray, rng: AnyArray) -> int:
     """Return a process on a way that makes the makespan."""
     last, end = 0, -1
@@ -232,7 +232,7 @@ def _critical(g: Ground, s: State, at: IntArray, rng: AnyArray) -> int:
     return int(chosen)
 
 
-@plain_callee
+@plain
 def _on(g: Ground, m: int, u: int) -> bool:
     """Return whether a mode takes a unit."""
     if m < 0 or g.unit_set[m] < 0:
@@ -243,7 +243,7 @@ def _on(g: Ground, m: int, u: int) -> bool:
     return bool(found)
 
 
-@plain_callee
+@plain
 def _other_mode(g: Ground, s: State, p: int, rng: AnyArray) -> bool:
     """Choose another mode at random."""
     count = g.first[p + 1] - g.first[p]
@@ -257,7 +257,7 @@ def _other_mode(g: Ground, s: State, p: int, rng: AnyArray) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _share(g: Ground, s: State, p: int, kind: int, rng: AnyArray, low: int, high: int) -> bool:
     """Let others use the item of a process, which takes another mode before if ``kind`` is :data:`SHARE`."""
     changed = False
@@ -280,7 +280,7 @@ def _share(g: Ground, s: State, p: int, kind: int, rng: AnyArray, low: int, high
     return changed
 
 
-@plain_callee
+@plain
 def _nearest(g: Ground, s: State, p: int) -> bool:
     """Choose the mode whose units are nearest to those of the first source, the one with least energy among these."""
     if g.into_at[p + 1] == g.into_at[p]:
@@ -303,7 +303,7 @@ def _nearest(g: Ground, s: State, p: int) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _shift(g: Ground, s: State, p: int, rng: AnyArray, low: int, high: int) -> bool:
     """Move a process to another place in the order, after all that it needs and before all that need it."""
     high, place = high - 1, s.rank[p]

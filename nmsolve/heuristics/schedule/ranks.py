@@ -7,12 +7,12 @@ import heapq
 import numpy as np
 
 from nmsolve.heuristics.schedule.decode import Ground, delay_of
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
-@embedded_callee
+@embedded
 def _length(g: Ground, m: int) -> int:
     """Return the ticks of a mode with its load."""
     d = g.item[m]

@@ -18,7 +18,7 @@ from nmsolve.heuristics.schedule.decode import (
     gap_energy,
     sum_up,
 )
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.schedule.problem import NEVER
 from nmsolve.model.types import IntArray
 
@@ -43,20 +43,20 @@ def settle(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
     sum_up(g, w)
 
 
-@embedded_callee
+@embedded
 def _begin(g: Ground, w: Work, p: int) -> int:
     """Return when the units begin to work for a process."""
     d = g.item[w.mode[p]]
     return int(w.start[p] - g.load[d] if d >= 0 and w.loaded[p] == 1 else w.start[p])
 
 
-@embedded_callee
+@embedded
 def _end(g: Ground, w: Work, p: int) -> int:
     """Return when a process ends."""
     return int(w.start[p] + g.span[w.mode[p]])
 
 
-@embedded_callee
+@embedded
 def _later(g: Ground, w: Work, p: int) -> None:
     """Move a process later if that pays."""
     m = w.mode[p]
@@ -81,7 +81,7 @@ def _later(g: Ground, w: Work, p: int) -> None:
         _shift(g, w, p, last - end, 1)
 
 
-@embedded_callee
+@embedded
 def _earlier(g: Ground, w: Work, p: int) -> None:
     """Move a process earlier if that pays."""
     m = w.mode[p]
@@ -105,7 +105,7 @@ def _earlier(g: Ground, w: Work, p: int) -> None:
         _shift(g, w, p, begin - first, -1)
 
 
-@embedded_callee
+@embedded
 def _shift(g: Ground, w: Work, p: int, most: int, sign: int) -> None:
     """Move a process by what gains most of: all there is room for, up to each neighbour, until a gap can be dark."""
     k = g.unit_set[w.mode[p]]
@@ -141,7 +141,7 @@ def _shift(g: Ground, w: Work, p: int, most: int, sign: int) -> None:
         w.value[IDLE] -= gain_idle
 
 
-@embedded_callee
+@embedded
 def _gaps(g: Ground, w: Work, p: int, begin: int, end: int) -> tuple[int, int]:
     """Return energy and idle ticks of the gaps around a process, if its units worked for it from ``begin`` to ``end``."""
     k = g.unit_set[w.mode[p]]

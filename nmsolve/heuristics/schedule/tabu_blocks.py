@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.heuristics.rng import below
 from nmsolve.heuristics.schedule.tabu_shop import Shop, State, delay, settle
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Processes of a critical path that are looked at in a move, times all processes: the others wait for another move.
@@ -71,7 +71,7 @@ def copy(a: State, b: State) -> None:
             b.queue[u, k] = a.queue[u, k]
 
 
-@plain_callee
+@plain
 def _critical_path(s: Shop, a: State, w: Work, rng: AnyArray) -> int:
     """Write a random critical path to ``w.path``; return its length."""
     makespan, delays = w.counts[NOW], s.delays[0] > 0
@@ -102,7 +102,7 @@ def _critical_path(s: Shop, a: State, w: Work, rng: AnyArray) -> int:
     return length
 
 
-@plain_callee
+@plain
 def _without(s: Shop, a: State, w: Work, v: int) -> int:
     """Compute ends and tails as if ``v`` took no time and no unit; return the makespan."""
     n, delays, at = len(a.mode), s.delays[0] > 0, a.place[v]
@@ -163,7 +163,7 @@ def _without(s: Shop, a: State, w: Work, v: int) -> int:
     return makespan
 
 
-@plain_callee
+@plain
 def _note(pick: IntArray, rng: AnyArray, v: int, m: int, at: int, cost: int, tie: int) -> None:
     """Keep the better of two moves; of equal ones any."""
     if cost > pick[COST] or (cost == pick[COST] and tie > pick[TIE]):
@@ -177,7 +177,7 @@ def _note(pick: IntArray, rng: AnyArray, v: int, m: int, at: int, cost: int, tie
     pick[WHO], pick[HOW], pick[WHERE], pick[COST], pick[TIE] = v, m, at, cost, tie
 
 
-@plain_callee
+@plain
 def _places(s: Shop, a: State, w: Work, rng: AnyArray, v: int, first: int, last: int, rest: int) -> None:
     """Try all good places for ``v`` in modes ``first..last``; the makespan of all others is ``rest``."""
     delays = s.delays[0] > 0
@@ -251,7 +251,7 @@ def _places(s: Shop, a: State, w: Work, rng: AnyArray, v: int, first: int, last:
             _note(pick, rng, v, m, at, cost, through if w.rule[0] == BY_PATH else tie)
 
 
-@plain_callee
+@plain
 def _move(s: Shop, a: State, v: int, m: int, at: int) -> int:
     """Put ``v`` in mode ``m`` at a place of the queue without it; return where it was."""
     u, old = a.unit[v], 0

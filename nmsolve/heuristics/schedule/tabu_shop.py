@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.rng import below, shuffle, uniform
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -123,7 +123,7 @@ def new_state(shop: Shop) -> State:
     )  # fmt: skip
 
 
-@embedded_callee
+@embedded
 def delay(s: Shop, edge: int, one: int, other: int) -> int:
     """Return the ticks of a dependency between two units."""
     ticks: int = s.convert[edge]
@@ -200,7 +200,7 @@ def settle(s: Shop, a: State) -> int:
     return makespan
 
 
-@plain_callee
+@plain
 def _power(load: float, squares: int) -> float:
     """Return ``load`` squared this many times."""
     for _ in range(squares):
@@ -208,7 +208,7 @@ def _power(load: float, squares: int) -> float:
     return load
 
 
-@plain_callee
+@plain
 def _descend(s: Shop, a: State, rng: AnyArray, squares: int) -> None:
     """Change modes one after the other until the sum of powers of loads is locally least."""
     changed = True

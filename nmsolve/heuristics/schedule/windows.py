@@ -30,7 +30,7 @@ from nmsolve.heuristics.schedule.decode import (
     gap_energy,
     play_part,
 )
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, IntArray
 
 #: What counts as the end of the schedule: the average of the ways to the end, the longer the more, by this part of the longest.
@@ -90,14 +90,14 @@ def open_window(
         _measure(g, s, w, v, s.order[i], high)
 
 
-@plain_callee
+@plain
 def _keep(a: IntArray, b: IntArray) -> None:
     """Copy an array."""
     for i in range(len(a)):
         b[i] = a[i]
 
 
-@plain_callee
+@plain
 def _measure(g: Ground, s: State, w: Work, v: Window, p: int, high: int) -> None:
     """Write the length of the way from a process to the end; it is the next one of its units so far."""
     m = w.mode[p]
@@ -122,7 +122,7 @@ def _measure(g: Ground, s: State, w: Work, v: Window, p: int, high: int) -> None
             v.next[g.members[j]] = w.start[p] - load
 
 
-@plain_callee
+@plain
 def play_window(
     g: Ground, s: State, w: Work, v: Window, low: int, high: int, price: FloatArray, taste: FloatArray
 ) -> None:
@@ -148,7 +148,7 @@ def play_window(
     play_part(g, s, w, low, high, price, taste)
 
 
-@plain_callee
+@plain
 def cost_between(g: Ground, s: State, w: Work, v: Window, low: int, high: int, worth: float) -> float:
     """Return what the stretch that was played last costs, and what it means for the end."""
     crest, blur = float(v.crest[0]), max(1.0, BLUR * v.crest[0])

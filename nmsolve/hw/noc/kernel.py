@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from nmsolve.model.compiled import compiled
 
-#: A kernel that is called from Python.
+#: A kernel.
 kernel = compiled(error_model="numpy", _nrt=False)
 #: A part of kernels: of their machine code, so that nothing is passed, but compiled once.
-piece = compiled(error_model="numpy", _nrt=False, forceinline=True, no_cpython_wrapper=True)
+piece = compiled(error_model="numpy", _nrt=False, forceinline=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.hw.routing.dateline import closing_links
 from nmsolve.model.basic_kernels import copy_to, stable_order
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -91,7 +91,7 @@ def _paths(
     return out, link[:k].copy(), parent[:k].copy(), -1
 
 
-@plain_callee
+@plain
 def _distances(
     core: int,
     goal: int,
@@ -117,7 +117,7 @@ def _distances(
     return bool(far[core] >= 0)
 
 
-@plain_callee
+@plain
 def _next(core: int, goal: int, label: IntArray, ends: IntArray, works: BoolArray, far: IntArray) -> int:
     """The link of a shortest path that goes furthest along the snake, as Lin, McKinley and Ni's routing function does."""
     step = 1 if label[goal] > label[core] else -1

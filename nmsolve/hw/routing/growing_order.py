@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, inlined, kernel
+from nmsolve.model.compiled import inlined, kernel
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -78,7 +78,7 @@ def extend(order: Order, before: IntArray, after: IntArray, lead: IntArray, ente
     return left
 
 
-@callee
+@kernel
 def keep(order: Order, x: int, y: int, tick: int, lead: IntArray, enter: IntArray, ways: int) -> bool:
     """Move channels so that ``x`` comes before ``y``; False, and nothing moved, if ``y`` has to come before ``x``.
 
@@ -121,7 +121,7 @@ def keep(order: Order, x: int, y: int, tick: int, lead: IntArray, enter: IntArra
     return True
 
 
-@callee
+@kernel
 def _merge(rank: IntArray, at: IntArray, behind: IntArray, ahead: IntArray) -> None:
     """Give the places of both groups to the first group, then to the second, each in its own order."""
     places = np.sort(np.concatenate((behind, ahead)))

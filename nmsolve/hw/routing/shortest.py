@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: No link of the tree leads to this core; the tree starts in this core.
@@ -48,7 +48,7 @@ def work_of(cores: int) -> Work:
     )  # fmt: skip
 
 
-@plain_callee
+@plain
 def levels(source: int, goal: int, mesh: Mesh, work: Work) -> tuple[int, int]:
     """Breadth first from ``goal`` back until the source is met: ``work.dist[link]`` links remain, this one included.
 
@@ -84,14 +84,14 @@ def levels(source: int, goal: int, mesh: Mesh, work: Work) -> tuple[int, int]:
     return tail, length
 
 
-@plain_callee
+@plain
 def forget(visited: int, work: Work) -> None:
     """Undo :func:`levels`."""
     for i in range(visited):
         work.dist[work.queue[i]] = -1
 
 
-@plain_callee
+@plain
 def cheapest(source: int, goal: int, length: int, rate: float, mesh: Mesh, work: Work) -> None:
     """Fill ``work.total`` for all links of shortest routes: least sum of loads to the goal among those with the least maximum.
 
@@ -102,7 +102,7 @@ def cheapest(source: int, goal: int, length: int, rate: float, mesh: Mesh, work:
     _to_goal(goal, count, rate, limit, work.total, True, source, length, mesh, work)
 
 
-@plain_callee
+@plain
 def _to_goal(
     goal: int,
     count: int,
@@ -133,7 +133,7 @@ def _to_goal(
     return least
 
 
-@plain_callee
+@plain
 def _ways(source: int, length: int, mesh: Mesh, work: Work) -> int:
     """Write the links of all shortest routes to ``work.ways``, those near the source first; returns how many."""
     dist, ways, seen = work.dist, work.ways, work.seen

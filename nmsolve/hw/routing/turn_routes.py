@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.hw.routing.shortest import NONE, ROOT, Mesh, Work, cheapest, forget, levels, work_of
 from nmsolve.model.basic_kernels import stable_order
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -126,7 +126,7 @@ def _trees(
     return start, size, link[:k].copy(), parent[:k].copy(), -1
 
 
-@callee
+@kernel
 def _tree(
     source: int, goals: IntArray, rate: float, mesh: Mesh, work: Work, way: IntArray
 ) -> tuple[int, int]:
@@ -165,7 +165,7 @@ def _tree(
     return 0, turn[0]
 
 
-@plain_callee
+@plain
 def _reach(
     source: int, goal: int, most: int, rate: float, n: int, mesh: Mesh, work: Work, way: IntArray
 ) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -41,7 +41,7 @@ def walked_routes(machine: Machine, flows: Flows, column_first: bool = False) ->
     return Routes(1, indptr, channel, parent)
 
 
-@plain_callee
+@plain
 def walk_back(p: int, q: int, column_first: bool, links: Links, way: IntArray) -> int:
     """Write the links of the route from ``p`` to ``q`` to ``way``, the last one first; returns how many."""
     before, ends, distance = links.before, links.ends, links.distance
@@ -95,7 +95,7 @@ def _trees(
     return out, link[:k].copy(), parent[:k].copy()
 
 
-@callee
+@kernel
 def _longer(array: IntArray, room: int) -> IntArray:
     """A copy of twice the length and ``room`` more."""
     out = np.empty(2 * array.shape[0] + room, np.int64)

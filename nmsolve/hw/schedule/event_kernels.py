@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import embedded_callee, kernel, plain_callee
+from nmsolve.model.compiled import embedded, kernel, plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Kinds of events; of those at one tick the smaller kind comes first.
@@ -91,7 +91,7 @@ class Component(NamedTuple):
     dark_begin: IntArray
 
 
-@plain_callee
+@plain
 def _push(c: Component, tick: int, kind: int, number: int) -> None:
     """Add an event."""
     k, code = c.size[0], (kind << 40) | number
@@ -105,7 +105,7 @@ def _push(c: Component, tick: int, kind: int, number: int) -> None:
     c.when[k], c.what[k] = tick, code
 
 
-@plain_callee
+@plain
 def _pop(c: Component) -> None:
     """Take off the first event."""
     size = c.size[0] - 1
@@ -128,14 +128,14 @@ def _pop(c: Component) -> None:
     c.when[k], c.what[k] = tick, code
 
 
-@embedded_callee
+@embedded
 def _hold(c: Component, u: int, change: int) -> None:
     """Take or give back bytes of a memory."""
     c.bytes[u] += change
     c.peak[u] = max(c.peak[u], c.bytes[u])
 
 
-@plain_callee
+@plain
 def _ready(plan: Plan, c: Component, p: int, now: int) -> None:
     """Begin with a process whose units are all free, once its time has come."""
     if now < plan.begin[p]:
@@ -149,7 +149,7 @@ def _ready(plan: Plan, c: Component, p: int, now: int) -> None:
     _push(c, now + plan.load[p], LOADED, p)
 
 
-@plain_callee
+@plain
 def _arrived(plan: Plan, c: Component, p: int, now: int) -> None:
     """One thing less to wait for; then start, once the time has come."""
     c.missing[p] -= 1
@@ -157,7 +157,7 @@ def _arrived(plan: Plan, c: Component, p: int, now: int) -> None:
         _push(c, max(now, plan.start[p]), START, p)
 
 
-@plain_callee
+@plain
 def _start(plan: Plan, c: Component, p: int, now: int) -> bool:
     """Start a process if it is its turn at all resources and they suffice; False if it has to wait."""
     for r in range(len(plan.capacity)):
@@ -176,7 +176,7 @@ def _start(plan: Plan, c: Component, p: int, now: int) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _turns(plan: Plan, c: Component, now: int) -> None:
     """Start those that waited for resources, as long as there is one whose turn it is."""
     moved = True
@@ -191,7 +191,7 @@ def _turns(plan: Plan, c: Component, now: int) -> None:
                     moved = True
 
 
-@plain_callee
+@plain
 def _free(plan: Plan, c: Component, u: int, now: int) -> None:
     """Go on in the queue of a unit that is free and awake."""
     k = plan.queue_ptr[u] + c.at[u]
@@ -202,7 +202,7 @@ def _free(plan: Plan, c: Component, u: int, now: int) -> None:
             _ready(plan, c, q, now)
 
 
-@plain_callee
+@plain
 def _end(plan: Plan, c: Component, p: int, now: int) -> None:
     """End a process: send its data, give back memory and resources, go on or switch off."""
     c.end[p] = now

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
 #: What a pair says: its first node's strategy determines the second's, and the other way round.
@@ -33,7 +33,7 @@ class Maps(NamedTuple):
     root: IntArray
 
 
-@plain_callee
+@plain
 def _partners(table: IntArray, at: int, step: int, alive: BoolArray, begin: int, end: int, most: int) -> int:
     """Return how many strategies of the other node go with one; stops at ``most``."""
     found = 0
@@ -105,7 +105,7 @@ def relations(net: Tables, alive: BoolArray, out: IntArray) -> None:
                     break
 
 
-@plain_callee
+@plain
 def _top(parent: IntArray, short: IntArray, v: int) -> int:
     """Return the root of a node; ``short`` is shortened on the way."""
     while short[v] != v:
@@ -166,7 +166,7 @@ def forest(
     return hung
 
 
-@plain_callee
+@plain
 def _partner(net: Tables, alive: BoolArray, e: int, v: int, a: int) -> int:
     """Return the strategy of ``v`` that goes with strategy ``a`` of the other node of pair ``e``, or any where none does."""
     ptr, second = net.ptr, net.ends[e, 1]

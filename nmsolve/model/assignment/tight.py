@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, IntArray
 
 #: Entries that comparisons of positions look at, at most.
@@ -213,7 +213,7 @@ def excess(
     return count
 
 
-@plain_callee
+@plain
 def _covers(
     s: int, r: int, slack: IntArray, row_ptr: IntArray, choice: IntArray, amount: IntArray
 ) -> tuple[bool, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 OK, NOT_PLAIN = range(2)
@@ -21,7 +21,7 @@ EXACT_DIGITS, MOST_POWER = 15, 22
 DIGITS, MOST = 18, 10**18
 
 
-@plain_callee
+@plain
 def _whole(data: AnyArray, a: int, b: int) -> int:
     """The number in ``data[a:b]``, or -1."""
     if b - a > DIGITS:
@@ -34,7 +34,7 @@ def _whole(data: AnyArray, a: int, b: int) -> int:
     return value
 
 
-@plain_callee
+@plain
 def _integral(data: AnyArray, a: int, b: int) -> int:
     """The whole number in ``data[a:b]``, also written as ``3.0`` or ``3.000e+00``, or -1."""
     value, digits, zeros, scale, point = 0, 0, 0, 0, False
@@ -78,7 +78,7 @@ def _integral(data: AnyArray, a: int, b: int) -> int:
     return value
 
 
-@plain_callee
+@plain
 def _decimal(data: AnyArray, a: int, b: int, powers: FloatArray) -> float:
     """The decimal in ``data[a:b]``, or -1 where the quick way is not exact or it is no such number."""
     mantissa, digits, point, scale = 0, 0, False, 0
@@ -113,7 +113,7 @@ def _decimal(data: AnyArray, a: int, b: int, powers: FloatArray) -> float:
     return float(mantissa * powers[scale] if scale >= 0 else mantissa / powers[-scale])
 
 
-@plain_callee
+@plain
 def _padded(data: AnyArray, a: int, b: int) -> bool:
     """Whether a number in ``data[a:b]`` begins with a 0 that it does not need."""
     return b - a > 1 and data[a] == 48 and 48 <= data[a + 1] <= 57

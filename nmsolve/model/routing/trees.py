@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 
@@ -59,7 +59,7 @@ def _groups(source: IntArray, indptr: IntArray, targets: IntArray) -> tuple[IntA
     return group, first[:found].copy()
 
 
-@plain_callee
+@plain
 def _equal(i: int, j: int, source: IntArray, indptr: IntArray, targets: IntArray) -> bool:
     size = indptr[i + 1] - indptr[i]
     if source[i] != source[j] or size != indptr[j + 1] - indptr[j]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
+from nmsolve.model.compiled import inlined, kernel, plain
 from nmsolve.model.store.varint import (
     COUNT,
     FULL,
@@ -30,7 +30,7 @@ _MOST_UNITS = _U(2**51)
 _INFINITY = _U(0x7FF0000000000000)
 
 
-@plain_callee
+@plain
 def swapped(word: np.uint64) -> np.uint64:
     """The 8 bytes of ``word`` in reverse order: short fractions become small numbers."""
     word = ((word & _U(0x00FF00FF00FF00FF)) << _U(8)) | ((word >> _U(8)) & _U(0x00FF00FF00FF00FF))

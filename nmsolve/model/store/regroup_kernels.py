@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Position inside a row, in the low bits of a sort code (a row of one bucket has fewer records).
@@ -120,7 +120,7 @@ def merge(
     return indptr, out_neighbour[:end], out_weight[:end], out_size[:end]
 
 
-@callee
+@kernel
 def sort(code: IntArray) -> None:
     """Sort in place; rows are often short or sorted already."""
     if len(code) > SHORT:

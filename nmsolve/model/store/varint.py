@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import embedded_callee, kernel, plain
+from nmsolve.model.compiled import embedded, kernel, plain
 from nmsolve.model.types import AnyArray
 
 #: Status of a kernel: what is wrong with the data.
@@ -30,7 +30,7 @@ WORDS = {
 _U = np.uint64
 
 
-@embedded_callee
+@embedded
 def put(out: AnyArray, pos: int, value: np.uint64) -> int:
     """Write one number; the position after it."""
     while value >= _U(128):
@@ -41,7 +41,7 @@ def put(out: AnyArray, pos: int, value: np.uint64) -> int:
     return pos + 1
 
 
-@embedded_callee
+@embedded
 def take(raw: AnyArray, pos: int, end: int) -> tuple[np.uint64, int]:
     """Read one number: (value, position after it), or (status, -1)."""
     value, shift = _U(0), _U(0)
@@ -59,7 +59,7 @@ def take(raw: AnyArray, pos: int, end: int) -> tuple[np.uint64, int]:
     return _U(CUT), -1
 
 
-@embedded_callee
+@embedded
 def short(raw: AnyArray, pos: int) -> tuple[np.uint64, int | np.int64, bool | np.bool_]:
     """A number of up to 3 bytes without a branch: (value, position after it, whether it is longer than that)."""
     a, b, c = _U(raw[pos]), _U(raw[pos + 1]), _U(raw[pos + 2])

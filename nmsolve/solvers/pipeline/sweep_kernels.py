@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.basic_kernels import stable_order
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 from nmsolve.solvers.pipeline.sweep import Sweep
 
@@ -121,7 +121,7 @@ def followed(
     return taken, price, needs
 
 
-@plain_callee
+@plain
 def _reaches(asked: Asked, guide: Guide, node: int, price: int, needs: AnyArray, least: float) -> bool:
     """Can a way that is here with this price and these needs end within the limits and be worth ``least``?"""
     for r in range(needs.shape[0]):
@@ -204,7 +204,7 @@ def most_valuable(
     return best, rough, inside
 
 
-@plain_callee
+@plain
 def _kept(
     order: IntArray,
     new_needs: IntArray,
@@ -239,7 +239,7 @@ def _kept(
     return filled
 
 
-@plain_callee
+@plain
 def _thinned(
     needs: IntArray,
     price: IntArray,
@@ -262,7 +262,7 @@ def _thinned(
     return to
 
 
-@plain_callee
+@plain
 def _together(
     needs: IntArray,
     price: IntArray,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -64,7 +64,7 @@ def demands_of(problem: RoutingProblem) -> Demands:
     )  # fmt: skip
 
 
-@callee
+@kernel
 def remaining(d: Demands, r: int, length: AnyArray, dist: AnyArray) -> None:
     """``dist`` (P,): least length of a route from every core to goal ``r`` over links that routes may take.
 
@@ -91,7 +91,7 @@ def remaining(d: Demands, r: int, length: AnyArray, dist: AnyArray) -> None:
             dist[u] = best
 
 
-@plain_callee
+@plain
 def send(
     d: Demands, r: int, length: FloatArray, dist: FloatArray, inflow: FloatArray, load: FloatArray
 ) -> None:
@@ -145,7 +145,7 @@ def evaluate(d: Demands, length: FloatArray, load: FloatArray) -> float:
     return total
 
 
-@plain_callee
+@plain
 def spend(d: Demands, r: int, dist: AnyArray, least: float, left: AnyArray, out: AnyArray) -> None:
     """Take from ``left`` what goal ``r`` needs so that no route to it from the source is shorter than ``least``.
 

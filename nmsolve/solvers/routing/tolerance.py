@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.heuristics.routing.forest import two_way
 from nmsolve.hw.routing.order import following
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -110,7 +110,7 @@ def _survivors(
     return out
 
 
-@plain_callee
+@plain
 def _reaches(
     source: int, target: int, gone: int, back: int, ends: IntArray, alive: BoolArray, ok: BoolArray, v: int,
     seen: IntArray, queue: IntArray, tick: int,

@@ -13,7 +13,7 @@ from nmsolve.solvers.assignment.api import solve_assignment, solve_network
 from nmsolve.solvers.assignment.registry import REGISTRY
 
 #: Seconds for one engine on one network.
-SECONDS = 2.0
+SECONDS = 0.6
 #: What searches makespans and loads; operators between ``@in`` and ``@out`` of its program, and units.
 SEARCH, OPERATORS, UNITS = "list-schedule", 12, 3
 

@@ -48,7 +48,7 @@ from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted
 
 #: Seconds for one search, and bytes per node beyond the nodes themselves: too few for the connections.
-SECONDS, SPARE = 1.0, 40
+SECONDS, SPARE = 0.4, 40
 #: A network of every generator that writes block by block.
 STREAMED: dict[str, dict[str, int | float | str]] = {
     "microcircuit": {"scale": 0.003},

@@ -30,7 +30,7 @@ from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
 from nmsolve.solvers.warm.files import stored
 
 #: Seconds for one engine on one small problem.
-EACH = 0.4
+EACH = 0.12
 #: Seconds of engines whose phases take parts of the time, and of those that end by themselves but have to be reached.
 LONGER = {"links": 2.0, "tree-search": 2.0, "tree-branching": 5.0, "tree-partitions": 5.0}
 

@@ -25,7 +25,7 @@ from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.registry import REGISTRY
 
 #: Seconds for one engine on one problem.
-SECONDS = 0.5
+SECONDS = 0.15
 LAYERS = 12
 #: Engines of native solvers, which compile nothing.
 NATIVE = ("pipeline-cpsat", "pipeline-mip")

@@ -43,7 +43,7 @@ from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
 #: Seconds for one engine on one stage.
-SECONDS = 0.4
+SECONDS = 0.12
 #: Engines with kernels of their own.
 ENGINES: dict[str, Callable[[], Any]] = {
     "reroute": Reroute,

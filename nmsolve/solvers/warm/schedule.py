@@ -23,7 +23,7 @@ from nmsolve.solvers.schedule.api import solve_schedule
 from nmsolve.solvers.schedule.registry import REGISTRY
 
 #: Seconds for one engine on one problem.
-SECONDS = 0.5
+SECONDS = 0.15
 #: And for one on this many processes that they are searched by stretches.
 MANY_SECONDS = 4.0
 

@@ -24,7 +24,7 @@ from nmsolve.check.mapping.bounds.parts import (
     room_of,
     usable_cores,
 )
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -133,7 +133,7 @@ def cheapest(
         u = chosen[at] + 1
 
 
-@plain_callee
+@plain
 def _promise(
     ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, later: IntArray, touched: IntArray, first: int,
     left: int, needed: int, low: FloatArray,

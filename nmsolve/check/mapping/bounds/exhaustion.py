@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, IntArray
 
 #: Cost of a core that a node may not use; no sum of real costs comes near it.
@@ -125,7 +125,7 @@ def exhaust(s: Exhaustion, first: IntArray, onto: IntArray, most: int, budget: i
             fresh = False
 
 
-@plain_callee
+@plain
 def put(s: Exhaustion, d: int, u: int, p: int) -> None:
     """Place node ``u`` on core ``p`` at depth ``d``."""
     n, k = s.place.shape[0], s.taken.shape[0]
@@ -140,7 +140,7 @@ def put(s: Exhaustion, d: int, u: int, p: int) -> None:
                 s.linear[d + 1, v, q] = s.linear[d, v, q] + there * s.far[q, p] + back * s.far[p, q]
 
 
-@plain_callee
+@plain
 def list_children(s: Exhaustion, d: int, most: int) -> None:
     """Bound the partial mapping of depth ``d``; list what it is split into, unless it costs more than ``most`` anyway."""
     n, k = s.place.shape[0], s.taken.shape[0]
@@ -179,7 +179,7 @@ def list_children(s: Exhaustion, d: int, most: int) -> None:
             s.children[d] += 1
 
 
-@plain_callee
+@plain
 def fill(s: Exhaustion, d: int, rows: int, cols: int) -> None:
     """Fill ``s.cost`` with what every open node costs at least on every free core; rows without a node cost nothing."""
     nodes, cores = s.line[2], s.line[3]
@@ -251,7 +251,7 @@ def reduced(c: IntArray, k: int, line: IntArray) -> int:
     return total
 
 
-@plain_callee
+@plain
 def joined(c: IntArray, k: int, first: int, line: IntArray) -> int:
     """Give row ``first`` a column, others changing theirs, along the cheapest way; what it costs, taken off ``c``."""
     row_of, away, before, seen = line[0], line[4], line[5], line[6]

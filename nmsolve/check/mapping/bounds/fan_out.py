@@ -18,7 +18,7 @@ from nmsolve.check.mapping.bounds.parts import (
     whole_distances,
 )
 from nmsolve.check.mapping.distances import line_costs, step_cost
-from nmsolve.model.compiled import callee, inlined, kernel
+from nmsolve.model.compiled import inlined, kernel
 from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -128,7 +128,7 @@ def _plus(total: float, lost: float, part: float) -> tuple[float, float]:
     return after, lost + ((part - after) + total)
 
 
-@callee
+@kernel
 def _room(
     sizes: IntArray, targets: Int32Array, sender: int, limit: IntArray, size: IntArray
 ) -> tuple[int, int]:

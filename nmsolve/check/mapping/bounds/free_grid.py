@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, IntArray
 
 #: Subsets up to this size are bounded by their links alone while others are searched.
@@ -101,7 +101,7 @@ def _order(weight: IntArray, nodes: list[int]) -> list[int]:
     return order
 
 
-@plain_callee
+@plain
 def _rest(
     w: IntArray, grid: IntArray, depth: int, y: int, x: int, area: tuple[int, int, int, int], side: int,
     cost: IntArray, used: BoolArray, loss: IntArray, leader: IntArray,
@@ -142,7 +142,7 @@ def _rest(
     return total, own
 
 
-@plain_callee
+@plain
 def _cells(
     area: tuple[int, int, int, int],
     alike: bool,

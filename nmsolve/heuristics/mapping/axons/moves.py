@@ -5,11 +5,11 @@ from __future__ import annotations
 from nmsolve.heuristics.mapping.axons.state import AxonState
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
 from nmsolve.heuristics.rng import below
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray
 
 
-@plain_callee
+@plain
 def shift(a: AxonState, u: int, p: int, q: int) -> None:
     """Bring the counts up to date for node ``u`` going from core ``p`` to ``q``; ``a.core[u]`` may hold either."""
     cores = a.used.shape[1]
@@ -32,7 +32,7 @@ def shift(a: AxonState, u: int, p: int, q: int) -> None:
     _add(a, 1, q, a.sent[u])
 
 
-@plain_callee
+@plain
 def _add(a: AxonState, side: int, p: int, more: int) -> None:
     """``more`` entries in the incoming (0) or outgoing (1) table of core ``p``."""
     old = a.used[side, p]
@@ -42,7 +42,7 @@ def _add(a: AxonState, side: int, p: int, more: int) -> None:
         a.excess[1] += more
 
 
-@plain_callee
+@plain
 def crowded(a: AxonState, u: int, draws: int, rng: AnyArray) -> int:
     """Node ``u`` if its core has too many entries, else the first such of ``draws`` random ones, else the last."""
     for _ in range(draws):
@@ -53,7 +53,7 @@ def crowded(a: AxonState, u: int, draws: int, rng: AnyArray) -> int:
     return u
 
 
-@plain_callee
+@plain
 def relief(a: AxonState, u: int) -> int:
     """How many fewer entries would be too many on the core of node ``u`` without it (and its messages)."""
     p, cores = a.core[u], a.used.shape[1]
@@ -67,7 +67,7 @@ def relief(a: AxonState, u: int) -> int:
     return less  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def rise(a: AxonState, u: int, q: int) -> int:
     """How many more entries would be too many on core ``q`` with node ``u`` (and its messages)."""
     cores = a.used.shape[1]

@@ -11,7 +11,7 @@ from nmsolve.heuristics.mapping.axons.moves import crowded, shift
 from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.heuristics.rng import below, new_rng, uniform
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
@@ -72,7 +72,7 @@ def _relieve(
         work -= _exchange(a, room, u, v, q, heat, rng)
 
 
-@plain_callee
+@plain
 def _goal(
     a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray
 ) -> tuple[np.int64, np.int64]:
@@ -90,7 +90,7 @@ def _goal(
     return a.core[v], v
 
 
-@plain_callee
+@plain
 def _exchange(a: AxonState, room: Room, u: int, v: int, q: int, heat: float, rng: AnyArray) -> int:
     """Move ``u`` to core ``q``, and ``v`` (-1: none) the other way, if Metropolis' rule takes it; the work done."""
     p = a.core[u]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import Int32Array, IntArray
 
 
@@ -17,7 +17,7 @@ def table_sizes(length: IntArray, cores: int) -> IntArray:
     return np.where(size >= cores, cores, size)
 
 
-@plain_callee
+@plain
 def slot(keys: Int32Array, base: IntArray, e: int, p: int, cores: int) -> int:
     """Where the count of net ``e`` on core ``p`` is, or would be put."""
     start, size = base[e], base[e + 1] - base[e]
@@ -29,7 +29,7 @@ def slot(keys: Int32Array, base: IntArray, e: int, p: int, cores: int) -> int:
     return start + i  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def add_pin(keys: Int32Array, base: IntArray, count: Int32Array, e: int, p: int, cores: int) -> bool:
     """One more destination of ``e`` on ``p``; True if it is the first."""
     i = slot(keys, base, e, p, cores)
@@ -39,7 +39,7 @@ def add_pin(keys: Int32Array, base: IntArray, count: Int32Array, e: int, p: int,
     return count[i] == 1  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def drop_pin(keys: Int32Array, base: IntArray, count: Int32Array, e: int, p: int, cores: int) -> bool:
     """One destination of ``e`` fewer on ``p``; True if it was the last."""
     i = slot(keys, base, e, p, cores)

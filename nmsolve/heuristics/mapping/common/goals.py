@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.room import Room, fits
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.hw.links import Links
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.graph import Rows
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
@@ -32,7 +32,7 @@ class Places(Protocol):
     def links(self) -> Links: ...
 
 
-@plain_callee
+@plain
 def partner(s: Places, u: int, rng: AnyArray) -> np.int64:
     """A node to go to: one of a random message of ``u``, or any."""
     rows = s.row_ptr[u + 1] - s.row_ptr[u]
@@ -45,7 +45,7 @@ def partner(s: Places, u: int, rng: AnyArray) -> np.int64:
     return np.int64(s.nets.targets[s.nets.indptr[i] + below(rng, pins)])
 
 
-@plain_callee
+@plain
 def goal(s: Places, u: int, rng: AnyArray) -> np.int64:
     """A core to try: of a partner, next to it, or any."""
     if uniform(rng) < FAR:
@@ -58,7 +58,7 @@ def goal(s: Places, u: int, rng: AnyArray) -> np.int64:
     return np.int64(q)
 
 
-@plain_callee
+@plain
 def some_change(s: Places, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
     """A random node, a core that it may go to, and the node there that it changes places with (-1: none).
 

@@ -6,11 +6,11 @@ float64 the keys, ``size`` (1,) int64 the number of items.
 
 from __future__ import annotations
 
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
-@plain_callee
+@plain
 def _up(heap: Int32Array, place: Int32Array, key: FloatArray, i: int) -> int:
     item = heap[i]
     while i > 0:
@@ -25,7 +25,7 @@ def _up(heap: Int32Array, place: Int32Array, key: FloatArray, i: int) -> int:
     return i
 
 
-@plain_callee
+@plain
 def _down(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, i: int) -> None:
     item = heap[i]
     while True:
@@ -43,7 +43,7 @@ def _down(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, 
     place[item] = i
 
 
-@plain_callee
+@plain
 def heapify(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray) -> None:
     """Bring items that are in the heap in any order into that of a heap."""
     for i in range(size[0] // 2 - 1, -1, -1):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -48,7 +48,7 @@ def no_one(ptr: IntArray, items: Int32Array, most: IntArray, kinds: int) -> Pres
     return Presence(ptr, items, most, np.zeros((cores, kinds), np.int32), np.zeros(cores, np.int64))
 
 
-@plain_callee
+@plain
 def company(s: Presence, p: int, comes: int, goes: int) -> np.int64:
     """How many kinds core ``p`` has once a node with the set ``comes`` came and one with the set ``goes`` left (-1: none)."""
     out = s.kinds[p]
@@ -68,7 +68,7 @@ def company(s: Presence, p: int, comes: int, goes: int) -> np.int64:
     return np.int64(out)
 
 
-@plain_callee
+@plain
 def enter(s: Presence, p: int, comes: int) -> None:
     """A node with the set ``comes`` comes to core ``p``."""
     for e in range(s.ptr[comes], s.ptr[comes + 1]):
@@ -78,7 +78,7 @@ def enter(s: Presence, p: int, comes: int) -> None:
         s.nodes[p, k] += 1
 
 
-@plain_callee
+@plain
 def leave(s: Presence, p: int, goes: int) -> None:
     """A node with the set ``goes`` leaves core ``p``."""
     for e in range(s.ptr[goes], s.ptr[goes + 1]):

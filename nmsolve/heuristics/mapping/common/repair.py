@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.kinds import owners
 from nmsolve.heuristics.mapping.common.room import Room, fits, nearest, put, room_of
 from nmsolve.heuristics.mapping.first_fit import first_fit
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.kinds import KindSets
 from nmsolve.model.mapping.kinds_fit import cores_needed
 from nmsolve.model.mapping.problem import MappingProblem
@@ -81,7 +81,7 @@ def _place(room: Room, order: IntArray, wish: IntArray, cols: int) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _push(room: Room, u: int, cols: int) -> int:
     """Make room for ``u`` by moving one node to a third core; the core freed, or -1."""
     for v in range(len(room.core)):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.kinds import Presence, company, enter, kinds_of, leave, recount
-from nmsolve.model.compiled import embedded, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -77,7 +77,7 @@ def fits(s: Room, u: int, p: int, without: int) -> bool:
     return clear
 
 
-@plain_callee
+@plain
 def kinds_fit(s: Room, u: int, p: int, without: int) -> bool:
     """True if the kinds on core ``p`` allow node ``u`` once node ``without`` (-1: none) has left it; kinds are limited."""
     goes = np.int64(s.kind_of[without]) if without >= 0 else np.int64(-1)
@@ -99,7 +99,7 @@ def put(s: Room, u: int, p: int) -> None:
     s.core[u] = p
 
 
-@plain_callee
+@plain
 def seat(s: Room, u: int, p: int) -> None:
     """:func:`put` node ``u`` on core ``p``, and into its ring."""
     if s.core[u] >= 0:
@@ -121,7 +121,7 @@ def refill(s: Room) -> None:
             s.load[p, r] += s.sizes[u, r]
 
 
-@plain_callee
+@plain
 def ring_in(s: Room, u: int, p: int) -> None:
     """Put node ``u`` into the ring of core ``p``, before its head."""
     h = s.head[p]
@@ -132,7 +132,7 @@ def ring_in(s: Room, u: int, p: int) -> None:
         s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
 
 
-@plain_callee
+@plain
 def ring_out(s: Room, u: int, p: int) -> None:
     """Take node ``u`` out of the ring of core ``p``."""
     a, b = s.after[u], s.before[u]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.arcs import RUN
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Rounds in which refused nodes try again, once others have left.
@@ -48,7 +48,7 @@ def placement(
     )
 
 
-@plain_callee
+@plain
 def _fits(s: Placement, sizes: IntArray, u: int, p: int) -> bool:
     for r in range(sizes.shape[1]):  # noqa: SIM110 (numba)
         if sizes[u, r] > 0 and s.load[p, r] + sizes[u, r] > s.limit[p, r]:
@@ -56,7 +56,7 @@ def _fits(s: Placement, sizes: IntArray, u: int, p: int) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _overfull(s: Placement, p: int) -> bool:
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
         if s.load[p, r] > s.goal[p, r]:
@@ -64,7 +64,7 @@ def _overfull(s: Placement, p: int) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _welcome(s: Placement, apart_ptr: IntArray, apart: Int32Array, u: int, p: int) -> bool:
     for e in range(apart_ptr[u], apart_ptr[u + 1]):  # noqa: SIM110 (numba)
         if s.pos[apart[e]] == p:
@@ -72,7 +72,7 @@ def _welcome(s: Placement, apart_ptr: IntArray, apart: Int32Array, u: int, p: in
     return True
 
 
-@plain_callee
+@plain
 def _put(s: Placement, sizes: IntArray, volume: AnyArray, u: int, p: int) -> None:
     q = s.pos[u]
     for r in range(sizes.shape[1]):

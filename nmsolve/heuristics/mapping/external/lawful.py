@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: While annealing, a core may hold this part of its capacity too much, and at least one node.
@@ -115,7 +115,7 @@ def _lawful(
     return True
 
 
-@plain_callee
+@plain
 def _may(
     s: Placement, sizes: IntArray, apart_ptr: IntArray, apart: Int32Array, allowed: BoolArray, u: int, p: int
 ) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Work
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -67,7 +67,7 @@ def count_entries(t: NetTables) -> None:
             t.excess[0] += max(0, used[table, p] - t.most[table])
 
 
-@embedded_callee
+@embedded
 def _book(t: NetTables, table: int, p: int, by: int) -> None:
     """A table of core ``p`` gets ``by`` entries more."""
     old = t.used[table, p]
@@ -75,7 +75,7 @@ def _book(t: NetTables, table: int, p: int, by: int) -> None:
     t.excess[0] += max(0, old + by - t.most[table]) - max(0, old - t.most[table])
 
 
-@embedded_callee
+@embedded
 def book_row(t: NetTables, row: int, p: int, by: int) -> None:
     """No destination of ``row`` is left on core ``p`` (``by`` -1), or the first one came (1)."""
     o = t.origin[row]
@@ -84,7 +84,7 @@ def book_row(t: NetTables, row: int, p: int, by: int) -> None:
         _book(t, OUT, o, by)
 
 
-@embedded_callee
+@embedded
 def book_source(t: NetTables, row: int, p: int, q: int) -> None:
     """The source of ``row`` goes from core ``p`` to ``q``."""
     leaves = t.inner[row] and t.hits[row, p] == 0
@@ -97,7 +97,7 @@ def book_source(t: NetTables, row: int, p: int, q: int) -> None:
     _book(t, OUT, q, t.fan[row] + comes)
 
 
-@plain_callee
+@plain
 def charge(t: NetTables, price: float, more: int) -> float:
     """What ``more`` entries too many cost: ``price`` each; nothing may be added once none is too many."""
     if more == 0:
@@ -136,14 +136,14 @@ def entries(t: NetTables, v: int, q: int, rows: Int32Array) -> tuple[int, int, i
     return gone, left, new, sent, aside
 
 
-@embedded_callee
+@embedded
 def rise(t: NetTables, table: int, p: int, by: int) -> int:
     """How many more entries are too many if a table of core ``p`` gets ``by`` more."""
     over: int = t.used[table, p] - t.most[table]
     return max(0, over + by) - max(0, over)
 
 
-@plain_callee
+@plain
 def relief(t: NetTables, v: int, rows: Int32Array) -> int:
     """How many entries fewer are too many, about, if vertex ``v`` is taken away."""
     here, gone, left, aside = t.room.core[v], 0, 0, 0
@@ -171,7 +171,7 @@ def newcomers(t: NetTables, s: Work, rows: Int32Array) -> None:
                 aside[q] += np.int32(hits[row, q] == 0)
 
 
-@plain_callee
+@plain
 def outgoing(t: NetTables, v: int) -> int:
     """Outgoing entries that move with vertex ``v``, except one per message."""
     sent = 0
@@ -180,7 +180,7 @@ def outgoing(t: NetTables, v: int) -> int:
     return sent
 
 
-@plain_callee
+@plain
 def alone(t: NetTables, p: int, q: int, own: tuple[int, int, int, int, int]) -> int:
     """Entries too many by a move from core ``p`` to ``q`` of a vertex whose :func:`entries` are ``own``."""
     more: int = swapped(t, p, q, own, (0, 0, 0, 0, 0))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.host.disk import read_at, write_at
 from nmsolve.model.store.varint import put
@@ -152,7 +152,7 @@ def _walk(
     return True
 
 
-@embedded_callee
+@embedded
 def gap_bytes(gap: int) -> int:
     """Bytes that a gap takes in a list."""
     size = 1
@@ -188,7 +188,7 @@ def _list(
     return many
 
 
-@embedded_callee
+@embedded
 def next_gap(data: AnyArray, k: int) -> tuple[int, int]:
     """The gap that begins at byte ``k``, and where the next one begins; nothing is checked."""
     byte = int(data[k])

@@ -17,7 +17,7 @@ from nmsolve.heuristics.mapping.common.kinds import kinds_of
 from nmsolve.heuristics.mapping.common.room import Room
 from nmsolve.heuristics.mapping.external.nets_incidence import Piece, next_gap
 from nmsolve.hw.cost import core_distance
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen, starts
 
@@ -227,7 +227,7 @@ def fill_rows(t: NetTables, s: Work, first: int, last: int) -> float:
     return total
 
 
-@plain_callee
+@plain
 def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
     """Cost per message of ``row`` if its source were on core ``origin``; first and last column of the tree."""
     cols = len(t.x)
@@ -243,7 +243,7 @@ def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
     return t.step * remote + t.x[final] - t.x[first] + down, first, final
 
 
-@plain_callee
+@plain
 def price_row(t: NetTables, s: Work, row: int) -> float:
     """Bring cost and prices of ``row`` up to date; returns its cost per message."""
     cols, o = len(t.x), t.origin[row]

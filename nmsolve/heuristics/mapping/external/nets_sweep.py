@@ -38,7 +38,7 @@ from nmsolve.heuristics.mapping.external.nets_state import (
     new_work,
     reset,
 )
-from nmsolve.model.compiled import embedded_callee, kernel, plain, plain_callee
+from nmsolve.model.compiled import embedded, kernel, plain
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -48,7 +48,7 @@ BATCH, SHARE = 400_000, 0.01
 PARTNERS = 2
 
 
-@embedded_callee
+@embedded
 def draw(key: int, v: int, turn: int) -> float:
     """Random number in [0, 1) that depends on ``key`` (seed and pass), vertex and turn alone (splitmix64)."""
     bits = mix(np.uint64(key) + np.uint64(v) * STEP + np.uint64(turn) * np.uint64(0xD1B54A32D192ED03))
@@ -140,7 +140,7 @@ def propose(
                 break
 
 
-@plain_callee
+@plain
 def choose(t: NetTables, s: Work, v: int, rows: Int32Array, limit: float, price: float, key: int) -> int:
     """A random core to which a move of ``v`` changes ``s.fine`` and axon tables by at most ``limit``, -1 if there is none.
 

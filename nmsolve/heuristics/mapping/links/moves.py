@@ -8,7 +8,7 @@ from nmsolve.heuristics.mapping.common.goals import some_change
 from nmsolve.heuristics.mapping.common.metropolis import PASSING, REFUSED, SOUND, metropolis
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative slack of ceilings in the search: sums gather rounding. The judge of mappings allows less.
@@ -25,7 +25,7 @@ def value(s: LinkState) -> float:
     return float(s.factor[0] @ s.sums + s.linked[0]) + paid
 
 
-@plain_callee
+@plain
 def verdict(s: LinkState) -> int:
     """Refused if a ceiling is broken, no answer while entries are too many."""
     if s.heat[4] > SLACK * s.heat[3]:

@@ -14,7 +14,7 @@ from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.router_tables import entries_of_row
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.graph import Rows
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
@@ -110,7 +110,7 @@ def reset(s: LinkState) -> None:
         add_row(s, i, 1.0)
 
 
-@embedded_callee
+@embedded
 def add_row(s: LinkState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything row ``i`` contributes with the present mapping."""
     s.stamp[0] += 1
@@ -144,7 +144,7 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
             s.tables[1] += max(0.0, s.entries[c] - s.tables[0])
 
 
-@embedded_callee
+@embedded
 def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
     """Add ``amount`` to the links of the route, backwards; with ``stamp`` links of the row's tree count once."""
     tree, ends, distance = s.links.before, s.links.ends, s.links.distance
@@ -175,7 +175,7 @@ def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
         v = u
 
 
-@embedded_callee
+@embedded
 def _power(s: LinkState, load: float) -> float:
     """``(load / unit)^(2^power)``."""
     value = load / s.heat[1]

@@ -16,7 +16,7 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     welcome,
 )
 from nmsolve.model.basic_kernels import stable_order
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: A table of what the members of cores make of exchanges pays from this many nodes per core on, up to this many cores.
@@ -25,7 +25,7 @@ FULL, MANY_CORES = 8, 2048
 TRIED = 3
 
 
-@plain_callee
+@plain
 def _cheapest_room(net: Net, board: Board, s: State, u: int) -> int:
     """The cheapest other core with room for ``u``; -1 if there is none."""
     best, least = -1, np.float32(np.inf)
@@ -67,7 +67,7 @@ def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
     return left
 
 
-@plain_callee
+@plain
 def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float) -> int:
     """The member of core ``p`` with which ``u`` exchanges best, if the total cost falls; else -1."""
     q = s.pos[u]
@@ -156,7 +156,7 @@ def descend(net: Net, board: Board, s: State, nodes: Int32Array, promise: AnyArr
     return moves
 
 
-@plain_callee
+@plain
 def _remember(likely: IntArray, hope: AnyArray, p: int, change: float) -> None:
     """Keep core ``p`` among the few with the least change, in rising order."""
     k = len(hope)
@@ -167,7 +167,7 @@ def _remember(likely: IntArray, hope: AnyArray, p: int, change: float) -> None:
         hope[k], likely[k] = change, p
 
 
-@plain_callee
+@plain
 def _exchange(net: Net, board: Board, s: State, u: int, p: int, d: float) -> tuple[int, float]:
     """The member of core ``p`` with which ``u`` exchanges best, and the change; (-1, 0) if no exchange lowers the cost.
 

@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.heuristics.mapping.multilevel.heatbath import place_cost, shift_lines
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import State, fits, relocate, welcome
-from nmsolve.model.compiled import callee, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Cores that a step may lead to: the next ones along the rows and columns; where distances are a matrix, the nearest ones.
@@ -48,7 +48,7 @@ class Trails(NamedTuple):
     seen: Int32Array
 
 
-@plain_callee
+@plain
 def overfull(s: State, p: int) -> bool:
     """True if the nodes of core ``p`` need more than it has."""
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
@@ -57,7 +57,7 @@ def overfull(s: State, p: int) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _next_cores(board: Board, p: int, out: AnyArray) -> None:
     """Write the cores next to ``p`` into ``out`` (NEXT,); itself where there is none."""
     w, h = len(board.lines_x), len(board.lines_y)
@@ -81,7 +81,7 @@ def _next_cores(board: Board, p: int, out: AnyArray) -> None:
     out[2], out[3] = (row + 1) % h * w + col, (row + h - 1) % h * w + col
 
 
-@plain_callee
+@plain
 def _look(net: Net, board: Board, s: State, t: Trails, p: int) -> None:
     """Find the cheapest node of core ``p`` to go to each of the cores next to it."""
     near, node, price = t.near[p], t.node[p], t.price[p]
@@ -103,7 +103,7 @@ def _look(net: Net, board: Board, s: State, t: Trails, p: int) -> None:
     t.looks[0] += s.held[p]
 
 
-@callee
+@kernel
 def ease(net: Net, board: Board, s: State, step: AnyArray) -> None:
     """Move nodes off overfull cores along cheapest paths, as far as there are such paths. ``step`` is a buffer for the lines."""
     cores = len(s.held)
@@ -127,7 +127,7 @@ def ease(net: Net, board: Board, s: State, step: AnyArray) -> None:
             break
 
 
-@plain_callee
+@plain
 def _path(net: Net, board: Board, s: State, t: Trails, p: int) -> int:
     """Return the core with room at the end of the cheapest path from ``p``, or -1; ``t`` then knows the path."""
     key, place = t.key, t.place
@@ -162,7 +162,7 @@ def _path(net: Net, board: Board, s: State, t: Trails, p: int) -> int:
     return end
 
 
-@plain_callee
+@plain
 def _go(net: Net, board: Board, s: State, t: Trails, p: int, end: int, step: AnyArray) -> bool:
     """Make the moves of the path from its end; True if all were still possible."""
     b = end

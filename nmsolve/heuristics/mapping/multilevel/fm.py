@@ -13,7 +13,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
@@ -42,7 +42,7 @@ class Sides(NamedTuple):
     waiting: AnyArray
 
 
-@plain_callee
+@plain
 def _excess(load: IntArray, room: IntArray) -> float:
     """By how much the sides overflow, in shares of their room, summed over resources."""
     out = 0.0
@@ -53,7 +53,7 @@ def _excess(load: IntArray, room: IntArray) -> float:
     return out
 
 
-@plain_callee
+@plain
 def _fits(net: Net, u: int, s: int, load: IntArray, room: IntArray) -> bool:
     for r in range(load.shape[1]):  # noqa: SIM110 (numba)
         if load[s, r] + net.sizes[u, r] > room[s, r]:
@@ -61,7 +61,7 @@ def _fits(net: Net, u: int, s: int, load: IntArray, room: IntArray) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def _gains(half: Half, work: Sides) -> None:
     """Gain (decrease of cost) of switching every node's side."""
     net, nodes, local = half.net, half.nodes, half.local
@@ -77,7 +77,7 @@ def _gains(half: Half, work: Sides) -> None:
         key[i] = gain
 
 
-@plain_callee
+@plain
 def _switch(half: Half, work: Sides, i: int) -> None:
     """Switch node ``i`` and update the gains of its neighbours that are still in a heap."""
     net, nodes, local = half.net, half.nodes, half.local
@@ -97,7 +97,7 @@ def _switch(half: Half, work: Sides, i: int) -> None:
             changed(heap[t], place, key, count[t], j)
 
 
-@plain_callee
+@plain
 def _grow(half: Half, work: Sides, rng: AnyArray) -> None:
     """Move nodes from side 1 to side 0, best gain first from a random node, until side 0 has volume ``goal``."""
     net, nodes, side = half.net, half.nodes, work.side
@@ -124,7 +124,7 @@ def _grow(half: Half, work: Sides, rng: AnyArray) -> None:
             got += net.volume[nodes[i]]
 
 
-@callee
+@kernel
 def _pass(half: Half, work: Sides) -> bool:
     """One FM pass: every node moves at most once, then back to the best prefix. True if anything was gained."""
     net, nodes, side = half.net, half.nodes, work.side
@@ -175,7 +175,7 @@ def _pass(half: Half, work: Sides) -> bool:
     return best_gain > 1e-9 or best_excess < start - 1e-12
 
 
-@plain_callee
+@plain
 def _cost(half: Half, work: Sides) -> float:
     net, nodes, local = half.net, half.nodes, half.local
     side, pull, across = work.side, half.pull, half.across

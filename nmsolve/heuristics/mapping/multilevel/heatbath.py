@@ -24,7 +24,7 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     welcome,
 )
 from nmsolve.heuristics.rng import below, next_bits, uniform
-from nmsolve.model.compiled import compiled, inlined, plain_callee
+from nmsolve.model.compiled import compiled, inlined, plain
 from nmsolve.model.types import AnyArray, Int32Array
 
 #: Members of a full core that are considered for an exchange.
@@ -84,7 +84,7 @@ def place_cost(board: Board, s: State, u: int, p: int) -> float:
     return cost
 
 
-@plain_callee
+@plain
 def _partner(net: Net, board: Board, s: State, u: int, p: int, rng: AnyArray) -> int:
     """The one of a few random members of the full core ``p`` that gains most by going where ``u`` is; -1 if none can."""
     q = s.pos[u]

@@ -8,7 +8,7 @@ from nmsolve.heuristics.mapping.common.kinds import owners
 from nmsolve.heuristics.mapping.multilevel.heatbath import place_cost
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import State, new_state
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: On grids of the bisection and on the coarsest level cores may have this many kinds more: one kind can take the place of another
@@ -71,7 +71,7 @@ def _most_filled(net: Net, s: State, node: IntArray, kind: Int32Array, kinds: in
     return out
 
 
-@plain_callee
+@plain
 def _belongs(net: Net, s: State, u: int, p: int, owns: BoolArray) -> bool:
     for e in range(s.kind_ptr[net.kind[u]], s.kind_ptr[net.kind[u] + 1]):  # noqa: SIM110 (numba)
         if not owns[p, s.kind_items[e]]:

@@ -13,11 +13,11 @@ from nmsolve.heuristics.mapping.common.kinds import company, enter
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import State, new_state, presence, relocate
 from nmsolve.heuristics.rng import below, shuffle, uniform
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
-@plain_callee
+@plain
 def _over(load: IntArray, limit: IntArray, scale: AnyArray, p: int) -> float:
     out = 0.0
     for r in range(load.shape[1]):
@@ -26,7 +26,7 @@ def _over(load: IntArray, limit: IntArray, scale: AnyArray, p: int) -> float:
     return out
 
 
-@plain_callee
+@plain
 def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: int) -> float:
     """Overflow of core ``p`` if ``comes`` came and ``goes`` went (-1: none)."""
     out = 0.0
@@ -41,7 +41,7 @@ def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: in
     return out
 
 
-@plain_callee
+@plain
 def _strangers(net: Net, s: State, p: int, comes: int, goes: int) -> float:
     """Kinds too many on core ``p`` if ``comes`` came and ``goes`` went (-1: none)."""
     if len(net.kind) == 0:
@@ -51,7 +51,7 @@ def _strangers(net: Net, s: State, p: int, comes: int, goes: int) -> float:
     return float(max(0, company(presence(s), p, a, b) - s.kind_most[p]))
 
 
-@plain_callee
+@plain
 def _quarrels(net: Net, s: State, u: int, p: int) -> int:
     """How many nodes that must be apart from ``u`` sit on core ``p``."""
     out = 0

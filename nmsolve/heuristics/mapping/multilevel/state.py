@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.kinds import Presence, company, enter, leave, recount
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.model.compiled import embedded_callee, inlined, kernel, plain, plain_callee
+from nmsolve.model.compiled import embedded, inlined, kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
@@ -107,7 +107,7 @@ def fill_lines(net: Net, board: Board, s: State, begin: int, end: int) -> None:
                     s.lines[u, w + j] += in_row[r] * board.lines_y[r, j]
 
 
-@embedded_callee
+@embedded
 def fits(net: Net, s: State, u: int, p: int) -> bool:
     """True if core ``p`` has room for node ``u``."""
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
@@ -116,7 +116,7 @@ def fits(net: Net, s: State, u: int, p: int) -> bool:
     return True
 
 
-@embedded_callee
+@embedded
 def swap_fits(net: Net, s: State, u: int, v: int) -> bool:
     """True if ``u`` and ``v`` (on different cores) can change places under all capacities."""
     p, q = s.pos[u], s.pos[v]
@@ -129,7 +129,7 @@ def swap_fits(net: Net, s: State, u: int, v: int) -> bool:
     return True
 
 
-@plain_callee
+@plain
 def welcome(net: Net, board: Board, s: State, u: int, p: int, leaving: int) -> bool:
     """True if domain, kinds and apart let ``u`` go to core ``p`` once node ``leaving`` (or -1) has left it."""
     if not board.allowed[net.domain[u], p]:
@@ -145,7 +145,7 @@ def welcome(net: Net, board: Board, s: State, u: int, p: int, leaving: int) -> b
     return True
 
 
-@plain_callee
+@plain
 def relocate(net: Net, s: State, u: int, p: int) -> None:
     """Put ``u`` on core ``p``: position, loads, kinds and member lists (not ``lines``)."""
     q = s.pos[u]

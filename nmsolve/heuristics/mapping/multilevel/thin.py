@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.heuristics.rng import next_bits
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.splitmix import mix
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -74,7 +74,7 @@ def _sample(
     return ptr, idx, w
 
 
-@plain_callee
+@plain
 def _kept(u: int, v: int, weight: float, least: float, key: Any) -> bool:
     """Whether the connection between two nodes is in the sample of this key."""
     if weight >= least:

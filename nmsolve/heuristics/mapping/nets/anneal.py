@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.moves import move, move_change
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray
 
 #: Partners tried for a node that wants to go to a full core.
@@ -65,7 +65,7 @@ def anneal(
     return total
 
 
-@plain_callee
+@plain
 def _spare(within: float, price: float) -> float:
     """How many more entries may be too many for a change that is ``within`` below what is accepted."""
     if price == STRICT:
@@ -73,7 +73,7 @@ def _spare(within: float, price: float) -> float:
     return within / price if price > 0.0 else np.inf
 
 
-@plain_callee
+@plain
 def _choose(
     s: NetState, u: int, change: FloatArray, limit: float, price: float, rng: AnyArray
 ) -> tuple[int, bool, int]:
@@ -110,13 +110,13 @@ def _choose(
     return (goal, True, looked) if roomy > 0 else (other, False, looked)
 
 
-@plain_callee
+@plain
 def degree(s: NetState, u: int) -> int:
     """Messages that a move of ``u`` looks at."""
     return s.in_ptr[u + 1] - s.in_ptr[u] + s.out_ptr[u + 1] - s.out_ptr[u] + 4  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def try_swaps(s: NetState, u: int, q: int, first: float, limit: float, price: float = STRICT) -> float:
     """Exchange ``u`` with one of the next nodes of core ``q`` if that changes the objective by at most
     ``limit``.

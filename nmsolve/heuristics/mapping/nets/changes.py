@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.counts import slot
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.model.bits import highest, lowest
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, Int32Array
 
 
@@ -59,7 +59,7 @@ def all_changes(s: NetState, ramps: Ramps, u: int, out: FloatArray) -> int:
     return work
 
 
-@plain_callee
+@plain
 def _as_destination(nets: Int32Array, p: int, s: NetState, cols: int, ramps: Ramps, out: FloatArray) -> int:
     """Enter the nets that end on a node of core ``p``, as if the node were gone from them."""
     rate, step, tall = s.rate, s.step, s.tall
@@ -117,7 +117,7 @@ def _as_destination(nets: Int32Array, p: int, s: NetState, cols: int, ramps: Ram
     return work + 2 * len(nets)
 
 
-@plain_callee
+@plain
 def _as_source(nets: Int32Array, s: NetState, cols: int, ramps: Ramps, out: FloatArray) -> int:
     """Enter the nets that start from a node: only the cores and lines their destinations reach matter."""
     rate, step, tall = s.rate, s.step, s.tall
@@ -157,7 +157,7 @@ def _as_source(nets: Int32Array, s: NetState, cols: int, ramps: Ramps, out: Floa
     return work + 2 * len(nets)
 
 
-@plain_callee
+@plain
 def _spread(s: NetState, ramps: Ramps, out: FloatArray) -> None:
     """Add the values of all ramps to ``out`` and clear them."""
     x, y, row_low = s.x, s.y, ramps.row_low
@@ -175,7 +175,7 @@ def _spread(s: NetState, ramps: Ramps, out: FloatArray) -> None:
     cell_low[:, :], cell_high[:, :] = 0.0, 0.0
 
 
-@plain_callee
+@plain
 def _add_ramps(
     low: FloatArray, high: FloatArray, line: FloatArray, out: FloatArray, at: int, stride: int
 ) -> None:

@@ -6,7 +6,7 @@ from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.tables import set_bit, span, tree_length
-from nmsolve.model.compiled import inlined, plain, plain_callee
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.types import Int32Array
 
 
@@ -80,7 +80,7 @@ def move(s: NetState, u: int, q: int) -> None:
     follow(s, u, p, q)
 
 
-@plain_callee
+@plain
 def follow(s: NetState, u: int, p: int, q: int) -> None:
     """Bring all tables up to date once node ``u`` has gone from core ``p`` to ``q``."""
     cores, cols = len(s.room.head), len(s.x)

@@ -9,11 +9,11 @@ from nmsolve.heuristics.mapping.common.counts import add_pin, slot
 from nmsolve.heuristics.mapping.common.room import refill
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.model.bits import highest, lowest
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
-@plain_callee
+@plain
 def span(bits: AnyArray, line: FloatArray, own: int, drop: int, put: int) -> tuple[float, bool]:
     """Length from ``own`` over all set lines of one bit set, and whether any is set.
 
@@ -34,7 +34,7 @@ def span(bits: AnyArray, line: FloatArray, own: int, drop: int, put: int) -> tup
     return line[high] - line[low], some
 
 
-@plain_callee
+@plain
 def tree_length(s: NetState, e: int, p: int) -> float:
     """Length of the XY-route union of net ``e`` if its source were on core ``p``."""
     cols = len(s.x)
@@ -49,7 +49,7 @@ def tree_length(s: NetState, e: int, p: int) -> float:
     return total
 
 
-@plain_callee
+@plain
 def set_bit(bits: AnyArray, line: int, on: bool) -> None:
     """Set or clear one line of a bit set."""
     bit = np.uint64(1) << np.uint64(line & 63)

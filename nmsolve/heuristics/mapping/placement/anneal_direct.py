@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.placement.proposals import anneal, descend, put
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
-from nmsolve.model.compiled import embedded, embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
@@ -37,7 +37,7 @@ class Direct(NamedTuple):
     seats: Seats
 
 
-@embedded_callee
+@embedded
 def _mesh_price(s: Direct, u: int, other: int, x0: int, y0: int, x1: int, y1: int) -> float:
     """Change of cost if ``u`` went from (x0, y0) to (x1, y1), the pair of ``u`` and ``other`` left out; separable."""
     dx, dy, price = s.grid.dx, s.grid.dy, 0.0
@@ -49,7 +49,7 @@ def _mesh_price(s: Direct, u: int, other: int, x0: int, y0: int, x1: int, y1: in
     return price
 
 
-@embedded_callee
+@embedded
 def _matrix_price(
     s: Direct, u: int, other: int, p: int, q: int, weights: FloatArray, matrix: FloatArray
 ) -> float:
@@ -85,7 +85,7 @@ def swap_price(s: Direct, u: int, v: int, x0: int, y0: int, x1: int, y1: int) ->
     return price
 
 
-@embedded_callee
+@embedded
 def _price(s: Direct, u: int, v: int, x0: int, y0: int, x1: int, y1: int, limit: float) -> tuple[float, int]:
     """As :func:`.tables.table_price`."""
     indptr = s.links.indptr
@@ -93,7 +93,7 @@ def _price(s: Direct, u: int, v: int, x0: int, y0: int, x1: int, y1: int, limit:
     return swap_price(s, u, v, x0, y0, x1, y1), looked
 
 
-@embedded_callee
+@embedded
 def _swap(s: Direct, u: int, v: int, x1: int, y1: int) -> int:
     """As :func:`.tables.make_swap`; no entries are touched."""
     cols = s.grid.dx.shape[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.placement.proposals import allowed, best_near
 from nmsolve.heuristics.mapping.placement.tables import Tabled, make_swap, table_price
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -35,7 +35,7 @@ def new_round(n: int) -> Round:
     return Round(np.zeros((LONGEST, 2), np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_))
 
 
-@plain_callee
+@plain
 def exchange(s: Tabled, p: int, q: int) -> Any:
     """Exchange what sits on cores ``p`` and ``q``; the price.
 
@@ -96,7 +96,7 @@ def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> A
     return made
 
 
-@embedded_callee
+@embedded
 def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
     """Append node ``u`` (< 0: none) to the ring ``queue`` unless it waits there; the new tail."""
     if u < 0 or queued[u]:
@@ -106,7 +106,7 @@ def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
     return tail + 1
 
 
-@plain_callee
+@plain
 def _repair(s: Tabled, made: int, total: float, scratch: Round, least: float) -> Any:
     """Descend from the nodes on the swapped cores; (swaps made, price of all), stopping short of LONGEST."""
     swaps, queue, queued = scratch

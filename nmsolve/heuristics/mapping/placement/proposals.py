@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
-from nmsolve.model.compiled import embedded_callee, inlined, plain
+from nmsolve.model.compiled import embedded, inlined, plain
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -21,7 +21,7 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, Int
 QUANTILES: AnyArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
 
 
-@embedded_callee
+@embedded
 def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
     """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
     if wrap:
@@ -49,7 +49,7 @@ def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
     rng[0] = count
 
 
-@embedded_callee
+@embedded
 def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
     """Put ``u`` on core ``q`` and ``v`` (< 0: none) on ``p``, where ``u`` was."""
     seats.cx[u], seats.cy[u], seats.node[q], seats.node[p] = q % cols, q // cols, u, v
@@ -57,7 +57,7 @@ def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
         seats.cx[v], seats.cy[v] = p % cols, p // cols
 
 
-@embedded_callee
+@embedded
 def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> bool:
     """True if ``u`` may sit on core ``p`` and ``v`` (< 0: none) on ``q``."""
     if domains.shape[0] == 1:

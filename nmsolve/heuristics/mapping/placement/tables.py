@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import embedded_callee, kernel
+from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -87,7 +87,7 @@ def build_tables(s: Tabled) -> None:
                     line[cols + j] += there[cols + r] * grid.dy[r, j]
 
 
-@embedded_callee
+@embedded
 def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: FloatArray) -> Any:
     """Traffic between ``u`` and ``v`` by binary search in the sorted row of ``u``; 0 if none."""
     lo, end = indptr[u], indptr[u + 1]
@@ -103,13 +103,13 @@ def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: 
     return np.float32(0)
 
 
-@embedded_callee
+@embedded
 def neighbours(u: int, v: int, joined: IntArray) -> bool:
     """True if ``u`` and ``v`` exchange traffic; False for ``v < 0``."""
     return v >= 0 and ((joined[u, v >> 6] >> (v & 63)) & 1) == 1
 
 
-@embedded_callee
+@embedded
 def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None:
     """Add ``w_uv * change`` to the lines of every neighbour v of ``u``."""
     indptr, indices, weights = net
@@ -121,7 +121,7 @@ def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None
             line[j] += w * change[j]
 
 
-@embedded_callee
+@embedded
 def table_price(
     s: Tabled, u: int, v: int, x0: int, y0: int, x1: int, y1: int, limit: float
 ) -> tuple[float, int]:
@@ -137,7 +137,7 @@ def table_price(
     return price, 0
 
 
-@embedded_callee
+@embedded
 def make_swap(s: Tabled, u: int, v: int, x1: int, y1: int) -> int:
     """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: none) to where ``u`` was; neighbour entries touched."""
     node, cx, cy = s.seats

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, compiled, kernel, plain_callee
+from nmsolve.model.compiled import compiled, kernel, plain
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -53,7 +53,7 @@ class Prices(NamedTuple):
     least: AnyArray
 
 
-@callee
+@kernel
 def swap_price(u: int, v: int, seat: Int32Array, toll: AnyArray, dense: Dense) -> Any:
     """Change of cost if ``u`` and ``v`` swap seats, or FORBIDDEN."""
     p, q = seat[u], seat[v]
@@ -96,7 +96,7 @@ def fill(dense: Dense, now: Prices) -> None:
         least[u] = least_of(price[u, u + 1 :])
 
 
-@plain_callee
+@plain
 def _add_outer(toll: AnyArray, f: AnyArray, g: AnyArray) -> None:
     """``toll[u, r] += f[u] * g[r]``."""
     for u in range(len(f)):
@@ -106,7 +106,7 @@ def _add_outer(toll: AnyArray, f: AnyArray, g: AnyArray) -> None:
                 line[r] += fu * g[r]
 
 
-@plain_callee
+@plain
 def _add_prices(price: AnyArray, f: AnyArray, d: AnyArray) -> None:
     """``price[u, v] += (f[u] - f[v]) * (d[v] - d[u])`` for u < v."""
     n = len(f)
@@ -117,7 +117,7 @@ def _add_prices(price: AnyArray, f: AnyArray, d: AnyArray) -> None:
             row[v] += (fu - fs[v]) * (ds[v] - du)
 
 
-@callee
+@kernel
 def make_swap(a: int, b: int, dense: Dense, now: Prices, scratch: AnyArray) -> None:
     """Swap ``a`` and ``b`` and bring all tables up to date; ``scratch`` is (3, n)."""
     seat, toll, price, least = now

@@ -8,7 +8,7 @@ from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.remap.state import SENT_HOME, Prices, RemapState, Rules, change, relocate
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.hw.deltas import Charged
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
@@ -71,20 +71,20 @@ def anneal(
         _note(s, best)
 
 
-@embedded_callee
+@embedded
 def _note(s: RemapState, best: IntArray) -> None:
     for u in range(len(best)):  # as one assignment it would make an array
         best[u] = s.room.core[u]
 
 
-@embedded_callee
+@embedded
 def _some_node(s: RemapState, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
     return below(rng, len(s.room.core))  # type: ignore[no-any-return]
 
 
-@embedded_callee
+@embedded
 def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
     """Where ``u`` could go: home, to a neighbour or beside one, or anywhere; -1 for a place off the board."""
     if s.spot[u] >= 0 and rules.home[u] >= 0 and uniform(rng) < HOMEWARD:
@@ -105,7 +105,7 @@ def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArra
     return p  # type: ignore[no-any-return]
 
 
-@embedded_callee
+@embedded
 def step(
     s: RemapState, rules: Rules, prices: Prices, trees: Charged | None, u: int, p: int, length: int, rng: AnyArray
 ) -> tuple[int, float]:  # fmt: skip
@@ -130,7 +130,7 @@ def step(
     return length + 1, total
 
 
-@embedded_callee
+@embedded
 def _partner(s: RemapState, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
     q, v, found = s.room.core[u], s.room.head[p], -1

@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.room import Room, room_of, seat
 from nmsolve.hw.cost import CoreDistance
 from nmsolve.hw.deltas import Arcs, Charged, deltas_of, net_delta, pair_move_delta, pair_swap_delta
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray, read_only
@@ -89,7 +89,7 @@ def put_all(s: RemapState, rules: Rules, core: IntArray) -> None:
             relocate(s, rules, u, core[u])
 
 
-@embedded_callee
+@embedded
 def amount(rules: Rules, u: int, p: int) -> int:
     """Members of node ``u`` that have moved if it sits on core ``p``."""
     for k in range(rules.home_ptr[u], rules.home_ptr[u + 1]):
@@ -98,7 +98,7 @@ def amount(rules: Rules, u: int, p: int) -> int:
     return rules.weight[u]  # type: ignore[no-any-return]
 
 
-@embedded_callee
+@embedded
 def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
     q = s.room.core[u]
@@ -116,7 +116,7 @@ def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
         s.tally[1] += 1
 
 
-@embedded_callee
+@embedded
 def change(s: RemapState, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
     """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: none) to where ``u`` is.
 

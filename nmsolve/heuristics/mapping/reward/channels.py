@@ -6,11 +6,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.kernels import goes_up
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.splitmix import STEP, mix
 
 
-@plain_callee
+@plain
 def add_message(s: RewardState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything that the multicast row ``i`` contributes with the present mapping."""
     if s.nets.rate[i] <= 0.0:
@@ -42,7 +42,7 @@ def add_message(s: RewardState, i: int, sign: float) -> None:
         s.key[i] = np.uint64(0)
 
 
-@plain_callee
+@plain
 def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
     """Links of the route from ``p`` to ``q`` that the tree marked by ``stamp`` does not have yet; they are marked."""
     before, ends, distance = s.links.before, s.links.ends, s.links.distance
@@ -61,13 +61,13 @@ def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
     return new
 
 
-@plain_callee
+@plain
 def _mix(value: int, salt: int) -> int:
     """64 bits that look random (splitmix64); sums of them over sets of cores collide about once in 2^64."""
     return mix((np.uint64(2) * value + np.uint64(1)) * STEP + salt * np.uint64(0xD1B54A32D192ED03))  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def _change(s: RewardState, key: int, by: int) -> int:
     """Count one message more or less of flow ``key``; how many there are now."""
     mask = np.uint64(len(s.keys) - 1)
@@ -82,7 +82,7 @@ def _change(s: RewardState, key: int, by: int) -> int:
     return s.many[slot]  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def rebuild(s: RewardState) -> None:
     """Rebuild the table of flows without those that no message has any more."""
     s.keys[:] = np.uint64(0)

@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.reward import MOST_RATIO
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
@@ -48,7 +48,7 @@ def move(s: RewardState, u: int, q: int) -> None:
     _count(s, u, 1.0)
 
 
-@plain_callee
+@plain
 def _count(s: RewardState, u: int, sign: float) -> None:
     """Add or take away all messages of node ``u``."""
     s.total[LOSS] += _pairs(
@@ -60,7 +60,7 @@ def _count(s: RewardState, u: int, sign: float) -> None:
                 add_message(s, s.rows[j], sign)
 
 
-@plain_callee
+@plain
 def _pairs(
     u: int, sign: float, pair_ptr: IntArray, other: Int32Array, sent: FloatArray, received: FloatArray, core: IntArray,
     side: FloatArray, lines: IntArray, price: FloatArray, only_later: bool,

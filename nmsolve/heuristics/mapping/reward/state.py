@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.common.room import Room, room_of
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.reward import own_turns
-from nmsolve.model.compiled import plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -91,7 +91,7 @@ def _pairs(graph: LogicGraph) -> tuple[IntArray, Int32Array, FloatArray, FloatAr
     return ptr, other, sent, received
 
 
-@plain_callee
+@plain
 def exchange(
     side: FloatArray, lines: IntArray, price: FloatArray, p: int, q: int, there: float, back: float
 ) -> float:
@@ -106,7 +106,7 @@ def exchange(
     return change  # type: ignore[no-any-return]
 
 
-@plain_callee
+@plain
 def _along(
     side: FloatArray, one: int, p: int, q: int, way: int, ring: int, there: float, back: float
 ) -> float:
@@ -125,7 +125,7 @@ def _along(
     return change
 
 
-@plain_callee
+@plain
 def _add(side: FloatArray, p: int, q: int, near: int, far: int, amount: float) -> float:
     """Add to the side ``near`` of core ``p`` and the side ``far`` of core ``q``; the change of their larger sides."""
     a, b, c, d = side[p, near], side[p, far], side[q, far], side[q, near]

@@ -12,7 +12,7 @@ from nmsolve.heuristics.mapping.links.moves import SLACK
 from nmsolve.heuristics.mapping.nets.moves import follow, move_change
 from nmsolve.heuristics.mapping.steps.state import StepState, carry, plant, reached, shift
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Part of the tries that take a node of the busiest of this many cores; that go to a core of a message of the node; that change
@@ -44,7 +44,7 @@ def value(s: StepState) -> float:
     return float((energy * time if s.draw[4] > 0.0 else energy) + price)
 
 
-@plain_callee
+@plain
 def verdict(s: StepState) -> int:
     """No answer while entries are too many or something is above its ceiling."""
     if above(s) > 0.0:
@@ -92,12 +92,12 @@ def move(s: StepState, u: int, q: int) -> None:
             reached(s, e, q, 1)
 
 
-@plain_callee
+@plain
 def _load(s: StepState, p: int) -> float:
     return float(max(s.busy[p], s.busy[s.inbox + p]))
 
 
-@plain_callee
+@plain
 def _goal(s: StepState, u: int, rng: AnyArray) -> np.int64:
     """A core to try: one that holds an end of a message of ``u``, or the less busy one of two."""
     ins, outs = s.in_ptr[u + 1] - s.in_ptr[u], s.out_ptr[u + 1] - s.out_ptr[u]
@@ -110,7 +110,7 @@ def _goal(s: StepState, u: int, rng: AnyArray) -> np.int64:
     return np.int64(a if _load(s, a) < _load(s, b) else b)
 
 
-@plain_callee
+@plain
 def propose(s: StepState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
     """A node, a core that it may go to, and the node there that it changes places with (-1: none); the first -1 if none."""
     room = s.room

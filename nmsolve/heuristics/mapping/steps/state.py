@@ -16,7 +16,7 @@ from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, total_cost
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.power import draw_of
 from nmsolve.hw.step_time import fixed_times, link_before, step_costs
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.axons_fit import without_axons
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
@@ -182,7 +182,7 @@ def _fill(s: StepState) -> None:
                 reached(s, e, q, 1)
 
 
-@embedded_callee
+@embedded
 def shift(s: StepState, r: int, amount: float) -> None:
     """A core's side or a link is busy for so much longer."""
     old = s.busy[r]
@@ -191,7 +191,7 @@ def shift(s: StepState, r: int, amount: float) -> None:
     s.heat[5] += max(0.0, old + amount - s.heat[4]) - max(0.0, old - s.heat[4])
 
 
-@plain_callee
+@plain
 def reached(s: StepState, e: int, q: int, sign: int) -> None:
     """Net ``e`` goes to core ``q`` from now on (1), or no more (-1)."""
     amount = sign * s.rate[e]
@@ -205,7 +205,7 @@ def reached(s: StepState, e: int, q: int, sign: int) -> None:
         carry(s, s.origin[e], q, amount * s.price[2])
 
 
-@plain_callee
+@plain
 def carry(s: StepState, p: int, q: int, time: float) -> None:
     """The links from core ``p`` to ``q`` are busy for so much longer."""
     first = 2 * len(s.room.head)
@@ -216,7 +216,7 @@ def carry(s: StepState, p: int, q: int, time: float) -> None:
         v = u
 
 
-@plain_callee
+@plain
 def goal(s: StepState, e: int, i: int) -> int:
     """Return the core that entry ``i`` of net ``e``'s table counts, -1 if the net does not go there."""
     if s.hits[i] <= 0:
@@ -224,7 +224,7 @@ def goal(s: StepState, e: int, i: int) -> int:
     return int(i - s.base[e]) if s.base[e + 1] - s.base[e] == len(s.room.head) else int(s.keys[i])
 
 
-@plain_callee
+@plain
 def branch(s: StepState, p: int, q: int, time: float) -> None:
     """The links from the marked cores to ``q`` on its route from ``p`` are busy for so much longer; their ends get marks."""
     first = 2 * len(s.room.head)
@@ -237,7 +237,7 @@ def branch(s: StepState, p: int, q: int, time: float) -> None:
         v = u
 
 
-@plain_callee
+@plain
 def plant(s: StepState, e: int, p: int, time: float, but: int) -> None:
     """The links of the tree from ``p`` to all cores of net ``e`` other than ``but`` are busy for so much longer; its cores get
     marks."""
@@ -249,7 +249,7 @@ def plant(s: StepState, e: int, p: int, time: float, but: int) -> None:
             branch(s, p, q, time)
 
 
-@embedded_callee
+@embedded
 def _power(s: StepState, time: float) -> float:
     """``(time / unit)^(2^power)``."""
     value = time / s.heat[1]

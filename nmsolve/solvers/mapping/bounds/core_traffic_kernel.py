@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Sets whose possible gain is below this are not looked at; callers subtract it once per core.
@@ -104,7 +104,7 @@ def cheapest_set(
                 open_pins[c.nets[j]] += 1
 
 
-@plain_callee
+@plain
 def with_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: IntArray) -> float:
     """The cost once node ``u`` is in the set; ``touch`` (nets,) counts the chosen nodes of every net."""
     cost -= price[u]
@@ -115,7 +115,7 @@ def with_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: Int
     return cost
 
 
-@plain_callee
+@plain
 def without_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: IntArray) -> float:
     """The cost once node ``u`` is out of the set."""
     cost += price[u]
@@ -126,7 +126,7 @@ def without_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: 
     return cost
 
 
-@plain_callee
+@plain
 def _most_promising(
     c: TrafficNets, size: int, slack: float, price: FloatArray, touch: IntArray, open_pins: IntArray, state: AnyArray,
     charge: FloatArray,
@@ -153,7 +153,7 @@ def _most_promising(
     return first
 
 
-@plain_callee
+@plain
 def _least_sum(charge: FloatArray, count: int, most: int, needed: int) -> float:
     """Sum of the least of ``charge[:count]``: the ``needed`` least ones, and up to ``most`` while negative."""
     total = 0.0

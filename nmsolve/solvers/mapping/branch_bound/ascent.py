@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.assignment import FAR_FLOAT, assign
 from nmsolve.solvers.mapping.branch_bound.relaxation import (
@@ -40,7 +40,7 @@ RENEW = 2
 TINY = 1e-9
 
 
-@callee
+@kernel
 def spectral_value(x: Relaxation) -> None:
     """Eigenvalue part for the present S; keeps the eigenvectors for directions and S's row sums."""
     r, m = x.size[OPEN], x.size[FREE]
@@ -69,7 +69,7 @@ def spectral_value(x: Relaxation) -> None:
     x.scalar[SPECTRAL] = value
 
 
-@plain_callee
+@plain
 def fill_costs(x: Relaxation, core: IntArray, allowed: BoolArray) -> float:
     """Fill ``x.cost`` (m, m) with linear costs and minimal scalar products; returns the constant part of the bound."""
     r, m, n = x.size[OPEN], x.size[FREE], core.shape[0]
@@ -117,7 +117,7 @@ def fill_costs(x: Relaxation, core: IntArray, allowed: BoolArray) -> float:
     return float(value)
 
 
-@plain_callee
+@plain
 def sort_falling(values: FloatArray, order: IntArray, count: int) -> None:
     """Put the first ``count`` numbers in ``order`` by falling ``values``; fast where they nearly are."""
     for k in range(1, count):
@@ -128,7 +128,7 @@ def sort_falling(values: FloatArray, order: IntArray, count: int) -> None:
         order[z] = j
 
 
-@plain_callee
+@plain
 def match(x: Relaxation) -> float:
     """Assign open nodes to free cores by ``x.cost``; the value, with duals and cores (``x.match[3]``) kept."""
     m = x.size[FREE]
@@ -139,7 +139,7 @@ def match(x: Relaxation) -> float:
     return float(total)
 
 
-@plain_callee
+@plain
 def distances_at(x: Relaxation, core: IntArray) -> None:
     """Distances of all pairs at the present minimiser: true ones to mapped nodes, matched ones between open nodes."""
     r, m, n = x.size[OPEN], x.size[FREE], core.shape[0]
@@ -160,7 +160,7 @@ def distances_at(x: Relaxation, core: IntArray) -> None:
             x.apart[x.nodes[j] * n + x.nodes[i]] = (x.matched[i, j] + x.matched[j, i]) / 2
 
 
-@plain_callee
+@plain
 def directions(x: Relaxation, renew: bool) -> float:
     """Deflected subgradients of S, K and tau; the squared norm in which the step is measured."""
     r, m = x.size[OPEN], x.size[FREE]
@@ -197,7 +197,7 @@ def directions(x: Relaxation, renew: bool) -> float:
     return norm
 
 
-@plain_callee
+@plain
 def step(x: Relaxation, length: float, renew: bool) -> None:
     """Move the multipliers along their directions."""
     r = x.size[OPEN]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Beyond every cost. One for each type of cost: a float here would make whole numbers inexact.
@@ -74,7 +74,7 @@ def assign(
     return total
 
 
-@plain_callee
+@plain
 def _cheapest(
     cost: AnyArray, rows: int, cols: int, row_dual: AnyArray, col_dual: AnyArray, row_of: IntArray
 ) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Entries of ``Relaxation.size``.
@@ -164,7 +164,7 @@ def _perimeter(d: FloatArray) -> float:
     return float((d[i, j] + d[j, k] + d[i, k]).min())
 
 
-@callee
+@kernel
 def load(x: Relaxation, core: IntArray, used: IntArray, level: int) -> None:
     """Set up the open part of the partial mapping ``core`` and take the multipliers of ``level``."""
     n, cores = core.shape[0], used.shape[0]
@@ -232,7 +232,7 @@ def places(x: Relaxation, m: int) -> None:
     x.mu[: m - 1] = np.linalg.eigvalsh(d)[1:]
 
 
-@plain_callee
+@plain
 def activate(x: Relaxation, t: int, kind: int, tau: float) -> None:
     """Append row ``kind`` of triple ``t`` (0 to 2: one distance is at most the sum of the others; 3: perimeter)."""
     k = x.size[ROWS]
@@ -248,7 +248,7 @@ def activate(x: Relaxation, t: int, kind: int, tau: float) -> None:
         x.scalar[CONST] += 2.0 * x.perimeter * charge(x.a, x.active[k], tau)
 
 
-@plain_callee
+@plain
 def charge(a: FloatArray, row: IntArray, change: float) -> float:
     """Change the weights ``a`` by a row's multiplier; how often twice the perimeter joins the constant."""
     limit = row[3] % 4 == 3
@@ -258,7 +258,7 @@ def charge(a: FloatArray, row: IntArray, change: float) -> float:
     return change if limit else 0.0
 
 
-@plain_callee
+@plain
 def look(x: Relaxation, core: IntArray) -> None:
     """Activate rows that the averaged distances break."""
     n = core.shape[0]
@@ -278,7 +278,7 @@ def look(x: Relaxation, core: IntArray) -> None:
                 activate(x, t, kind, 0.0)
 
 
-@callee
+@kernel
 def keep(x: Relaxation) -> None:
     """Remember the present multipliers and reduced costs as the best."""
     r, m = x.size[OPEN], x.size[FREE]
@@ -293,7 +293,7 @@ def keep(x: Relaxation) -> None:
     x.scalar[SIZE] = x.scalar[NEVER] + abs(x.scalar[CONST]) + x.scalar[LARGE]
 
 
-@plain_callee
+@plain
 def save(x: Relaxation, level: int) -> None:
     """Write the best multipliers to ``level``; rows found since then count 0."""
     r = x.size[OPEN]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.assignment import FAR, assign
@@ -177,7 +177,7 @@ def search(t: Tree, budget: int) -> bool:
     return False
 
 
-@callee
+@kernel
 def enter(t: Tree, d: int, u: int, p: int) -> None:
     """Put node ``u`` on core ``p``: the cost so far and the linear terms of depth ``d + 1``."""
     t.core[u] = p
@@ -191,7 +191,7 @@ def enter(t: Tree, d: int, u: int, p: int) -> None:
                 t.linear[d + 1, v, q] = t.linear[d, v, q] + out * t.dense[q, p] + back * t.dense[p, q]
 
 
-@callee
+@kernel
 def expand(t: Tree, d: int) -> None:
     """Bound the partial mapping at depth ``d`` and list its children by rising bound."""
     nodes, cores = open_places(t)
@@ -229,7 +229,7 @@ def widen(t: Tree, x: Relaxation, steps: int) -> None:
     branch(t, d, nodes, cores, bound, True)
 
 
-@callee
+@kernel
 def child_bounds(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     """(open nodes, free cores) doubled Gilmore-Lawler bounds of the children; empty if none can be below the limit."""
     t.state[NODES] += 1
@@ -255,7 +255,7 @@ def child_bounds(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     return bound
 
 
-@plain_callee
+@plain
 def exclude(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray) -> None:
     """Take the cores at which a child is not below the limit out of the domains."""
     for i in range(len(nodes)):
@@ -264,7 +264,7 @@ def exclude(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray) 
                 t.domain[d, nodes[i], cores[j]] = False
 
 
-@callee
+@kernel
 def open_places(t: Tree) -> tuple[IntArray, IntArray]:
     """Nodes not on a core yet, and cores without a node."""
     nodes, cores = np.empty(len(t.core), np.int64), np.empty(len(t.used), np.int64)
@@ -280,7 +280,7 @@ def open_places(t: Tree) -> tuple[IntArray, IntArray]:
     return nodes[:rows], cores[:cols]
 
 
-@callee
+@kernel
 def open_costs(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     """(open nodes, free cores) doubled linear cost plus minimal scalar product; ``NEVER`` where not allowed."""
     rows, cols = len(nodes), len(cores)
@@ -310,7 +310,7 @@ def open_costs(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     return cost
 
 
-@callee
+@kernel
 def branch(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray, wide: bool) -> None:
     """Choose a node (all its cores) or, where every core is needed, a core (all its nodes), and list the children.
 

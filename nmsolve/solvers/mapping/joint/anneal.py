@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.metropolis import always, metropolis
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import embedded_callee, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 
@@ -47,7 +47,7 @@ def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState
     )  # fmt: skip
 
 
-@plain_callee
+@plain
 def cost_around(s: TreeState, u: int) -> float:
     """What the messages of node ``u`` cost."""
     total = 0.0
@@ -71,12 +71,12 @@ def recount(s: TreeState) -> float:
     return float(s.total[0])
 
 
-@embedded_callee
+@embedded
 def _noted(s: TreeState) -> float:
     return float(s.total[0])
 
 
-@embedded_callee
+@embedded
 def _move(s: TreeState, u: int, q: int) -> None:
     """Move node ``u`` to core ``q`` and note the change of the cost."""
     before = cost_around(s, u)
@@ -84,7 +84,7 @@ def _move(s: TreeState, u: int, q: int) -> None:
     s.total[0] += cost_around(s, u) - before
 
 
-@embedded_callee
+@embedded
 def _some_change(s: TreeState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
     """A random node and another that it changes places with, or a core that it goes to; -1 if the rules forbid it."""
     u, v = below(rng, len(s.room.core)), below(rng, len(s.room.core))

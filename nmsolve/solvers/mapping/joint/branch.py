@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits, put
 from nmsolve.model.basic_kernels import copy_to
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
 
@@ -90,7 +90,7 @@ def search(s: TreeState, b: Branching, nodes: int) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _placed_cost(s: TreeState, b: Branching) -> float:
     total = 0.0
     for m in range(len(s.rate)):
@@ -98,7 +98,7 @@ def _placed_cost(s: TreeState, b: Branching) -> float:
     return total
 
 
-@plain_callee
+@plain
 def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
     """Bound the rest; False if it cannot beat ``limit``, else the node to place and its cores in order are set.
 
@@ -140,7 +140,7 @@ def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
     return count > 0
 
 
-@plain_callee
+@plain
 def _rise(s: TreeState, b: Branching, u: int, p: int, shared: bool) -> float:
     """What node ``u`` on core ``p`` adds, ``shared`` with the other open nodes of its messages."""
     total = 0.0
@@ -151,7 +151,7 @@ def _rise(s: TreeState, b: Branching, u: int, p: int, shared: bool) -> float:
     return total
 
 
-@plain_callee
+@plain
 def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
     put(s.room, u, p)
     b.placed[u] = True
@@ -161,7 +161,7 @@ def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
         b.sets[m] |= 1 << p
 
 
-@plain_callee
+@plain
 def _take(s: TreeState, b: Branching, u: int) -> None:
     """Undo :func:`_place`; sets are rebuilt from the nodes that stay."""
     p = s.room.core[u]

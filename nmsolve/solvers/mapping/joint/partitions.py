@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import TrafficNets, with_node, without_node
 from nmsolve.solvers.mapping.joint.anneal import TreeState
@@ -119,7 +119,7 @@ def cheap_sets(
         u += 1
 
 
-@plain_callee
+@plain
 def _allowed(member: IntArray, size: int, sizes: IntArray, most: IntArray, enemies: IntArray) -> bool:
     bits = np.int64(0)
     for i in range(size):
@@ -170,7 +170,7 @@ def walk_on(w: Walk, s: TreeState, steps: int) -> bool:
     return False
 
 
-@plain_callee
+@plain
 def _begin_placing(w: Walk, s: TreeState, parts: int) -> None:
     """Make the sets chosen at the first ``parts`` depths the partition that is placed next."""
     for k in range(parts):
@@ -186,7 +186,7 @@ def _begin_placing(w: Walk, s: TreeState, parts: int) -> None:
     w.counter[PARTS], w.counter[LEVEL] = parts, 0
 
 
-@plain_callee
+@plain
 def _place_on(w: Walk, s: TreeState) -> None:
     """Put one part on its next core; a whole placement below the limit is kept. Ends the placement after the last core."""
     n, many, cores = len(w.best), len(s.rate), len(w.cores)
@@ -218,7 +218,7 @@ def _place_on(w: Walk, s: TreeState) -> None:
                 w.best[u] = w.cores[w.where[j]]
 
 
-@plain_callee
+@plain
 def _is_open(w: Walk, k: int) -> bool:
     """True if the core of part ``k`` can hold it and no part before it is there."""
     for j in range(k):
@@ -227,7 +227,7 @@ def _is_open(w: Walk, k: int) -> bool:
     return bool(w.fits[k, w.where[k]])
 
 
-@plain_callee
+@plain
 def _fits(w: Walk, s: TreeState, parts: int) -> None:
     """Set ``fits`` where every node of a part is allowed on the core and all together fit."""
     w.fits[:parts] = True

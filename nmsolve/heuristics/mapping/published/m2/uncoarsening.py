@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.bisection import SLICE
 from nmsolve.heuristics.mapping.published.m2.topology import Level, Piece
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import Int32Array, IntArray
 
 
@@ -60,7 +60,7 @@ def uncoarsening(
     return part
 
 
-@plain_callee
+@plain
 def _fits(size: IntArray, load: IntArray, capacity: IntArray) -> bool:
     fits = True
     for r in range(len(capacity)):

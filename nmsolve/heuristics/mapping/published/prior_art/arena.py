@@ -14,7 +14,7 @@ import numpy as np
 from nmsolve.heuristics.rng import below
 from nmsolve.hw.cost import CoreDistance, core_distance, pair_distance
 from nmsolve.hw.deltas import Arcs, arcs, pair_move_delta, pair_swap_delta
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -84,7 +84,7 @@ def cost_of(a: Arena, core: IntArray) -> float:
     return total
 
 
-@plain_callee
+@plain
 def fits(a: Arena, m: Mapping, u: int, q: int, leaving: int) -> bool:
     """True if core q may and can take node u once node ``leaving`` (-1: none) has gone."""
     if not a.domains[a.domain[u], q]:
@@ -139,7 +139,7 @@ def send(a: Arena, m: Mapping, u: int, q: int, v: int, delta: float) -> None:
     m.cost[0] += delta
 
 
-@plain_callee
+@plain
 def step_of(a: Arena, m: Mapping, rng: AnyArray) -> tuple[int, int, int]:
     """A random step ``(u, q, partner)``: half of them exchange two random nodes, half aim at a random core."""
     u = below(rng, len(m.core))

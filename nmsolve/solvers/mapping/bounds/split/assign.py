@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 
@@ -29,7 +29,7 @@ def assign(cost: FloatArray, price: FloatArray) -> IntArray:
     return column_of
 
 
-@plain_callee
+@plain
 def _bid(cost: FloatArray, price: FloatArray, row_of: IntArray, column_of: IntArray, u: int) -> int:
     """Row u takes its best column and lowers its price to what the second best leaves; returns the row that lost it.
 
@@ -54,7 +54,7 @@ def _bid(cost: FloatArray, price: FloatArray, row_of: IntArray, column_of: IntAr
     return int(loser)
 
 
-@callee
+@kernel
 def _augment(cost: FloatArray, price: FloatArray, row_of: IntArray, column_of: IntArray, free: int) -> None:
     """Give the free row a column along the shortest alternating path, and move prices so that they stay optimal."""
     k = len(cost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.basic_kernels import stable_order
-from nmsolve.model.compiled import callee, compiled, kernel, plain_callee
+from nmsolve.model.compiled import compiled, kernel, plain
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Most nodes of one row.
@@ -80,7 +80,7 @@ def hypermetric_rows(
     return rows[:count], gain[:count]
 
 
-@callee
+@kernel
 def _grow(d: FloatArray, field: FloatArray, node: FloatArray, sign: FloatArray, size: int) -> float:
     """Add the pair (+p, -q) of greatest ``field_p - field_q - d_pq`` among the best p and q; returns that gain."""
     k = len(d)
@@ -107,7 +107,7 @@ def _grow(d: FloatArray, field: FloatArray, node: FloatArray, sign: FloatArray, 
     return best
 
 
-@plain_callee
+@plain
 def _insert(best: FloatArray, field: FloatArray, v: int, way: float) -> None:
     """Keep ``best`` the nodes with the greatest ``way * field``, greatest first."""
     at = len(best)
@@ -119,7 +119,7 @@ def _insert(best: FloatArray, field: FloatArray, v: int, way: float) -> None:
         best[at] = v
 
 
-@callee
+@kernel
 def _store(rows: Int32Array, at: int, node: FloatArray, sign: FloatArray, size: int) -> None:
     """Write a row with its nodes in rising order, so that equal rows look equal."""
     order = stable_order(node[:size])

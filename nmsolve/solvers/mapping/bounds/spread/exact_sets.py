@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.subgraphs.oracle import free_placement, solve
 
@@ -64,7 +64,7 @@ def dear_demands(
     return demand, cost, ratio
 
 
-@callee
+@kernel
 def _distances(place: IntArray, links: IntArray, out: FloatArray) -> None:
     """Distances (k, k) between places (k, 2) on the grid."""
     for i in range(len(place)):
@@ -72,7 +72,7 @@ def _distances(place: IntArray, links: IntArray, out: FloatArray) -> None:
             out[i, j] = links[0] * abs(place[i, 0] - place[j, 0]) + links[1] * abs(place[i, 1] - place[j, 1])
 
 
-@callee
+@kernel
 def _fall_short(apart: FloatArray, near: FloatArray, share: FloatArray, out: FloatArray) -> None:
     """Mix placements (t, k, k) so that lengths (k, k) fall least short of the mixture; by how much goes to ``out`` (k, k).
 
@@ -101,7 +101,7 @@ def _fall_short(apart: FloatArray, near: FloatArray, share: FloatArray, out: Flo
         share[best] += part
 
 
-@callee
+@kernel
 def _whole(short: FloatArray, w: IntArray) -> bool:
     """Whole demands (k, k) in proportion, between the members that the first one of the largest demand is joined with."""
     k, most = len(short), short.max()
@@ -124,7 +124,7 @@ def _whole(short: FloatArray, w: IntArray) -> bool:
     return True
 
 
-@callee
+@kernel
 def _cheapest(w: IntArray, apart: FloatArray) -> tuple[int, int]:
     """What demands cost in the cheapest of placements (t, k, k), and which it is."""
     least, best = np.inf, 0

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.nets import message_rows
@@ -109,7 +109,7 @@ def _steps() -> FloatArray:
     return many * 2.0 ** (many - 1)
 
 
-@plain_callee
+@plain
 def pair_number(first: int, many: int, i: int, j: int) -> int:
     """The number of the pair of the i-th and the j-th of this many terminals; ``first`` is that of the message's first pair."""
     low, high = min(i, j), max(i, j)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
 from nmsolve.solvers.mapping.bounds.spread.messages import carried
@@ -216,7 +216,7 @@ def take_steps(
     z[:] = mean_z / steps
 
 
-@callee
+@kernel
 def _sums(pool: _Pool, n: int) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """What steps are measured by: coefficients of every x (M,), of z (n,) and of every row (rows,) added up; the scale of z."""
     source, indptr, edge, load, over, per, part, count = pool
@@ -244,7 +244,7 @@ def _sums(pool: _Pool, n: int) -> tuple[FloatArray, FloatArray, FloatArray, floa
     return sum_x, most, sum_y, scale
 
 
-@plain_callee
+@plain
 def _onto_simplex(point: FloatArray) -> None:
     """Move a point (G,) to the nearest with entries >= 0 that add up to 1 (Michelot 1986)."""
     count, total = len(point), 0.0

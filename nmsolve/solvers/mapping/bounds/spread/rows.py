@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
-from nmsolve.model.compiled import embedded_callee, kernel, plain_callee
+from nmsolve.model.compiled import embedded, kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.messages import pair_number
 
@@ -102,7 +102,7 @@ def new_tree(n: int, messages: int) -> _Tree:
     )  # fmt: skip
 
 
-@plain_callee
+@plain
 def grow(source: int, most: int, net: Network, t: _Tree) -> int:
     """Dijkstra's algorithm from ``source`` until ``most`` other nodes are reached; how many are."""
     t.rank[:], t.place[:], t.size[0] = -1, -1, 0
@@ -132,7 +132,7 @@ def grow(source: int, most: int, net: Network, t: _Tree) -> int:
     return reached - 1
 
 
-@embedded_callee
+@embedded
 def _reach(u: int, v: int, new: float, pair: int, t: _Tree) -> None:
     """From ``u`` node ``v`` is reached with this key, over this pair."""
     known = t.place[v] >= 0

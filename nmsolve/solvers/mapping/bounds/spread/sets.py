@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST, Grid
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, grow, new_tree
@@ -133,7 +133,7 @@ def led(node: IntArray, demand: IntArray, net: Network) -> tuple[IntArray, IntAr
     return legs, indptr, edge[:filled].copy(), load[:filled].copy()
 
 
-@callee
+@kernel
 def _longer(array: AnyArray, length: int) -> AnyArray:
     """Return a longer array that begins the same."""
     out = np.empty(length, array.dtype)

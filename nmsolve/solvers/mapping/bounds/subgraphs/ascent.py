@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.basic_kernels import copy_to, stable_order
-from nmsolve.model.compiled import callee, kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Weight of the newest distances in the running mean that sets the direction.
@@ -90,7 +90,7 @@ def set_values(
     return total
 
 
-@callee
+@kernel
 def star_values(
     ptr: IntArray,
     share: FloatArray,
@@ -180,7 +180,7 @@ def share_out(capacity: FloatArray, ptr: IntArray, entry: IntArray, share: Float
             share[entry[a + i]] = max(0.0, value[i] - level)
 
 
-@plain_callee
+@plain
 def _means(
     ptr: IntArray, entry: IntArray, share: FloatArray, distance: FloatArray, idle: float, mean: FloatArray
 ) -> None:
@@ -195,7 +195,7 @@ def _means(
         mean[q] = total / weight
 
 
-@plain_callee
+@plain
 def _norm(
     parts: Parts,
     point: Multipliers,

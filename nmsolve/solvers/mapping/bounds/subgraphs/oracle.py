@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, plain_callee
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, IntArray
 
 _BIG = 2**62
 
 
-@callee
+@kernel
 def attachment_order(weight: IntArray, members: IntArray) -> IntArray:
     """``members`` in the order of placing: heaviest first, then always the one most attached to those before."""
     k = len(members)
@@ -45,7 +45,7 @@ def attachment_order(weight: IntArray, members: IntArray) -> IntArray:
     return order
 
 
-@plain_callee
+@plain
 def _attach(
     d: int,
     k: int,
@@ -94,7 +94,7 @@ def _attach(
     return total, others
 
 
-@plain_callee
+@plain
 def _candidates(
     d: int,
     limit: int,
@@ -126,7 +126,7 @@ def _candidates(
     return count
 
 
-@plain_callee
+@plain
 def _reach(d: int, k: int, mid: int, grid: IntArray, box: IntArray, same: BoolArray, reach: IntArray) -> None:
     """The box that node ``d`` may be put in: (x0, x1, y0, y1), one of every set of mirror images.
 
@@ -144,7 +144,7 @@ def _reach(d: int, k: int, mid: int, grid: IntArray, box: IntArray, same: BoolAr
         reach[2] = max(reach[2], mid)
 
 
-@plain_callee
+@plain
 def _add_cell(
     d: int,
     k: int,
@@ -178,7 +178,7 @@ def _add_cell(
             fy[d, v, i] = fy[d - 1, v, i] + sy * abs(i - y)
 
 
-@callee
+@kernel
 def _search(
     w: IntArray, rest: IntArray, grid: IntArray, upper: int, budget: int, out: IntArray
 ) -> tuple[int, int, bool]:
@@ -232,7 +232,7 @@ def _search(
     return upper, states, True
 
 
-@plain_callee
+@plain
 def _cost(w: IntArray, members: IntArray, position: IntArray, grid: IntArray) -> int:
     """Cost among ``members`` at ``position`` (k, 2)."""
     total = 0
@@ -245,7 +245,7 @@ def _cost(w: IntArray, members: IntArray, position: IntArray, grid: IntArray) ->
     return total
 
 
-@callee
+@kernel
 def _rest(w: IntArray, order: IntArray, first: int, label: IntArray, value: IntArray) -> IntArray:
     """Bounds for the ends of ``order`` (positions of one component of those from ``first`` on) from solved suffixes.
 
@@ -274,7 +274,7 @@ def _rest(w: IntArray, order: IntArray, first: int, label: IntArray, value: IntA
     return out
 
 
-@callee
+@kernel
 def _suffixes(w: IntArray, hint: IntArray, grid: IntArray, budget: int) -> tuple[IntArray, int, bool]:
     """Least cost among the nodes ``i..`` alone for every ``i >= 1``, and the states visited; ``hint`` is a placement.
 
@@ -313,7 +313,7 @@ def _suffixes(w: IntArray, hint: IntArray, grid: IntArray, budget: int) -> tuple
     return total, states, True
 
 
-@callee
+@kernel
 def free_placement(weight: IntArray, grid: IntArray, out: IntArray) -> None:
     """A placement to start from: the most attached nodes first, each on the cheapest free cell."""
     k = len(weight)
@@ -338,7 +338,7 @@ def free_placement(weight: IntArray, grid: IntArray, out: IntArray) -> None:
                     best, out[v, 0], out[v, 1] = cost, x, y
 
 
-@callee
+@kernel
 def solve(
     weight: IntArray, grid: IntArray, hint: IntArray, upper: int, budget: int, out: IntArray
 ) -> tuple[int, int, bool]:
