@@ -31,7 +31,10 @@ ROOMS = {
         "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
         "nmsolve.heuristics.mapping.external.holder", "nmsolve.heuristics.mapping.external.clustering",
     ),
-    "pipelines": ("nmsolve.model.pipeline.", "nmsolve.hw.pipeline.", "nmsolve.heuristics.pipeline.", "nmsolve.solvers.pipeline."),
+    "pipelines": (
+        "nmsolve.model.pipeline.", "nmsolve.check.pipeline.", "nmsolve.hw.pipeline.", "nmsolve.heuristics.pipeline.",
+        "nmsolve.solvers.pipeline.",
+    ),
     "routing": ("nmsolve.model.routing.", "nmsolve.hw.routing.", "nmsolve.heuristics.routing.", "nmsolve.solvers.routing."),
     "schedules": ("nmsolve.hw.schedule.", "nmsolve.heuristics.schedule.", "nmsolve.solvers.schedule."),
     "simulation": ("nmsolve.hw.noc.",),

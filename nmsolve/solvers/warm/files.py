@@ -28,6 +28,7 @@ from nmsolve.heuristics.mapping.external.sweep import Crew, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.hw.machines import load_machine
+from nmsolve.hw.router_tables import routers_of_messages
 from nmsolve.hw.routes import hottest_links
 from nmsolve.hw.scores import score
 from nmsolve.model import clock
@@ -123,6 +124,8 @@ def _look(folder: Path) -> None:
                 recheck_fan_out(make_problem(graph, board, balance=0.2, objective="hops"), {})
                 if board.distance_matrix is None:
                     hottest_links(graph, board, core)
+                    if not graph.on_disk:  # as `nmsolve explain` asks where routers' tables are full
+                        routers_of_messages(graph, board, core)
         store = open_graph(path).store
         for block in store.blocks():  # as where a file holds both directions
             codes = to_codes(block.weight, store.manifest.weight, name)

@@ -8,24 +8,27 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.check.pipeline.sweep import Question, no_block, states_of
 from nmsolve.heuristics.pipeline.batch import BatchSearch, Descent
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.floorplan import floorplan
+from nmsolve.hw.pipeline.batches import batch_time
 from nmsolve.hw.pipeline.exchange import best_splits
 from nmsolve.model.machine import Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
 from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.figures import ASSUMED
+from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.registry import REGISTRY
 
-#: Seconds for one engine on one problem.
-SECONDS = 0.15
+#: Seconds for one engine on one problem, and of those that have to come further.
+SECONDS, LONGER = 0.15, {"cover": 0.6}
 LAYERS = 12
 #: Engines of native solvers, which compile nothing.
 NATIVE = ("pipeline-cpsat", "pipeline-mip")
@@ -34,7 +37,7 @@ NATIVE = ("pipeline-cpsat", "pipeline-mip")
 def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Plan small pipelines of every kind with every engine; returns what was done."""
     work: dict[str, Callable[[], object]] = {
-        f"{name}, {label}": partial(plan, problem, time_limit=SECONDS, engines=[name])
+        f"{name}, {label}": partial(_run, name, problem)
         for name, entry in REGISTRY.items()
         for label, problem in _problems().items()
         if name not in NATIVE and entry.make().refuses(problem) is None
@@ -43,10 +46,23 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
     cores = np.full(2, 3)
     work["re-check of blocks"] = _recheck
     work["sums within a ceiling"] = _sums
+    work["micro-batches"] = _batch
     work["floorplan"] = partial(floorplan, Machine("warm", (1, 1), (3, 3)), cores, np.ones((2, 2)))
     for run in work.values():
         until_compiled(run)
     return list(work)
+
+
+def _run(name: str, problem: PipelineProblem) -> None:
+    """Run one engine on one problem, its bounds recomputed."""
+    for bound in plan(problem, time_limit=LONGER.get(name, SECONDS), engines=[name]).bounds:
+        check_plan_bound(problem, bound)
+
+
+def _batch() -> None:
+    """Lay out micro-batches over stages with replicas."""
+    problem, two = _problems()["chain, replicas"], np.array([0] * 6 + [1] * 6)
+    batch_time(problem, PipelinePlan(two, np.array([1, 2])), np.ones(2), 3, np.array([1, 2]))
 
 
 def _sums() -> None:
