@@ -12,6 +12,7 @@ from test_axons import feasible, split
 
 from nmsolve.check.mapping.bounds.conflict import overcrowded
 from nmsolve.check.mapping.bounds.stated import contracted
+from nmsolve.kinds.warm.files import stored
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -20,7 +21,6 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit, require_fit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
-from nmsolve.solvers.warm.files import stored
 
 
 def dense(seed: int, n: int, share: float) -> LogicGraph:

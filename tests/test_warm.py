@@ -16,11 +16,10 @@ from numba.core import config
 from numba.core.event import RecordingListener, install_listener
 
 import nmsolve
+from nmsolve.kinds.warm.kernels import missing_kernels, stale_kernels, until_compiled
+from nmsolve.kinds.warm.run import warm_one
 from nmsolve.model.basic_kernels import RUN, stable_order
 from nmsolve.model.compiled import kernel
-from nmsolve.solvers.warm.kernels import missing_kernels, until_compiled
-from nmsolve.solvers.warm.run import warm_one
-from nmsolve.solvers.warm.stale import stale_kernels
 
 #: Modules whose kernels are all compiled by one kind of work.
 ROOMS = {

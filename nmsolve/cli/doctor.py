@@ -109,8 +109,8 @@ def _cache() -> dict[str, object]:
 
 def _warm() -> dict[str, object]:
     """Run every engine on tiny problems, which compiles and caches all kernels."""
-    from nmsolve.solvers.warm.kernels import missing_kernels
-    from nmsolve.solvers.warm.run import warm_up
+    from nmsolve.kinds.warm.kernels import missing_kernels
+    from nmsolve.kinds.warm.run import warm_up
 
     start = time.monotonic()
     count = warm_up(lambda text: typer.echo(f"  {text}", err=True))

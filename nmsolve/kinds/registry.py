@@ -35,6 +35,18 @@ GENERATORS = {
     "assignment": "model.assignment.generate:GENERATOR",
 }
 
+#: What compiles kernels ahead of time, beside the engines for mapping: ``module:function`` below ``nmsolve`` by name. Each gets
+#: what repeats a run that still compiles, and returns what it did.
+WARM = {
+    "assignments": "kinds.assignment.warm:warm_assignment",
+    "files": "kinds.warm.files:warm_files",
+    "free routes": "kinds.mapping.warm:warm_free_routes",
+    "pipelines": "kinds.pipeline.warm:warm_pipeline",
+    "routing": "kinds.routing.warm:warm_routing",
+    "schedules": "kinds.schedule.warm:warm_schedule",
+    "simulation": "kinds.simulation.warm:warm_simulation",
+}
+
 
 def kind(name: str) -> Kind:
     """Return the kind of problem of a command."""

@@ -1,4 +1,4 @@
-"""Kernels that were compiled from older code than the present one.
+"""The kernels that are compiled, that are not yet, and those that were compiled from older code than the present one.
 
 Numba recompiles a kernel if its own file has changed. It does not look at the files of the kernels and constants that this one
 uses: after an update of a checkout these would stay as they were, with wrong results.
@@ -7,11 +7,48 @@ uses: after an update of a checkout these would stay as they were, with wrong re
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
+from numba.core.dispatcher import Dispatcher
+from numba.core.event import RecordingListener, install_listener
+
 from nmsolve.model.kernel_cache import cached_files
-from nmsolve.solvers.warm.kernels import PACKAGE
+
+#: The folder of this package.
+PACKAGE = Path(__file__).parents[2]
+#: Compiling uses up the time that a search may take, so it is repeated until it compiles nothing: phases that it never
+#: reached may have kernels of their own. This many times at most.
+TRIES = 30
+
+
+def until_compiled(run: Callable[[], object]) -> None:
+    """Call ``run`` until it compiles nothing; what it loads from the cache does not count."""
+    for _ in range(TRIES):
+        with install_listener("numba:compile", RecordingListener()) as heard:
+            run()
+        if not heard.buffer:
+            return
+
+
+def missing_kernels() -> list[str]:
+    """Return names of the kernels of this package that are not in the cache, whatever the types of their arguments."""
+    missing = []
+    for module in pkgutil.walk_packages([str(PACKAGE)], "nmsolve."):
+        if module.name.endswith("__main__"):  # importing it runs the command line
+            continue
+        for kernel in vars(import_module(module.name)).values():
+            if not isinstance(kernel, Dispatcher) or kernel.targetoptions.get("inline") == "always":
+                continue  # an inlined kernel is part of others
+            if kernel.py_func.__module__ == module.name:
+                function = kernel.py_func
+                name = f"{module.name.rpartition('.')[2]}.{function.__qualname__}"
+                index = f"{name}-{function.__code__.co_firstlineno}.*.nbi"
+                if not cached_files(Path(function.__code__.co_filename), index):
+                    missing.append(f"{module.name}.{function.__qualname__}")
+    return missing
 
 
 def stale_kernels(root: Path | None = None) -> list[Path]:

@@ -10,28 +10,13 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 
+from nmsolve.kinds.mapping.warm import warm_engine
+from nmsolve.kinds.registry import WARM
+from nmsolve.kinds.warm.kernels import stale_kernels, until_compiled
 from nmsolve.model.host.memory import rarely_collect
+from nmsolve.model.lookup import named
 from nmsolve.solvers.mapping.registry import REGISTRY
-from nmsolve.solvers.warm.assignment import warm_assignment
-from nmsolve.solvers.warm.files import warm_files
-from nmsolve.solvers.warm.kernels import until_compiled
-from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
-from nmsolve.solvers.warm.pipeline import warm_pipeline
-from nmsolve.solvers.warm.routing import warm_routing
-from nmsolve.solvers.warm.schedule import warm_schedule
-from nmsolve.solvers.warm.simulation import warm_simulation
-from nmsolve.solvers.warm.stale import stale_kernels
 
-#: What there is besides the engines for mapping.
-OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
-    "assignments": warm_assignment,
-    "files": warm_files,
-    "free routes": warm_free_routes,
-    "pipelines": warm_pipeline,
-    "routing": warm_routing,
-    "schedules": warm_schedule,
-    "simulation": warm_simulation,
-}
 #: Compiles what checks and scores the answers of every engine: done before what would compile it too, at the same time.
 FIRST = "first-fit"
 #: What hardly needs those kernels: begun with it.
@@ -62,7 +47,7 @@ def warm_up(say: Callable[[str], None]) -> int:
     for cached in stale_kernels():
         with suppress(OSError):  # an administrator's, whose folder cannot be written
             cached.unlink()
-    names = [*(name for name, entry in REGISTRY.items() if not entry.child), *OTHERS]
+    names = [*(name for name, entry in REGISTRY.items() if not entry.child), *WARM]
     names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
     runs = 0
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
@@ -84,6 +69,6 @@ def _timed(name: str) -> tuple[list[str], float]:
 
 
 def warm_one(name: str) -> list[str]:
-    """Compile what one engine for mapping, or one of :data:`OTHERS`, needs; the labels of what was run for it."""
-    work = OTHERS[name] if name in OTHERS else partial(warm_engine, name)
+    """Compile what one engine for mapping, or one entry of :data:`WARM`, needs; the labels of what was run for it."""
+    work = named(WARM[name]) if name in WARM else partial(warm_engine, name)
     return work(until_compiled)

@@ -8,9 +8,9 @@ from functools import partial
 from nmsolve.hw.noc import CONFIGS, Trace, Traffic, of_flows, pattern, simulate, steps_of_flows
 from nmsolve.hw.noc.config import RouterConfig
 from nmsolve.hw.routing.named import named_routes
+from nmsolve.kinds.routing.warm import FAULTY, MESH, TORUS, some_flows
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.turns import all_turns, turn_set
-from nmsolve.solvers.warm.routing import FAULTY, MESH, TORUS, some_flows
 
 #: Cycles before the window and in it, and of a step of a trace.
 WARMUP, CYCLES, STEP = 100, 1100, 400

@@ -18,6 +18,7 @@ from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
+from nmsolve.kinds.warm.files import stored
 from nmsolve.learn.mapping.reward import measure_once
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
@@ -27,7 +28,6 @@ from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
-from nmsolve.solvers.warm.files import stored
 
 #: Seconds for one engine on one small problem.
 EACH = 0.12
