@@ -26,7 +26,7 @@ from numba.core.types import Integer, int64, unliteral  # type: ignore[attr-defi
 
 from nmsolve.model import clock
 from nmsolve.model.kernel_cache import KernelCache
-from nmsolve.model.kernel_library import use_libraries
+from nmsolve.model.kernel_library import our_libraries
 from nmsolve.model.kernel_lowering import KernelCompiler
 
 
@@ -88,8 +88,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile for these types of arguments, or those that stand for them."""
-        with global_compiler_lock, _UNCOUNTED:
-            use_libraries(self.targetctx)
+        with global_compiler_lock, _UNCOUNTED, our_libraries(self.targetctx):
             args = tuple(map(_general, normalize_signature(sig)[0]))
             by_kernel, self._by_kernel = self._by_kernel, False  # it may call itself
             try:

@@ -8,12 +8,14 @@ translated once.
 * Only Python's entry can be seen from outside. So LLVM may drop the arguments that a function does not use, of the hundreds that
   the arrays of a search's state are passed as, and need not keep functions that are part of all that call them.
 * What is kept in the cache of a kernel that Python never called is LLVM's form of it, and of all that it calls.
-* Functions of other packages that numba compiles keep all that they had: nothing here is told to them, but they share the means.
+* Functions of other packages that numba compiles are compiled as ever: the means are ours only while a kernel is compiled.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -183,6 +185,9 @@ def _names(module: Any) -> set[str]:
     return {function.name for function in module.functions if _is_ours(function)}
 
 
+_numbered = False
+
+
 class _Codegen(JITCPUCodegen):  # type: ignore[misc]
     """Numba's means to make machine code, with our libraries."""
 
@@ -194,13 +199,23 @@ class _Codegen(JITCPUCodegen):  # type: ignore[misc]
             super().set_env(env_name, env)
 
 
-def use_libraries(context: Any) -> None:
-    """Have numba make libraries of ours for the processor from now on.
+@contextmanager
+def our_libraries(context: Any) -> Iterator[None]:
+    """While active, numba makes libraries of ours for the processor; the caller holds its lock, so no other thread compiles.
+
+    Outside, numba is as it was: what others compile in this process is none of our business.
 
     Numba numbers the functions that it compiles from one, in every process. Of functions that differ only in what they took from
     around them, kept by different processes, one would pass for the other: so the first number is left to chance.
     """
-    codegen = context.codegen()
-    if not isinstance(codegen, _Codegen):
-        codegen.__class__ = _Codegen
+    global _numbered
+    if not _numbered:
         FunctionIdentity._unique_ids = count(int.from_bytes(os.urandom(6)))
+        _numbered = True
+    codegen = context.codegen()
+    before = codegen.__class__
+    codegen.__class__ = _Codegen
+    try:
+        yield
+    finally:
+        codegen.__class__ = before

@@ -1,0 +1,78 @@
+"""Kernels are made in a way of our own (``model/kernel_library.py``); what others compile with numba in the same process is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+OURS = """
+@kernel
+def ours(x):
+    out = np.empty(len(x))
+    out[:] = x
+    order = np.argsort(out)
+    return np.cumsum(out[order])[-1] + np.zeros(3).sum()
+
+assert abs(ours(x) - x.sum()) < 1e-9
+"""
+THEIRS = """
+@njit(cache=True)
+def arrays(x):
+    copied = np.empty(len(x))
+    copied[:] = x
+    return np.cumsum(copied[np.argsort(copied)])[-1] + np.unique(x).sum()
+
+@njit(parallel=True, cache=True)
+def beside(x):
+    out = np.zeros(len(x))
+    for i in prange(len(x)):
+        out[i] = np.sort(x[i : i + 3].copy())[0]
+    return out
+
+@guvectorize(["void(float64[:], float64[:])"], "(n)->(n)", nopython=True)
+def each(a, out):
+    copied = np.empty(len(a))
+    copied[:] = a
+    copied.sort()
+    out[:] = copied
+
+@vectorize([float64(float64)])
+def plus(a):
+    return a + np.ones(3).sum()
+
+@cfunc("float64(float64)")
+def for_c(v):
+    return np.ones(3).sum() * v
+
+@njit
+def down(n):
+    return 0 if n == 0 else down(n - 1)
+
+@njit
+def calls_ours(x):
+    return stable_order(x)
+
+assert abs(arrays(x) - 2 * x.sum()) < 1e-9
+assert (beside(x) == [np.sort(x[i : i + 3])[0] for i in range(len(x))]).all()
+assert (each(x) == np.sort(x)).all() and (plus(x) == x + 3).all() and for_c.ctypes(2.0) == 6 and down(9) == 0
+assert calls_ours(np.array([3, 1, 2])).tolist() == [1, 2, 0]
+"""
+HEAD = """
+import numpy as np
+from numba import cfunc, float64, guvectorize, njit, prange, vectorize
+from nmsolve.model.basic_kernels import stable_order
+from nmsolve.model.compiled import kernel
+x = np.random.default_rng(0).random(100)
+"""
+
+
+def test_what_others_compile_works_beside_ours(tmp_path: Path) -> None:
+    """Functions, parallel loops, ufuncs and callbacks, with functions of NumPy that ours call, too; and again from the cache."""
+    script = tmp_path / "both.py"
+    script.write_text(HEAD + OURS + THEIRS)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(2):
+        done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
