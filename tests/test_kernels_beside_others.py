@@ -1,4 +1,4 @@
-"""Kernels are made in a way of our own (``model/kernel_library.py``); what others compile with numba in the same process is not."""
+"""Kernels are made in a way of our own (``model/kernel_library.py``); what others compile in the same process is made as ever."""
 
 from __future__ import annotations
 
