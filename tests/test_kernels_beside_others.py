@@ -76,3 +76,39 @@ def test_what_others_compile_works_beside_ours(tmp_path: Path) -> None:
     for _ in range(2):
         done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+
+
+CALLED = """
+import sys
+import numpy as np
+from nmsolve.model.compiled import kernel
+
+@kernel
+def inner(n):
+    return np.arange(n), np.zeros(n, np.bool_)
+
+@kernel
+def outer(n):
+    numbers, flags = inner(n)
+    return numbers[::2].copy(), float(numbers.sum()) + flags.sum()
+
+for name in sys.argv[1:]:
+    if name == "inner":
+        numbers, flags = inner(4)
+        assert numbers.tolist() == [0, 1, 2, 3] and flags.tolist() == [False] * 4
+    else:
+        numbers, total = outer(5)
+        assert numbers.tolist() == [0, 2, 4] and total == 10.0
+"""
+
+
+def test_a_kernel_is_called_by_kernels_and_by_python_in_any_order(tmp_path: Path) -> None:
+    """What one process keeps of it for a kernel, another adds Python's entry to, and a third takes both."""
+    script = tmp_path / "called.py"
+    script.write_text(CALLED)
+    for k, first in enumerate((("outer", "inner"), ("inner", "outer"))):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / f"cache{k}")}
+        for names in (*first, "outer inner", "inner outer"):
+            command = [sys.executable, script, *names.split()]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, (k, names, done.stderr[-2000:])

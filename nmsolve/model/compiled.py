@@ -123,7 +123,7 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         self.targetctx.refresh()
         with ConfigStack().enter(flags):
-            made.library.make_entry(_make_subtarget(self.targetctx, flags), made.fndesc, made.environment)
+            made.library.make_entry(_make_subtarget(self.targetctx, flags), made.fndesc)
 
 
 def _general(kind: Any) -> Any:

@@ -23,7 +23,7 @@ from nmsolve.model.host.folders import cache_folder, can_write, is_as_safe_as, i
 from nmsolve.model.version import VERSION
 
 #: What the files hold, to be raised when that changes: kernels kept in another way are compiled again.
-FORMAT = 2
+FORMAT = 3
 #: What damaged files raise, those of a process that died, and those of an older version that names what is gone.
 DAMAGE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from itertools import count
 from typing import Any
 
@@ -23,10 +24,12 @@ import llvmlite.binding as ll
 from numba.core import cgutils
 from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
-from numba.core.environment import lookup_environment
+from numba.core.environment import Environment, lookup_environment
 
 #: What names of the places begin with where a function finds its constants that are Python objects.
 ENVIRONMENT = "_ZN08NumbaEnv"
+#: And end with, of Python's entry to it.
+ENTRY = ".entry"
 #: And those of addresses that numba fills in later, of functions that call themselves.
 LATER = ".numba.unresolved$"
 #: Names of what numba itself cannot keep in a cache.
@@ -44,6 +47,7 @@ class Library(JITCodeLibrary):  # type: ignore[misc]
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
         self._entry: Any = None
+        self._environment: Any = None
         #: Whether Python can call it.
         self.has_entry = False
 
@@ -93,20 +97,25 @@ class Library(JITCodeLibrary):  # type: ignore[misc]
         self._entry.name = ir_module.name
         self._optimize_functions(self._entry)
 
-    def make_entry(self, context: Any, described: Any, environment: Any) -> None:
+    def make_entry(self, context: Any, described: Any) -> None:
         """Make machine code that Python can call.
+
+        Python's entry has Python objects of its own: those of the function may be in the cache of a kernel that calls it, as they
+        were before there was an entry, and numba takes the first that it meets of a name.
 
         Parameters
         ----------
         context : numba's, with the options of this kernel
         described : what numba knows about the function
-        environment : its Python objects
         """
+        entry = copy(described)
+        entry.env_name = described.env_name + ENTRY
+        self._environment = Environment.from_fndesc(entry)
         self._whole()  # before the entry's own helpers are added
         self._linking_libraries = []
         self._entry = ...
         with context.push_code_library(self):
-            context.create_cpython_wrapper(self, described, environment, None, release_gil=True)
+            context.create_cpython_wrapper(self, entry, self._environment, None, release_gil=True)
         self.finalize()
         self.has_entry = True
 
@@ -195,7 +204,7 @@ class _Codegen(JITCPUCodegen):  # type: ignore[misc]
 
     def set_env(self, env_name: str, env: Any) -> None:
         """Give a function its Python objects, if there is machine code of it."""
-        if self._engine.is_symbol_defined(env_name):
+        if env_name.endswith(ENTRY) or self._engine.is_symbol_defined(env_name):
             super().set_env(env_name, env)
 
 
