@@ -21,11 +21,11 @@ from typer.testing import CliRunner
 import nmsolve
 from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.benchmarks.worker import Order, run
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.verify import verify
 from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.model import clock
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure

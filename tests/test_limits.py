@@ -14,9 +14,9 @@ import pytest
 from command_support import run_here
 
 import nmsolve
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.tables import walked_entries
 from nmsolve.check.mapping.verify import verify
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import CertificateError, InputError, InputWarning
 from nmsolve.model.graph import LogicGraph, NodeKinds, node_kinds
 from nmsolve.model.limit import Limit

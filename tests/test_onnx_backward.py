@@ -121,6 +121,6 @@ def test_older_runs(call: Called, tmp_path: Path) -> None:
         code, _, error = call(*command)
         assert (
             code == 2
-            and "a run of training, which is no longer planned" in error
+            and "no option 'training', the report has '1f1b' for it" in error
             and error.count("error:") == 1
         )

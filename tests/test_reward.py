@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.verify import verify
 from nmsolve.check.reward import walked_reward
@@ -23,6 +22,7 @@ from nmsolve.hw.reward import deadlock_factor, own_turns, reward_loss
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.hw.routing.walk import walked_routes
 from nmsolve.hw.scores import objective_value, score
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

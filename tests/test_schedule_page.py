@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from nmsolve.check.schedule.walk import walked
 from nmsolve.hw.schedule.critical import chain_parts, critical_chain
 from nmsolve.hw.schedule.occupancy import memory_steps, transfers
-from nmsolve.hw.schedule.trace import COLUMNS, UNITS, schedule_csv, trace_json
 from nmsolve.kinds.schedule import data as schedule_data
 from nmsolve.kinds.schedule.data import page_data
 from nmsolve.kinds.schedule.page import render_schedule_html
 from nmsolve.kinds.schedule.report import build_schedule_report
 from nmsolve.kinds.schedule.statement import Given
+from nmsolve.kinds.schedule.trace import COLUMNS, UNITS, schedule_csv, trace_json
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.statement import Stated

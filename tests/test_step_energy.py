@@ -14,7 +14,6 @@ from hw_reference import DRAW, ENERGY, draws
 from test_step_time import board, network, optimum
 
 import nmsolve
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.step_energy import walked_energy_delay, walked_step_energy
@@ -22,6 +21,7 @@ from nmsolve.heuristics.mapping.steps.moves import move, value
 from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.hw.power import FIGURES
 from nmsolve.hw.scores import objective_value, score
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.bound import Bound
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError

@@ -12,7 +12,6 @@ import pytest
 from command_support import run_here
 from hw_reference import objective, times
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.step_time import walked_step_time
 from nmsolve.heuristics.mapping.steps.moves import move
@@ -20,6 +19,7 @@ from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
 from nmsolve.hw.step_time import step_costs, step_loads, step_time
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine

@@ -14,7 +14,6 @@ import pytest
 from hw_reference import TIMES, objective, times
 
 import nmsolve
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.step_time import walked_step_time
 from nmsolve.heuristics.mapping.steps.moves import move, search
@@ -22,6 +21,7 @@ from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.hw.step_time import FIGURES, step_loads, step_time
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.tables import walked_entries
 from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.links.moves import move
@@ -16,6 +15,7 @@ from nmsolve.heuristics.mapping.links.state import build
 from nmsolve.hw.router_tables import router_entries
 from nmsolve.hw.routes import route
 from nmsolve.hw.scores import score
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends

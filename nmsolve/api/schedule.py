@@ -33,7 +33,7 @@ class ScheduleAnswer(StatedAnswer[Schedule]):
 
     def to_dataframe(self) -> Any:
         """Return the rows of schedule.csv (docs/files.md): one per process and unit. BackendError without pandas."""
-        from nmsolve.hw.schedule.trace import COLUMNS, schedule_rows
+        from nmsolve.kinds.schedule.trace import COLUMNS, schedule_rows
 
         rows = [] if self.solution is None else list(schedule_rows(self.problem, self.solution))
         return table({name: [row[k] for row in rows] for k, name in enumerate(COLUMNS)})

@@ -60,7 +60,8 @@ def _are_floats(value: Any) -> bool:
 def certificates_text(
     about: str, bounds: Iterable[tuple[str, Bound]], earlier: Sequence[Stage] = (), free: Collection[str] = ()
 ) -> str:
-    """The same for a problem of another kind with the hash ``about``; a bound comes with its objective, "" if there is one.
+    """The file ``certificates.json``: every bound with its certificate, and the hash of the problem it is ``about``; the
+    same of ``earlier`` problems of a run in order. A bound comes with the name of its objective, "" if the problem has one.
 
     ``free`` : methods of which a recomputed bound holds under all ceilings
     """

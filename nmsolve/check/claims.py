@@ -62,10 +62,12 @@ def status_check(
 
 
 def is_number(value: Any) -> bool:
+    """Return whether a value of a report is a number that floats hold."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def equal(value: Any, found: float) -> bool:
+    """Return whether a value of a report is the one that was found, but for :data:`TOLERANCE`."""
     return is_number(value) and math.isclose(value, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 

@@ -11,8 +11,8 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.walker import distinct, mesh_links, walk
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
 from nmsolve.model.types import FloatArray, IntArray

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from nmsolve.kinds.kind import Kind, Start
-from nmsolve.kinds.loading import read_object
+from nmsolve.kinds.loading import read_object, require_known
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
@@ -45,6 +45,8 @@ def stated_options(
     ------
     InputError : not what nmsolve wrote
     """
+    if kind.inputs is not None:
+        require_known(inputs, kind.inputs, where)
     options = shape or kind.options
     stated = {k: v for k, v in inputs.items() if v is not None} if isinstance(inputs, dict) else {}
     names = {f.name for f in fields(options)}

@@ -12,6 +12,7 @@ from nmsolve.kinds.loading import read_certificates
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    import msgspec
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.front import FrontKind
@@ -91,6 +92,7 @@ class Kind(ABC):
     answer, report, proofs : names of the files of a run
     files : patterns of the names of all files that a run may leave
     options : of its command, a dataclass
+    inputs : the struct that states a problem, as ``inputs`` of reports; None: these are options
     method_tables : where methods of its bounds are, ``module:name`` below ``nmsolve``
     """
 
@@ -101,6 +103,7 @@ class Kind(ABC):
     proofs: ClassVar[str] = "certificates.json"
     files: ClassVar[Sequence[str]]
     options: ClassVar[type[Any]]
+    inputs: ClassVar[type[msgspec.Struct] | None] = None
     method_tables: ClassVar[Sequence[str]]
 
     @property

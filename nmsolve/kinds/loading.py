@@ -358,7 +358,7 @@ def stated_inputs(path: Path) -> Inputs:
 
 def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:
     """Return the report's ``inputs``, every field of the type that verification needs."""
-    return inputs_of({**report, "inputs": report.get("inputs") or {}}, path, Inputs, "map")
+    return _converted(report.get("inputs") or {}, path, Inputs, "map")  # it has more, for other readers
 
 
 def inputs_of(report: dict[str, Any], path: Path, shape: type[T], command: str) -> T:
@@ -368,12 +368,31 @@ def inputs_of(report: dict[str, Any], path: Path, shape: type[T], command: str) 
     ------
     InputError : not what that command wrote
     """
+    require_known(report.get("inputs"), shape, path)
+    return _converted(report.get("inputs"), path, shape, command)
+
+
+def _converted(inputs: object, path: Path, shape: type[T], command: str) -> T:
     try:
-        return msgspec.convert(report.get("inputs"), shape)
+        return msgspec.convert(inputs, shape)
     except msgspec.ValidationError as error:
         raise InputError(
             f"invalid inputs ({error})", f"{path}: $.inputs", f"a report that `nmsolve {command}` wrote"
         ) from None
+
+
+def require_known(inputs: object, shape: type[Any], path: Path) -> None:
+    """Raise InputError for an option among the ``inputs`` of a report that ``shape`` lacks, unless it was not given: of another
+    version of nmsolve, it may state another problem.
+    """
+    known = {field.encode_name for field in msgspec.structs.fields(shape)}
+    for name, value in inputs.items() if isinstance(inputs, dict) else ():
+        if name not in known and value not in (None, False):
+            raise InputError(
+                f"this version of nmsolve has no option {name!r}, the report has {str(value)[:40]!r} for it",
+                f"{path}: $.inputs",
+                "a report of this version",
+            )
 
 
 def _path(text: str | None) -> Path | None:

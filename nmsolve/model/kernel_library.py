@@ -26,18 +26,18 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.environment import Environment, lookup_environment
 
-#: What names of the places begin with where a function finds its constants that are Python objects.
+#: What names of places begin with where a function finds its constants that are Python objects.
 ENVIRONMENT = "_ZN08NumbaEnv"
-#: And end with, of Python's entry to it.
+#: What those of Python's entry to a function end with.
 ENTRY = ".entry"
-#: And those of addresses that numba fills in later, of functions that call themselves.
+#: What names of addresses begin with that numba fills in later, of functions that call themselves.
 LATER = ".numba.unresolved$"
 #: Names of what numba itself cannot keep in a cache.
 ADDRESSES = "numba.dynamic.globals"
 
 
 class Library(JITCodeLibrary):  # type: ignore[misc]
-    """One function, with what it calls; machine code is made when somebody asks for an address of its own."""
+    """One function, with what it calls; machine code is made when an address of its own is asked for."""
 
     #: Of numba: its own function, that with all it calls, and the libraries of what it calls.
     _final_module: Any

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.routes import has_routes, link_loads
 from nmsolve.hw.step_time import has_step_time, step_costs, step_loads
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.types import AnyArray, IntArray
 

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.claims import Check
 from nmsolve.check.walker import MeshLinks, distinct, mesh_links, walk
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.graph import Messages, Rows, pieces
 from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
@@ -78,7 +78,7 @@ def deadlock_check(cores: BetweenCores, machine: Machine, turns: Spec | None = N
     if report.left:
         text = f"messages can wait for each other in a ring of {len(report.left)} channels, virtual ones included"
         return Check("deadlock", False, text)
-    text = f"{report.channels} channels numbered so that every route climbs{rule}"
+    text = f"{report.channels} channels can be numbered so that every route climbs{rule}"
     if report.virtual_channels > 1:
         reasons = ["the torus closes a cycle"] * report.dateline + ["detours do"] * (report.layers > 1)
         text += f"; needs {report.virtual_channels} virtual channels per link ({', '.join(reasons)})"

@@ -11,12 +11,13 @@ from functools import lru_cache
 import numpy as np
 
 from nmsolve.check.walker import distances_from, mesh_links
+from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, read_only
 
-#: Routes are looked for from this many cores at once.
-AT_ONCE = 256
+#: Routes are looked for from this many cores at once, and on machines of at most 8,192: a table of these is half a GiB.
+AT_ONCE, MOST_CORES = 256, 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def step_cost(machine: Machine, quantity: str) -> float:
     return mesh_links(machine, quantity).once
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)  # of machines with dead links these are large
 def _measured(machine: Machine, quantity: str) -> Distances:
     m, once = machine, step_cost(machine, quantity)
     matrix = np.zeros((0, 0))
@@ -115,7 +116,14 @@ def _unit(machine: Machine, quantity: str) -> float:
 def _routed(machine: Machine, quantity: str) -> FloatArray:
     """Return the costs of cheapest routes over healthy links, by SciPy's Dijkstra; the largest where there is none, as no node
     may be there.
+
+    Raises
+    ------
+    InputError : a machine of more cores than such distances are computed for
     """
+    if machine.size > MOST_CORES:
+        what = f"distances of {machine.size} cores with dead links"
+        raise InputError(what, machine.name, f"at most {MOST_CORES} cores")
     b, cores = mesh_links(machine, quantity), np.arange(machine.size)
     out = np.concatenate([distances_from(b, cores[k : k + AT_ONCE]) for k in range(0, machine.size, AT_ONCE)])
     out[~np.isfinite(out)] = out[np.isfinite(out)].max()

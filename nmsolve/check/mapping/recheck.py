@@ -8,7 +8,7 @@ docs/bounds.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -190,15 +190,22 @@ def _no_claim(bound: Bound, free_routes: bool) -> str | None:
 
 def _above(problem: MappingProblem, bound: Bound, core: IntArray) -> BoundCheck | None:
     """Return the outcome if a bound is above the objective of a known mapping, else None."""
-    cost = _cost(problem, np.ascontiguousarray(core, np.int64).tobytes())
+    cost = _cost(problem, np.ascontiguousarray(core, np.int64))
     text = f"{bound.value:.10g} is above the cost {cost:.10g} of a known mapping"
     return BoundCheck(False, cost, text) if bound.value > cost * (1 + 1e-9) else None
 
 
-@lru_cache(maxsize=1)
-def _cost(problem: MappingProblem, core: bytes) -> float:
-    """Return the objective of a mapping, which all bounds on it are held against."""
-    return walked_objective(problem, np.frombuffer(core, np.int64))
+#: What was asked last about each graph, and its objective: a dozen bounds of a run are held against one mapping.
+_costs: WeakKeyDictionary[LogicGraph, tuple[tuple[object, ...], float]] = WeakKeyDictionary()
+
+
+def _cost(problem: MappingProblem, core: IntArray) -> float:
+    """Return the objective of a mapping, walked once."""
+    asked = (problem.machine, problem.objective, problem.terms, core.tobytes())
+    known = _costs.get(problem.graph)
+    if known is None or known[0] != asked:
+        known = _costs[problem.graph] = asked, walked_objective(problem, core)
+    return known[1]
 
 
 def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, seconds: float) -> BoundCheck:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.step_time import walked_step_time
 from nmsolve.check.mapping.verify import recompute
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import Machine

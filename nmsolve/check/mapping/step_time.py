@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.walker import distinct, mesh_links, walk
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine

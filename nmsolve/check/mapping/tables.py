@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.walker import mesh_links, walk
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.machine import Machine
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.claims import Check, equal, gap_check, shown, status_check
 from nmsolve.check.mapping.deadlock import deadlock_check
 from nmsolve.check.mapping.rules import place_complaints, slice_fullest
 from nmsolve.check.mapping.tables import walked_entries
 from nmsolve.check.rings import prohibited_turn, routes_ring
 from nmsolve.check.walker import mesh_links, walk_all
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.lookup import named
 from nmsolve.model.machine import Machine

@@ -1,6 +1,6 @@
 """Independent verification of ``flow-routes.json`` beside its mapping.
 
-The flows are recomputed from graph and mapping with the verifier's own code (:mod:`nmsolve.check.between`), routes are held
+The flows are recomputed from graph and mapping with the verifier's own code (:mod:`nmsolve.model.between`), routes are held
 against the rules as stated (:mod:`nmsolve.model.routing.check`), the numbers against the routes
 (:mod:`nmsolve.check.routing.numbering`), and link loads are added up link by link. Nothing is used that made the file.
 """
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.claims import TOLERANCE, Check
 from nmsolve.check.rings import prohibited_count, prohibited_turn, right_angles, turns_ring
 from nmsolve.check.routing.numbering import numbering_complaint, worms_complaint
 from nmsolve.check.walker import mesh_links
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine

@@ -16,8 +16,8 @@ from nmsolve.model.files import write_atomic
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.check.between import BetweenCores
     from nmsolve.kinds.mapping.found import MappedRoutes
+    from nmsolve.model.between import BetweenCores
     from nmsolve.model.mapping.problem import MappingProblem
 
 #: What is checked of routes that were added to a mapping, beside :data:`nmsolve.check.mapping.verify.STAGES`.
@@ -40,8 +40,8 @@ def write_answer(
     run : id of the run that these files belong to; a new one if not given
     plain : the page has still pictures alone
     """
-    from nmsolve.check.between import BetweenCores
     from nmsolve.kinds.mapping.turns import own_turns
+    from nmsolve.model.between import BetweenCores
     from nmsolve.model.host.memory import own_peak
 
     run, mapped = run or new_run(), beside.mapped

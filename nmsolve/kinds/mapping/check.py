@@ -23,8 +23,8 @@ from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.check.between import BetweenCores
     from nmsolve.kinds.mapping.options import VerifyOptions
+    from nmsolve.model.between import BetweenCores
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.hw.routing.compute import compute_energy
 from nmsolve.kinds.mapping.report import Report, in_words, routing_words, tick_words, waiting_words
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray

@@ -343,12 +343,6 @@ class PipelineKind(StatedKind):
         found = as_written(again, bounds, ("inputs.strict", *GONE_FIELDS))
         return found._replace(unread=found.unread - {"memory"})  # of a core: a part of the problem
 
-    def read_inputs(self, report: Path) -> tuple[dict[str, Any], PipelineInputs]:
-        """Return them, see there. InputError also for an older run of training."""
-        content, inputs = super().read_inputs(report)
-        _require_inference(content["inputs"], report)
-        return content, inputs
-
     def front_inputs(
         self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]
     ) -> tuple[dict[str, Any], Sequence[str]]:
@@ -377,19 +371,13 @@ class PipelineKind(StatedKind):
         return inputs if o.bind is None else msgspec.structs.replace(inputs, bind=o.bind)
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return sizes and times as text. InputError for an older run of training."""
-        _require_inference(inputs, folder)
+        """Return sizes and times as text."""
         names = ("core_memory", "offchip_bandwidth", "group_sync")
         return {name: None if inputs.get(name) is None else str(inputs[name]) for name in names}
 
     def explained(self, o: ExplainPipelineOptions) -> Explainable:
         """Return memory, cores and stages."""
         return explainable(state_problem(stated_inputs(o)).problem)
-
-
-def _require_inference(inputs: Mapping[str, Any], where: Path) -> None:
-    if inputs.get("training") is not None:
-        raise InputError("a run of training, which is no longer planned", str(where), "a run for inference")
 
 
 def explainable(problem: PipelineProblem) -> Explainable:

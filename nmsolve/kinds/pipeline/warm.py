@@ -25,10 +25,16 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
+from nmsolve.solvers.pipeline.blocks import cover_of, needed
+from nmsolve.solvers.pipeline.cover_engine import NODES
+from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.pipeline.pricing import Pricing
 from nmsolve.solvers.pipeline.registry import REGISTRY
+from nmsolve.solvers.pipeline.sweep import sweep_of
+from nmsolve.solvers.pipeline.sweeping import ROOMS
 
-#: Seconds for one engine on one problem, and of those that have to come further.
-SECONDS, LONGER = 0.15, {"cover": 0.6}
+#: Seconds for one engine on one problem.
+SECONDS = 0.15
 LAYERS = 12
 #: Engines of native solvers, which compile nothing.
 NATIVE = ("pipeline-cpsat", "pipeline-mip")
@@ -47,6 +53,7 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
     work["re-check of blocks"] = _recheck
     work["sums within a ceiling"] = _sums
     work["micro-batches"] = _batch
+    work["blocks at prices"] = _priced
     work["floorplan"] = partial(floorplan, Machine("warm", (1, 1), (3, 3)), cores, np.ones((2, 2)))
     for run in work.values():
         until_compiled(run)
@@ -55,7 +62,7 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
 
 def _run(name: str, problem: PipelineProblem) -> None:
     """Run one engine on one problem, its bounds recomputed."""
-    for bound in plan(problem, time_limit=LONGER.get(name, SECONDS), engines=[name]).bounds:
+    for bound in plan(problem, time_limit=SECONDS, engines=[name]).bounds:
         check_plan_bound(problem, bound)
 
 
@@ -71,6 +78,18 @@ def _sums() -> None:
         if problem.adds_up:
             partition = ChainPartition(replace(problem, rounds=None, energy=None))
             BatchSearch(problem, partition, Descent()).exact(ANY_LOAD, 0.0)
+
+
+def _priced() -> None:
+    """Ask for blocks at prices, as ``cover`` does, in a child process and as far as its time goes."""
+    for label in ("contiguous", "contiguous, groups", "any, hosts"):
+        cover = cover_of(pipeline_data(_problems()[label]))
+        sweep = sweep_of(cover.data, cover.cost, NODES)
+        if sweep is None:
+            continue
+        price, pricing = np.full(cover.data.count, 1000), Pricing(cover, sweep, lambda: False)
+        for ceiling in (int(cover.time.max()), int(cover.time[:, 0].sum()) // 3):
+            pricing.better(price, needed(cover, price, ceiling), ceiling, ROOMS[0])
 
 
 def _recheck() -> None:

@@ -213,7 +213,7 @@ class ScheduleKind(StatedKind):
     ) -> None:
         """Write the schedule that ran before, trace.json and schedule.csv."""
         from nmsolve.check.schedule.walk import walked
-        from nmsolve.hw.schedule.trace import schedule_csv, trace_json
+        from nmsolve.kinds.schedule.trace import schedule_csv, trace_json
         from nmsolve.model.files import write_atomic
 
         if given.earlier:

@@ -27,7 +27,7 @@ class Objective:
         sum, what methods for sums use in its place
     section : its heading in docs/objectives.md
     formula : where it is not a sum, ``module:function`` below ``nmsolve`` that gives it from the problem and the mapping (n,)
-    walk : the same once more, from the messages between cores (:class:`nmsolve.check.between.BetweenCores`) and the machine;
+    walk : the same once more, from the messages between cores (:class:`nmsolve.model.between.BetweenCores`) and the machine;
         empty where :func:`nmsolve.check.mapping.verify.recompute` has it
     lattice : ``module:function`` that gives a number that divides all values of a problem, 0 if none is known; empty: none
     bounds : where it is not a sum, methods of bounds that hold for it

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.check.between import BetweenCores
 from nmsolve.check.mapping.bounds.stated import contracted, kinds_of_nodes
 from nmsolve.check.mapping.tables import walked_entries
 from nmsolve.model import clock
+from nmsolve.model.between import BetweenCores
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.stop import Stop, stopping
 
