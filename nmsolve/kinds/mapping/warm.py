@@ -12,6 +12,9 @@ import numpy as np
 
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.verify import verify
+from nmsolve.heuristics.mapping.deep.coarsen import coarser
+from nmsolve.heuristics.mapping.deep.graph import finest_graph
+from nmsolve.heuristics.mapping.deep.threads import ALONE
 from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
 from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
@@ -42,6 +45,8 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
     if name == "multilevel":
         _pack()  # what only mappings need that no repair can save
         _thin()  # what only dense networks need
+    if name == "deep":
+        _join()  # what only its second mapping needs
     if name == "m1-policy":
         measure_once()  # the rewards that only training asks for
     taken = []
@@ -69,6 +74,12 @@ def _thin() -> None:
     u, v = np.triu_indices(n, 1)
     problem = make_problem(LogicGraph.from_edges(n, u, v), load_machine("mesh:2x2"), balance=0.2)
     assert len(thinned(finest_net(problem), new_rng(1)).indices) < n * (n - 1)
+
+
+def _join() -> None:
+    """Coarsen a small graph to clusters of three nodes and more."""
+    graph = finest_graph(make_problem(_graph(40, False), load_machine("mesh:2x2"), balance=0.2))
+    assert len(coarser(graph, 1.0, 1, True, np.zeros(0, np.int32), ALONE)[0].volume) < 20
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:

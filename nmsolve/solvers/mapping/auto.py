@@ -9,6 +9,7 @@ from itertools import chain
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.deep.engine import separates
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
@@ -39,6 +40,9 @@ STORED = {"star": 0.05, "external": 0.5, "joint": 0.45, "parts": 0.45}
 PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
+#: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better with more
+#: nanoseconds than this for every connection, on a mesh: Delaunay, 30,000 nodes, after 2 s; geometric, 2^15 nodes, after 5.
+HURRIED = 12_000
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -100,7 +104,7 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     InputError : the graph is on disk, and no engine that finds mappings takes the problem
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
-    heuristics, plain, aimed = _heuristics(problem, seconds), *_bounds(problem)
+    heuristics, plain, aimed = _heuristics(problem, seconds * workers), *_bounds(problem)
     # Bounds may need long for their first value, and estimates of that fail: only the cheapest come before a mapping.
     cheap = [name for name in plain if name == "star" and workers == 1]
     order = [*cheap, *heuristics, *(name for name in plain if name not in cheap), *aimed]
@@ -281,7 +285,10 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
 
 
 def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
-    """Return the heuristics for the kind of problem, with their parts of the time that heuristics get first."""
+    """Return the heuristics for the kind of problem, with their parts of the time that heuristics get first.
+
+    ``seconds`` : of the run, times the threads that it has
+    """
     if problem.graph.on_disk:
         return {"external": 1.0}
     if problem.limits_moves:
@@ -303,6 +310,13 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
-    if large or (outside and problem.objective == "cut" and problem.n >= CUT_NODES):
-        return {"external": 1.0}
-    return {"multilevel": 1.0}
+    cut = outside and problem.objective == "cut" and problem.n >= CUT_NODES
+    mesh, hurried = problem.machine.distance_matrix is None, _hurried(problem, seconds)
+    if (large or cut or hurried or not mesh) and separates(problem):
+        return {"deep": 1.0} if hurried or cut or not mesh else {"multilevel": 1.0}
+    return {"external": 1.0} if large or cut else {"multilevel": 1.0}
+
+
+def _hurried(problem: MappingProblem, seconds: float) -> bool:
+    """Return whether there is little time for every connection; without an edge there is enough."""
+    return 1e9 * seconds < HURRIED * 2 * problem.graph.m

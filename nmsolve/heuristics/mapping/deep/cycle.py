@@ -1,0 +1,220 @@
+"""One pass over the levels: a mapping from scratch, a V-cycle inside one, or a combination of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.deep.bisect import split
+from nmsolve.heuristics.mapping.deep.coarsen import coarser
+from nmsolve.heuristics.mapping.deep.fm import refine_by_fm
+from nmsolve.heuristics.mapping.deep.graph import Board, Graph
+from nmsolve.heuristics.mapping.deep.moves import balance, border, cost, excess, new_state, refine_by_moves
+from nmsolve.heuristics.mapping.deep.threads import ALONE, Threads
+from nmsolve.heuristics.mapping.deep.tree import Tree
+from nmsolve.heuristics.rng import new_rng
+from nmsolve.model.types import Int32Array, IntArray
+
+#: Coarsening ends at this many nodes, or where a level keeps this part of the one below.
+FEWEST, STUCK = 120, 0.95
+#: Clusters take at most this many times the mean volume, more if nothing is matched, and this part of the whole.
+GROWTH, MOST_GROWTH, LARGEST = 3.0, 60.0, 0.05
+#: Blocks of coarse levels may hold their mean and this part of the heaviest node.
+HEAVIEST = 0.6
+#: Slack, tries and passes of one halving.
+HALF_SLACK, TRIES, PASSES = 0.02, 6, 4
+#: Rounds and boldness of two-phase moves, on the finest level and on coarser ones.
+ROUNDS, BOLD = (8, 12), (0.25, 0.75)
+#: Passes of FM, moves without gain, and seeds of a search; up to this many nodes more of each pays.
+FM, FM_SMALL, SMALL = (4, 25, 4), (4, 40, 4), 20_000
+
+
+class Found(NamedTuple):
+    """A mapping, ordered by how good it is; ``over`` is 0 if it is feasible."""
+
+    over: float
+    cost: float
+    pos: Int32Array
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a mapping from scratch is made.
+
+    Attributes
+    ----------
+    join : whether clusters may have three nodes and more
+    nodes_per_block : a region is halved once its halves have that many nodes on average
+    starts : first mappings, of which the best is refined further
+    fm : whether fine levels get FM, too
+    """
+
+    join: bool = False
+    nodes_per_block: int = 24
+    starts: int = 8
+    fm: bool = True
+
+
+class Cycle:
+    """Passes over the levels of one graph on one tree of cores.
+
+    Parameters
+    ----------
+    stop : asked before every step; then what is left is only what makes the mapping feasible
+    """
+
+    def __init__(self, graph: Graph, tree: Tree, stop: Callable[[], bool]) -> None:
+        self.graph, self.tree, self._stop = graph, tree, stop
+        self._total = graph.sizes.sum(axis=0)
+
+    def from_scratch(self, style: Style, seed: int, threads: Threads) -> Found:
+        """Return a new mapping."""
+        levels, labels = self._levels(style.join, seed, None, threads)
+        firsts = threads.each(
+            [partial(self._first, levels, labels, style, seed * 1009 + i) for i in range(style.starts)]
+        )
+        best = min(range(style.starts), key=lambda i: firsts[i][:2])
+        _, _, at, pos = firsts[best]
+        return self._up(levels, labels, at, pos, style, seed, threads)
+
+    def cut_of_halves(self, seed: int) -> float:
+        """Return the part of the traffic that crosses between two halves of the network, as found on its coarsest level."""
+        levels, _ = self._levels(False, seed, None, ALONE)
+        coarsest, halves = levels[-1], self.tree.boards[1]
+        side = split(
+            coarsest, np.zeros(len(coarsest.volume), np.int32), self.tree.halvings[0], halves.share, halves.allowed,
+            HALF_SLACK, TRIES, PASSES, new_rng(seed),
+        )  # fmt: skip
+        ends = np.repeat(np.arange(len(side)), np.diff(coarsest.ptr))
+        crossing = coarsest.weight[side[ends] != side[coarsest.neighbour]]
+        return float(crossing.sum(dtype=np.float64)) / max(
+            1e-300, float(self.graph.weight.sum(dtype=np.float64))
+        )
+
+    def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found:
+        """Return a mapping that is better than ``pos`` (n,), or as good: nodes that it separates are not clustered, nor those
+        that ``other`` does."""
+        inside = pos
+        if other is not None:
+            both = pos.astype(np.int64) * len(self.tree.cores) + other
+            inside = np.unique(both, return_inverse=True)[1].astype(np.int32)
+        style = Style()
+        levels, labels = self._levels(False, seed, inside, threads)
+        coarse = pos
+        for label, level in zip(labels, levels[1:], strict=True):
+            projected = np.empty(len(level.volume), np.int32)
+            projected[label] = coarse
+            coarse = projected
+        coarse = coarse.copy()
+        if labels:
+            self._refined(levels[-1], -1, coarse, False, style, seed, threads)
+        return self._up(levels, labels, len(labels), coarse, style, seed, threads)
+
+    def _levels(
+        self, join: bool, seed: int, inside: Int32Array | None, threads: Threads
+    ) -> tuple[list[Graph], list[Int32Array]]:
+        """Return the graphs from fine to coarse, and the clusters of each; no cluster holds nodes that differ in ``inside``."""
+        levels, labels = [self.graph], []
+        growth, whole = GROWTH, float(self.graph.volume.sum())
+        least = FEWEST if inside is None else Style().nodes_per_block * len(self.tree.cores)
+        kept = np.zeros(0, np.int32) if inside is None else inside
+        while len(levels[-1].volume) > 2 * FEWEST and not self._stop():
+            fine = levels[-1]
+            most = min(growth * whole / len(fine.volume), LARGEST * whole)
+            made, label = coarser(fine, most, seed + len(levels), join, kept, threads)
+            if len(made.volume) > STUCK * len(fine.volume):
+                growth *= 2
+                if growth > MOST_GROWTH:
+                    break
+                continue
+            if inside is not None:
+                if len(made.volume) < least:
+                    break
+                finer, kept = kept, np.empty(len(made.volume), np.int32)
+                kept[label] = finer
+            levels.append(made)
+            labels.append(label)
+        return levels, labels
+
+    def _first(
+        self, levels: list[Graph], labels: list[Int32Array], style: Style, seed: int
+    ) -> tuple[float, float, int, Int32Array]:
+        """Halve regions level by level until every core is one; return excess, cost, the level, and the mapping there."""
+        tree, rng = self.tree, new_rng(seed)
+        at, depth, deepest = len(levels) - 1, 0, len(tree.halvings)
+        pos = np.zeros(len(levels[at].volume), np.int32)
+        while True:
+            g = levels[at]
+            while depth < deepest and (
+                at == 0 or len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share)
+            ):
+                next_board = tree.boards[depth + 1]
+                tries, passes = (1, 1) if self._stop() else (TRIES, PASSES)
+                pos = split(
+                    g,
+                    pos,
+                    tree.halvings[depth],
+                    next_board.share,
+                    next_board.allowed,
+                    HALF_SLACK,
+                    tries,
+                    passes,
+                    rng,
+                )
+                depth += 1
+                if depth < deepest and len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share):
+                    self._refined(g, depth, pos, False, style, seed + depth, ALONE)
+            over, paid = self._refined(g, depth, pos, False, style, seed + at, ALONE)
+            if depth == deepest:
+                return over, paid, at, pos
+            at -= 1
+            pos = pos[labels[at]]
+
+    def _up(
+        self, levels: list[Graph], labels: list[Int32Array], at: int, pos: Int32Array, style: Style, seed: int,
+        threads: Threads,
+    ) -> Found:  # fmt: skip
+        """Return the mapping of the finest level, refined on every level above ``at``."""
+        over, paid = np.inf, np.inf
+        while at > 0:
+            at -= 1
+            pos = pos[labels[at]]
+            over, paid = self._refined(levels[at], -1, pos, at == 0, style, seed + at, threads)
+        if paid == np.inf:
+            over, paid = self._refined(levels[0], -1, pos, True, style, seed, threads)
+        return Found(over, paid, pos)
+
+    def _refined(
+        self, g: Graph, depth: int, pos: Int32Array, fine: bool, style: Style, seed: int, threads: Threads
+    ) -> tuple[float, float]:
+        """Refine a mapping in place on the board of a depth, -1 for that of the cores; return its excess and cost."""
+        board = self.tree.boards[depth]
+        s = new_state(g, pos, self._room(board, g))
+        if self._stop():
+            if excess(s) > 0:
+                balance(g, board, s, border(g, pos, threads), threads)
+            return excess(s), cost(g, board, pos, threads)
+        refine_by_moves(g, board, s, ROUNDS[0 if fine else 1], BOLD[0 if fine else 1], threads)
+        small = len(pos) <= SMALL
+        if len(board.share) > 1 and (style.fm or small) and not self._stop():
+            passes, patience, together = FM_SMALL if small else FM
+            finest = board is self.tree.boards[-1]
+            divisions = self.tree.divisions if finest else (np.zeros(len(board.share), np.int32),)
+            before = cost(g, board, pos, threads)
+            refine_by_fm(
+                g, board, s, divisions, passes, patience, together, threads, before, new_rng(seed, 1)
+            )
+        return excess(s), cost(g, board, pos, threads)
+
+    def _room(self, board: Board, g: Graph) -> IntArray:
+        """Return what blocks may hold at a level: their room, or more where nodes are too coarse for it."""
+        if len(g.volume) == len(self.graph.volume):
+            return board.room
+        even = board.share[:, None] / max(1e-12, float(board.share.sum())) * self._total[None, :]
+        heaviest = g.sizes.max(axis=0, initial=0)[None, :]
+        loose: IntArray = np.maximum(board.room, np.ceil(even + HEAVIEST * heaviest).astype(np.int64))
+        return loose

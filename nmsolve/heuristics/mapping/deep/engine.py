@@ -1,0 +1,136 @@
+"""The engine: starts from scratch, then V-cycles and combinations of the best mappings, one per thread."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.deep.cycle import Cycle, Found, Style
+from nmsolve.heuristics.mapping.deep.graph import finest_graph
+from nmsolve.heuristics.mapping.deep.threads import ALONE, Threads
+from nmsolve.heuristics.mapping.deep.tree import tree_of
+from nmsolve.heuristics.mapping.first_fit import filled
+from nmsolve.heuristics.rng import below, new_rng, uniform
+from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
+from nmsolve.model.mapping.features import takes
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import Int32Array, IntArray
+
+#: Part of the time for mappings from scratch; and mappings that are kept.
+STARTS, KEPT = 0.25, 6
+#: Part of the cycles that combine two mappings; and how far down the list the better one is on average.
+COMBINED, DOWN = 0.75, 1.5
+#: More cores than this have no table of distances between all regions.
+MOST_CORES = 2048
+#: A network separates if less than this part of its traffic crosses between halves: 0.002 to 0.005 on Delaunay and geometric
+#: graphs, 0.03 on layers of windows, 0.09 on small worlds, 0.2 and more on random graphs. None does with so many neighbours.
+CROSSING, DENSE = 0.01, 64
+#: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
+STYLES = tuple(
+    Style(join=join, nodes_per_block=nodes, starts=2, fm=False)
+    for nodes in (24, 12)
+    for join in (False, True)
+)
+
+
+class Deep:
+    """Deep multilevel mapping (see the package's text), on all threads that it is given."""
+
+    name = "deep"
+    finds = "mappings"
+    refuses = takes(
+        "pairs -single -apart", at_most(MOST_CORES, lambda p: int(p.machine.usable.sum()), "usable cores")
+    )
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Search until told to stop; offers every improvement, and something at once where nothing is known."""
+        if context.incumbent()[0] is None and (first := filled(problem)) is not None:
+            context.offer(first, "first fit")
+        search = _Search(problem, context)
+        threads = Threads(max(1, context.workers), search.stop)
+        try:
+            search.run(threads)
+        finally:
+            threads.close()
+
+
+def separates(problem: MappingProblem) -> bool:
+    """Return whether the network falls into halves with little traffic between them, as meshes and geometric networks do.
+
+    Such networks are what this engine is for: on others annealing finds far better mappings. A tenth of a first mapping's time.
+    """
+    if (
+        Deep.refuses(problem) is not None
+        or problem.graph.on_disk
+        or len(problem.graph.traffic[1]) > DENSE * problem.n
+    ):
+        return False
+    return Cycle(finest_graph(problem), tree_of(problem), lambda: False).cut_of_halves(1) < CROSSING
+
+
+class _Search:
+    """The best mappings so far, and what is made of them. The same for a seed, a number of threads and of rounds."""
+
+    def __init__(self, problem: MappingProblem, context: Context) -> None:
+        self._context, self._tree = context, tree_of(problem)
+        self._cycle = Cycle(finest_graph(problem), self._tree, self.stop)
+        self._kept: list[Found] = []
+        self._rng, self._tasks = new_rng(context.seed), 0
+        self._stopped, self._thread = False, threading.get_ident()
+        self._seconds = max(1e-3, context.time_left())
+
+    def stop(self) -> bool:
+        """Return whether the search ends. Only the engine's own thread may ask the context, which lets others work meanwhile."""
+        if not self._stopped and threading.get_ident() == self._thread:
+            self._stopped = self._context.should_stop()
+        return self._stopped
+
+    def run(self, threads: Threads) -> None:
+        """Search until told to stop."""
+        known, _ = self._context.incumbent()
+        self._keep(self._cycle.from_scratch(Style(), self._seed(), threads), "deep multilevel")
+        if known is not None and (pos := self._positions(known)) is not None:
+            self._keep(self._cycle.within(pos, None, self._seed(), threads), "v-cycle from the start")
+        while not self.stop() and self._over() < STARTS:
+            styles = [STYLES[(self._tasks + i) % len(STYLES)] for i in range(threads.count)]
+            tasks = [partial(self._cycle.from_scratch, style, self._seed(), ALONE) for style in styles]
+            for found in threads.each(tasks):
+                self._keep(found, "deep multilevel")
+        while not self.stop():
+            for found in threads.each([self._from_kept() for _ in range(threads.count)]):
+                self._keep(found, "combination")
+
+    def _over(self) -> float:
+        return 1.0 - self._context.time_left() / self._seconds
+
+    def _seed(self) -> int:
+        self._tasks += 1
+        return (self._context.seed * 1_000_003 + self._tasks) & 0x7FFF_FFFF
+
+    def _from_kept(self) -> partial[Found]:
+        """Return the next cycle: within one mapping, or within two."""
+        last = len(self._kept) - 1
+        first = min(last, int(-DOWN * np.log(1.0 - uniform(self._rng))))
+        second = below(self._rng, last + 1) if uniform(self._rng) < COMBINED else first
+        other = None if second == first else self._kept[second].pos
+        return partial(self._cycle.within, self._kept[first].pos, other, self._seed(), ALONE)
+
+    def _keep(self, found: Found, move: str) -> None:
+        """Keep a mapping if it is among the best, each cost once; offer it if it is the best."""
+        best = not self._kept or found[:2] < self._kept[0][:2]
+        if all(found[:2] != other[:2] for other in self._kept):
+            self._kept = sorted([*self._kept, found], key=lambda one: one[:2])[:KEPT]
+        if best and found.over == 0:
+            self._context.offer(self._tree.cores[found.pos], move)
+
+    def _positions(self, core: IntArray) -> Int32Array | None:
+        """Return a mapping in the numbers of the tree; None if it uses other cores."""
+        number = np.full(int(self._tree.cores.max()) + 1, -1, np.int32)
+        number[self._tree.cores] = np.arange(len(self._tree.cores), dtype=np.int32)
+        if core.max() >= len(number):
+            return None
+        pos: Int32Array = number[core]
+        return pos if pos.min() >= 0 else None

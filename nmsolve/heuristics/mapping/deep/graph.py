@@ -1,0 +1,84 @@
+"""The arrays that all kernels of this engine share: a graph at one level, and a board of cores or of regions of cores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.nodes import nodes_of
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+
+class Graph(NamedTuple):
+    """Symmetric traffic at one level of coarsening, without self-loops.
+
+    Attributes
+    ----------
+    ptr, neighbour, weight : CSR; (n + 1,) int64, (2m,) int32, (2m,) float32
+    sizes : (n, R) int64
+    volume : (n,) float64, share of a core that a node takes: the largest over its resources
+    domain : (n,) int32, row of :attr:`Board.allowed`
+    """
+
+    ptr: IntArray
+    neighbour: Int32Array
+    weight: AnyArray
+    sizes: IntArray
+    volume: FloatArray
+    domain: Int32Array
+
+
+class Board(NamedTuple):
+    """Blocks that nodes go to: the usable cores, or regions of them.
+
+    Attributes
+    ----------
+    distance : (K, K) float64, symmetric, 0 on the diagonal
+    room : (K, R) int64
+    share : (K,) float64, volume that a block takes
+    allowed : (D, K) bool
+    near_ptr, near : CSR of the blocks nearest to each, where nodes without neighbours there may go too
+    """
+
+    distance: FloatArray
+    room: IntArray
+    share: FloatArray
+    allowed: BoolArray
+    near_ptr: IntArray
+    near: Int32Array
+
+
+def finest_graph(problem: MappingProblem) -> Graph:
+    """Return the problem's own graph."""
+    ptr, neighbour, weight = problem.graph.traffic
+    sizes, volume, domain, _, _ = nodes_of(problem)
+    return Graph(
+        np.array(ptr),
+        np.array(neighbour),
+        weight.astype(np.float32),
+        sizes,
+        volume.astype(np.float64),
+        domain,
+    )
+
+
+#: Blocks that are at most this many times as far as the nearest count as near, and at most so many.
+NEAR, MOST_NEAR = 1.3, 6
+
+
+def board_of(distance: FloatArray, room: IntArray, share: FloatArray, allowed: BoolArray) -> Board:
+    """Return a board with the nearest blocks of every block."""
+    k = len(share)
+    ptr, near = np.zeros(k + 1, np.int64), []
+    far = distance + np.where(np.eye(k, dtype=bool), np.inf, 0.0)
+    for block in range(k):
+        row = far[block]
+        within = np.flatnonzero(row <= NEAR * row.min()) if k > 1 else np.zeros(0, np.int64)
+        near.append(within[np.argsort(row[within], kind="stable")][:MOST_NEAR])
+        ptr[block + 1] = ptr[block] + len(near[-1])
+    return Board(
+        np.ascontiguousarray(distance), np.ascontiguousarray(room), share, np.ascontiguousarray(allowed), ptr,
+        np.concatenate(near).astype(np.int32),
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""The machine as a binary tree: its cores are halved again and again, where halves are farthest from each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.deep.graph import Board, board_of
+from nmsolve.hw.cost import core_distance
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
+
+#: Least part of a region's cores in either half.
+LEAST_HALF = 1 / 3
+#: Cuts whose halves are as far from each other within this factor are alike; the one nearest to the middle is taken.
+ALIKE = 1 + 1e-9
+#: Ways to divide the cores in two, for searches that run side by side.
+DIVISIONS = 4
+
+
+class Halving(NamedTuple):
+    """How the k regions of one depth become the regions of the next.
+
+    left, right : (k,) int64, numbers of the halves; right is -1 where a region is a core already and stays
+    new : (j, j) float64, mean distance between the regions of the next depth, also within one
+    mixed : (j, k) float64, between those and the regions that are halved
+    """
+
+    left: IntArray
+    right: IntArray
+    new: FloatArray
+    mixed: FloatArray
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Boards from coarse to fine, and the halvings between them.
+
+    Attributes
+    ----------
+    cores : (K,) int64, the usable cores; blocks of the finest board
+    boards : by depth; the first has one region, the last one core in each
+    halvings : by depth, one fewer
+    divisions : (K,) int32 each, 0 or 1 for every core
+    """
+
+    cores: IntArray
+    boards: tuple[Board, ...]
+    halvings: tuple[Halving, ...]
+    divisions: tuple[Int32Array, ...]
+
+
+def tree_of(problem: MappingProblem) -> Tree:
+    """Return the tree of the usable cores of a problem."""
+    between = core_distance(problem)
+    cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
+    distance = between.dense()[np.ix_(cores, cores)]
+    distance = (distance + distance.T) / 2
+    np.fill_diagonal(distance, 0.0)
+    places = None
+    if between.separable and (between.x.max() > 0 or between.y.max() > 0):
+        row, col = np.divmod(cores, between.cols)
+        places = np.stack([between.x[col], between.y[row]], axis=1)
+    capacity = problem.capacity[cores]
+    largest = np.maximum(1, capacity.max(axis=0)) if len(cores) else capacity
+    share = (capacity / largest).min(axis=1) if capacity.shape[1] else np.ones(len(cores))
+    finest = board_of(distance, capacity, share.astype(np.float64), problem.domains[:, cores])
+    return _grown(cores, finest, places)
+
+
+def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
+    fronts = [[np.arange(len(cores))]]
+    links: list[tuple[IntArray, IntArray]] = []
+    while any(len(region) > 1 for region in fronts[-1]):
+        left: list[int] = []
+        right: list[int] = []
+        front: list[IntArray] = []
+        for region in fronts[-1]:
+            left.append(len(front))
+            parts = [region] if len(region) == 1 else _halves(region, finest.distance, places)
+            front += parts
+            right.append(len(front) - 1 if len(parts) == 2 else -1)
+        links.append((np.array(left, np.int64), np.array(right, np.int64)))
+        fronts.append(front)
+    order = np.array(
+        [region[0] for region in fronts[-1]], np.int64
+    )  # the last front is the cores, in an order of its own
+    finest = board_of(
+        finest.distance[np.ix_(order, order)],
+        finest.room[order],
+        finest.share[order],
+        finest.allowed[:, order],
+    )
+    place = np.argsort(order)
+    means = [_means(front, place, len(order)) for front in fronts]
+    boards, halvings = [], []
+    for depth, mean in enumerate(means):
+        between = mean @ finest.distance @ mean.T
+        if depth < len(means) - 1:
+            within = np.diag(between)
+            apart = np.maximum(0.0, between - (within[:, None] + within[None, :]) / 2)
+            held = mean > 0
+            room = held.astype(np.int64) @ finest.room
+            allowed = finest.allowed.astype(np.int64) @ held.T.astype(np.int64) > 0
+            boards.append(board_of(apart, room, held @ finest.share, allowed))
+        else:
+            boards.append(finest)
+        if depth:
+            halvings.append(Halving(*links[depth - 1], between, mean @ finest.distance @ means[depth - 1].T))
+    divisions = []
+    for depth in range(1, min(DIVISIONS, len(fronts) - 1) + 1):
+        side = np.zeros(len(order), np.int32)
+        for number, region in enumerate(fronts[depth]):
+            side[place[region]] = number & 1
+        divisions.append(side)
+    return Tree(cores[order], tuple(boards), tuple(halvings), tuple(divisions))
+
+
+def _means(front: list[IntArray], place: IntArray, cores: int) -> FloatArray:
+    """Return (regions, cores): what multiplies values of cores to the mean of each region."""
+    mean = np.zeros((len(front), cores))
+    for number, region in enumerate(front):
+        mean[number, place[region]] = 1.0 / len(region)
+    return mean
+
+
+def _halves(region: IntArray, distance: FloatArray, places: FloatArray | None) -> list[IntArray]:
+    """Return the two halves of a region of two cores or more: along its longer side, or by which of two far cores is nearer."""
+    d = distance[np.ix_(region, region)]
+    if places is not None:
+        at = places[region]
+        key = at[:, int(np.argmax(np.ptp(at, axis=0)[::-1]) == 0)]
+    else:
+        far = int(np.argmax(d[0]))
+        key = d[far] - d[int(np.argmax(d[far]))]
+    order = np.argsort(key, kind="stable")
+    m = len(region)
+    sums = d[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1)
+    cuts = np.arange(1, m)
+    if places is not None and len(changes := cuts[np.diff(key[order]) > 0]):
+        cuts = changes
+    fair = cuts[(cuts >= LEAST_HALF * m) & (cuts <= (1 - LEAST_HALF) * m)]
+    cuts = fair if len(fair) else cuts[np.argsort(np.abs(2 * cuts - m), kind="stable")[:1]]
+    apart = (sums[cuts - 1, m - 1] - sums[cuts - 1, cuts - 1]) / (cuts * (m - cuts))
+    best = cuts[apart * ALIKE >= apart.max()]
+    cut = int(best[np.argmin(np.abs(2 * best - m))])
+    return [np.sort(region[order[:cut]]), np.sort(region[order[cut:]])]
