@@ -13,12 +13,13 @@ import msgspec
 from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, prepare_file
-from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.patience import CHECKS, search_time
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
-from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.stated import Asked, Keep
 from nmsolve.kinds.verdict import label
+from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 from nmsolve.report.figures import number, percent
@@ -55,7 +56,7 @@ GONE_FIELDS = (
 )
 
 
-class PipelineKind(StatedKind):
+class PipelineKind(WholeKind):
     """Layers in stages on groups of cores."""
 
     name, noun, source = "pipeline", "plan", "model"
@@ -69,8 +70,8 @@ class PipelineKind(StatedKind):
     options, inputs = PipelineOptions, PipelineInputs
     unchecked = ("plan",)
     both = "period,cores"
-    no_score = ("machine", "chips", "placement", "memory", "library")
-    no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library")
+    no_score = ("machine", "chips", "placement", "memory", "library", *OF_GRAPHS)
+    no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library", *OF_GRAPHS)
 
     @property
     def shape(self) -> type[msgspec.Struct]:
@@ -153,13 +154,12 @@ class PipelineKind(StatedKind):
 
         return plan(problem, **how)
 
-    def bound(
-        self, problem: PipelineProblem, solution: PipelinePlan, options: Options
-    ) -> Bounded[PipelinePlan]:
+    def bound(self, problem: PipelineProblem, solution: PipelinePlan, **how: Any) -> Bounded[PipelinePlan]:
         """Raise the bound."""
         from nmsolve.solvers.pipeline.api import bound_plan
+        from nmsolve.solvers.run import Options
 
-        return bound_plan(problem, solution, options)
+        return bound_plan(problem, solution, Options(**how))
 
     def objectives(
         self, given: Given, options: Options, first: PipelinePlan | None, known: tuple[Bound, ...] = ()
@@ -349,10 +349,6 @@ class PipelineKind(StatedKind):
         """Return those that state the problem; options that are gone are not read."""
         found, options = super().front_inputs(path, inputs, objectives)
         return found, (*options, *GONE)
-
-    def is_run(self, folder: Path) -> bool:
-        """Return whether the report of a plan is there, and no mapping."""
-        return (folder / self.report).exists() and not (folder / "mapping.json").exists()
 
     def answer_of(self, path: Path, source: Path | None = None) -> Path | None:
         """Return plan.json; see :meth:`Kind.answer_of`."""

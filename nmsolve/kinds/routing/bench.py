@@ -63,7 +63,7 @@ def state(
     problem = routing_problem(o, loaded, objective)
     require_routes(problem)
     return Stated(
-        RoutingStage(problem, objective), problem.hash, objective,
+        RoutingStage(problem, objective), problem.content_hash, objective,
         {"flows": problem.flows.count, "cores": problem.machine.size}, partial(_solve, problem), partial(_check, loaded, problem),
     )  # fmt: skip
 

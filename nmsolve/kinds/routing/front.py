@@ -30,7 +30,7 @@ class RouteFront(RouteBounds):
 
     def about(self) -> dict[str, dict[str, str]]:
         """Flows, machine and rules."""
-        return {"problem": {"name": self.title, "hash": self.problem.hash}}
+        return {"problem": {"name": self.title, "hash": self.problem.content_hash}}
 
     def write(self, path: Path, solution: IntArray) -> None:
         """Write ``solution`` (slots + channels,) as flow-routes.json."""

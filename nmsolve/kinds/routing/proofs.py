@@ -29,7 +29,7 @@ def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bou
     from nmsolve.check import certificates
 
     rows = ((name, b) for name, some in bounds.items() for b in some)
-    return certificates.certificates_text(problem.hash, rows)
+    return certificates.certificates_text(problem.content_hash, rows)
 
 
 def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:

@@ -118,7 +118,7 @@ def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Ca
         return lambda **how: (route(problem, **how), None)
     routes, numbering = routes_again(path / FLOWS if path.is_dir() else path, problem)
     known: dict[str, list[Bound]] = {}
-    for name, bound in [] if start is None else start.known(PROOFS, problem.hash):
+    for name, bound in [] if start is None else start.known(PROOFS, problem.content_hash):
         known.setdefault(name, []).append(bound)
 
     def raise_bounds(**how: Any) -> Searched:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.schedule.again import EARLIER
 from nmsolve.kinds.schedule.options import ScheduleOptions
@@ -24,7 +24,8 @@ from nmsolve.kinds.schedule.statement import (
     state_problem,
     stated_inputs,
 )
-from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.stated import Asked, Keep
+from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import OBJECTIVES
@@ -63,7 +64,7 @@ def objectives_in_order(text: str, option: str) -> tuple[str, ...]:
     return names
 
 
-class ScheduleKind(StatedKind):
+class ScheduleKind(WholeKind):
     """Processes on units over time."""
 
     name, noun, source = "schedule", "schedule", "tasks"
@@ -75,8 +76,8 @@ class ScheduleKind(StatedKind):
     options, inputs, units = ScheduleOptions, ScheduleInputs, OBJECTIVES
     unchecked = ("schedule", "bounds")
     both = "makespan,energy"
-    no_score = ("chips", "placement", "memory", "bind", "library")
-    no_gap = ("chips", "placement", "balance", "constraints", "bind", "library")
+    no_score = ("chips", "placement", "memory", "bind", "library", *OF_GRAPHS)
+    no_gap = ("chips", "placement", "balance", "constraints", "bind", "library", *OF_GRAPHS)
 
     @property
     def free(self) -> Collection[str]:
@@ -158,11 +159,12 @@ class ScheduleKind(StatedKind):
 
         return solve_schedule(problem, **how)
 
-    def bound(self, problem: ScheduleProblem, solution: Schedule, options: Options) -> Bounded[Schedule]:
+    def bound(self, problem: ScheduleProblem, solution: Schedule, **how: Any) -> Bounded[Schedule]:
         """Raise the bound."""
+        from nmsolve.solvers.run import Options
         from nmsolve.solvers.schedule.api import bound_schedule
 
-        return bound_schedule(problem, solution, options)
+        return bound_schedule(problem, solution, Options(**how))
 
     def objectives(
         self, given: Given, options: Options, first: Schedule | None, known: tuple[Bound, ...] = ()
@@ -182,7 +184,7 @@ class ScheduleKind(StatedKind):
 
         return ScheduleFront(given.problem, given.earlier)
 
-    def recorded(self, o: ScheduleOptions, inputs: ScheduleInputs) -> ScheduleInputs:
+    def recorded(self, o: ScheduleOptions, given: Given, inputs: ScheduleInputs) -> ScheduleInputs:
         """Return them with the earlier schedule where this run keeps it."""
         if inputs.again is None:
             return inputs
