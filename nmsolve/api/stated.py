@@ -85,6 +85,10 @@ class StatedAnswer(Answer[S]):
         told = msgspec.to_builtins(self.inputs)
         return stated_options(self.kind, told, {"out": folder}, folder / self.kind.report), self.inputs
 
+    def point(self, solution: Any) -> Any:
+        """Return a solution of a front of this problem as users get it."""
+        return solution
+
     def _require_files(self) -> None:
         self.stated(Path())
 

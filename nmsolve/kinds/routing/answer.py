@@ -1,0 +1,52 @@
+"""flow-routes.json of a mapping: written, and checked from the file alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.routing.report import FLOWS
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.loading import Loaded
+    from nmsolve.kinds.routing.statement import Given
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.routes import ChosenRoutes
+    from nmsolve.model.turns import TurnSet
+
+
+def write_answer(path: Path, problem: RoutingProblem, solution: ChosenRoutes) -> None:
+    """Write flow-routes.json, with numbers for long multicast messages where there are some."""
+    from nmsolve.hw.routing.proof import cover_long_messages
+    from nmsolve.model.routing.files import write_flow_routes
+
+    routes = solution.routes
+    worms, _ = cover_long_messages(problem.machine, problem.flows, routes)
+    write_flow_routes(path, problem, routes, solution.turns, solution.numbering, worms)
+
+
+def file_checks(of: Loaded, path: Path, claimed: Mapping[str, Any], turns: TurnSet | None) -> list[CheckPart]:
+    """Check routes by what is ``claimed`` of them and the ``turns`` that were given, if any."""
+    from nmsolve.check.routing.routes import verify_flow_routes
+
+    return check_parts(verify_flow_routes(of.graph, of.machine, of.core, path, claimed, turns))
+
+
+def answer_checks(
+    given: Given, solution: ChosenRoutes, claimed: Mapping[str, Any]
+) -> tuple[list[CheckPart], dict[str, float]]:
+    """Check routes from a file that is written for this; all objectives as recomputed, none if a rule is broken."""
+    from nmsolve.hw.routing.values import routing_value
+    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / FLOWS
+        write_answer(path, given.problem, solution)
+        checks = file_checks(given.loaded, path, claimed, given.problem.turns)
+    if not all(check.ok for check in checks):
+        return checks, {}
+    routes, numbering = solution.routes, solution.numbering
+    return checks, {k: routing_value(given.problem, routes, numbering, k) for k in ROUTING_OBJECTIVES}
