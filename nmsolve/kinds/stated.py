@@ -31,6 +31,7 @@ from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
 from nmsolve.kinds.progress import watching
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run, require_one_run
+from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -88,6 +89,7 @@ class StatedKind(Kind):
     inputs : the struct that states a problem, ``inputs`` of reports
     source : which of its fields names the file
     page : name of the page
+    reports : where the struct of its reports is, ``module:name`` below ``nmsolve``
     units : of objectives, where they have any
     free : methods of which a recomputed bound holds under all ceilings
     unchecked : what a report names before the checks are done
@@ -100,6 +102,7 @@ class StatedKind(Kind):
     page: ClassVar[str] = "report.html"
     report: ClassVar[str] = "report.json"
     units: ClassVar[Mapping[str, str]] = {}
+    reports: ClassVar[str]
     unchecked: ClassVar[Sequence[str]]
     both: ClassVar[str]
     no_gap: ClassVar[Sequence[str]] = OF_GRAPHS
@@ -112,17 +115,27 @@ class StatedKind(Kind):
         return ()
 
     @property
-    @abstractmethod
     def shape(self) -> type[msgspec.Struct]:
         """The struct of its reports."""
+        found: type[msgspec.Struct] = named(self.reports)
+        return found
 
     @abstractmethod
     def asked(self, o: Any, stays: bool) -> Asked:
         """Return what options ask for; ``stays``: a given answer is kept. InputError for what does not belong together."""
 
-    @abstractmethod
+    def objectives_in(self, text: str, option: str = "--objective") -> tuple[str, ...]:
+        """Return objectives in order. InputError for a name that is unknown, or there twice."""
+        from nmsolve.kinds.registry import options_of
+        from nmsolve.solvers.multi_objective import objective_names
+
+        return objective_names(text, named(options_of(self.name).OBJECTIVE_TABLE), option)
+
     def front_names(self, o: Any, option: str = "--pareto") -> tuple[str, str]:
         """Return the two objectives of a front. InputError for others, or options that a front does not take."""
+        from nmsolve.kinds.pareto import require_front
+
+        return require_front(o, self.objectives_in(o.pareto or "", option))
 
     def on_front(self, given: Any, inputs: Any, names: tuple[str, str]) -> tuple[Any, Any]:
         """Return a stated problem and its ``inputs`` (or None) as a front of two objectives has them.
@@ -281,10 +294,8 @@ class StatedKind(Kind):
             if asked.front is not None:
                 return self._front(o, asked.front, given, inputs, first, patience)
             run, seconds = new_run(), self.search_time(o, limit)
+            keep = partial(self.write_unchecked, o, given, inputs, run)  # of several in order the first
             with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.name):
-                keep = partial(
-                    self.write_unchecked, o, given, inputs, run
-                )  # of several objectives the first is kept
                 told = {"observers": observers, "known": known, "keep": keep, **how}
                 found = self.search(given, inputs, asked, first, stays, seconds, told)
             given, inputs, result, earlier, better = found
@@ -308,15 +319,8 @@ class StatedKind(Kind):
         return first, self.known(() if start is None else start.known(self.proofs, about))
 
     def search(
-        self,
-        given: Any,
-        inputs: Any,
-        asked: Asked,
-        first: Any,
-        stays: bool,
-        seconds: float,
-        how: dict[str, Any],
-    ) -> Searched:
+        self, given: Any, inputs: Any, asked: Asked, first: Any, stays: bool, seconds: float, how: dict[str, Any]
+    ) -> Searched:  # fmt: skip
         """Return the best answer, or with ``stays`` the first one with its bound and a better one met on the way."""
         if not stays or first is None:
             result = self.solve(given.problem, time_limit=seconds, warm_start=first, **how)
@@ -389,6 +393,15 @@ class StatedKind(Kind):
         """Return a report, and the part of it that states the problem. InputError for a file of another command."""
         content = read_object(report)
         return content, inputs_of(content, report, self.inputs, self.name)
+
+    def inputs_beside(self, path: Path) -> Any:
+        """Return what the report beside an answer, or the front of a point, states. InputError without one, or of another run."""
+        beside = self.stated_beside(path) or path.parent / self.report
+        if not beside.exists():
+            what = f"this is {self.a}, and no {self.report} is beside it"
+            raise InputError(what, str(path), f"the output folder of `nmsolve {self.name}`")
+        require_one_run(path.parent, [path.name, beside.name, self.proofs])
+        return self.read_inputs(beside)[1]
 
     def is_run(self, folder: Path) -> bool:
         """Return whether a folder holds what the command wrote for one answer."""

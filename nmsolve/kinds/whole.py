@@ -57,15 +57,8 @@ class WholeKind(StatedKind):
     # what follows from these
 
     def search(
-        self,
-        given: Any,
-        inputs: Any,
-        asked: Asked,
-        first: Any,
-        stays: bool,
-        seconds: float,
-        how: dict[str, Any],
-    ) -> Searched:
+        self, given: Any, inputs: Any, asked: Asked, first: Any, stays: bool, seconds: float, how: dict[str, Any]
+    ) -> Searched:  # fmt: skip
         """Return what was found; several objectives are minimised in order."""
         if len(asked.names) > 1:
             return Searched(*self.in_order(given, inputs, asked.names, first, seconds, how))

@@ -59,6 +59,7 @@ class AssignKind(WholeKind):
         *(f"{PROGRAMS}/{part}" for part in PARTS),
     )  # fmt: skip
     options, inputs, units = AssignOptions, AssignInputs, OBJECTIVES
+    reports = "kinds.assignment.report:AssignReport"
     unchecked = ("assignment", "bounds")
     both = "latency,energy"
     no_score = ("chips", "placement", "memory", *OF_GRAPHS)
@@ -71,31 +72,15 @@ class AssignKind(WholeKind):
 
         return RECHECKS.keys()
 
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.assignment.report import AssignReport
-
-        return AssignReport
-
     def asked(self, o: AssignOptions, stays: bool) -> Asked:
         """Return objectives, front and model."""
-        from nmsolve.solvers.multi_objective import objective_names
-
-        names = objective_names(o.objective, OBJECTIVES)
+        names = self.objectives_in(o.objective)
         front = None if o.pareto is None else self.front_names(o)
         inputs = stated_inputs(o, front or names)
         if stays:
             names = names[-1:]
             inputs = msgspec.structs.replace(inputs, objective=names[0])
         return Asked(inputs, names, front)
-
-    def front_names(self, o: AssignOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return two objectives."""
-        from nmsolve.kinds.pareto import require_front
-        from nmsolve.solvers.multi_objective import objective_names
-
-        return require_front(o, objective_names(o.pareto or "", OBJECTIVES, option))
 
     def on_front(
         self, given: Given, inputs: AssignInputs | None, names: tuple[str, str]

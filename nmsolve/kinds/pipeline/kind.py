@@ -21,7 +21,6 @@ from nmsolve.kinds.stated import Asked, Keep
 from nmsolve.kinds.verdict import label
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import require_one_run
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -68,29 +67,15 @@ class PipelineKind(WholeKind):
         "placement/*.json", "placement/*.jsonl", "placement/report.html",
     )  # fmt: skip
     options, inputs = PipelineOptions, PipelineInputs
+    reports = "kinds.pipeline.report:PipelineReport"
     unchecked = ("plan",)
     both = "period,cores"
     no_score = ("machine", "chips", "placement", "memory", "library", *OF_GRAPHS)
     no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library", *OF_GRAPHS)
 
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.pipeline.report import PipelineReport
-
-        return PipelineReport
-
     def asked(self, o: PipelineOptions, stays: bool) -> Asked:
         """Return model, rules and front."""
         return Asked(stated_inputs(o), (), None if o.pareto is None else self.front_names(o))
-
-    def front_names(self, o: PipelineOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return the period and a limit, or two limits."""
-        from nmsolve.kinds.pareto import require_front
-        from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES
-        from nmsolve.solvers.multi_objective import objective_names
-
-        return require_front(o, objective_names(o.pareto or "", PIPELINE_OBJECTIVES, option))
 
     def on_front(
         self, given: Given, inputs: PipelineInputs | None, names: tuple[str, str]
@@ -358,12 +343,7 @@ class PipelineKind(WholeKind):
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> PipelineInputs:
         """Return those of the report beside it, but for ``--graph`` and ``--bind``."""
-        beside = path.parent / self.report
-        if not beside.exists():
-            what = f"this is a pipeline, and no {self.report} is beside it"
-            raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
-        require_one_run(path.parent, [self.answer, self.report, self.proofs])
-        inputs: PipelineInputs = self._moved(self.read_inputs(beside)[1], o.graph)
+        inputs: PipelineInputs = self._moved(self.inputs_beside(path), o.graph)
         return inputs if o.bind is None else msgspec.structs.replace(inputs, bind=o.bind)
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:

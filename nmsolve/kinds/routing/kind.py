@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.kind import Explainable, Scores
+from nmsolve.kinds.kind import Explainable, Scores, plain_scores
 from nmsolve.kinds.patience import CHECKS, search_time
 from nmsolve.kinds.routing.options import RouteOptions
 from nmsolve.kinds.routing.report import FLOWS, PAGE, PROOFS, REPORT, TURN_MODELS
@@ -25,8 +25,6 @@ from nmsolve.kinds.routing.statement import (
 )
 from nmsolve.kinds.stated import Asked, Keep, StatedKind
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import require_one_run
-from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -52,17 +50,11 @@ class RouteKind(StatedKind):
     files = (FLOWS, PROOFS, "events.jsonl", REPORT, PAGE, "better.json")
     answer, report, proofs, page = FLOWS, REPORT, PROOFS, PAGE
     options, inputs = RouteOptions, RouteInputs
+    reports = "kinds.routing.report:RouteReport"
     unchecked = ("routes", TURN_MODELS)
     both = "max-link,total-link"
     no_gap = ("constraints", "balance", "bind", "library")
     of_models, none = "routes", "routes exist"
-
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.routing.report import RouteReport
-
-        return RouteReport
 
     def asked(self, o: RouteOptions, stays: bool) -> Asked:
         """Return mapping, rules and objectives, those of a front instead where there is one."""
@@ -70,14 +62,6 @@ class RouteKind(StatedKind):
         if o.pareto is not None:
             inputs = msgspec.structs.replace(inputs, objective=o.pareto)
         return Asked(inputs, front=front)
-
-    def front_names(self, o: RouteOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return two objectives."""
-        from nmsolve.kinds.pareto import require_front
-        from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
-        from nmsolve.solvers.multi_objective import objective_names
-
-        return require_front(o, objective_names(o.pareto or "", ROUTING_OBJECTIVES, option))
 
     def on_front(self, given: Given, inputs: Any, names: tuple[str, str]) -> tuple[Given, Any]:
         """Return them with these objectives."""
@@ -247,12 +231,7 @@ class RouteKind(StatedKind):
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> RouteInputs:
         """Return those of the report beside it, but for what options say."""
-        beside = self.stated_beside(path) or path.parent / self.report
-        if not beside.exists():
-            wanted = f"the output folder of `nmsolve {self.name}`"
-            raise InputError(f"no {self.report} beside the {self.noun}", str(path.parent), wanted)
-        require_one_run(path.parent, [beside.name, path.name, self.proofs])
-        return moved(self.read_inputs(beside)[1], o)
+        return moved(self.inputs_beside(path), o)
 
     def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
         """Return every check of the mapping and of its routes."""
@@ -266,9 +245,7 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.routing.check import route_scores
 
         given = state_problem(self.inputs_for(path, o), o.memory)
-        scores = route_scores(given, path)
-        row = {"type": "scores", **given.names, "scores": scores}
-        return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
+        return plain_scores(given.names, route_scores(given, path))
 
     def front_inputs(
         self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]

@@ -54,16 +54,6 @@ QUICK = 2000
 LISTED = 24
 
 
-def objectives_in_order(text: str, option: str) -> tuple[str, ...]:
-    """Return objectives in order; ``weighted`` stands alone, as its worth is no limit that a file could state."""
-    from nmsolve.solvers.multi_objective import objective_names
-
-    names = objective_names(text, OBJECTIVES, option)
-    if len(names) > 1 and "weighted" in names:
-        raise InputError("weighted is one of several objectives", option, "weighted alone, or others")
-    return names
-
-
 class ScheduleKind(WholeKind):
     """Processes on units over time."""
 
@@ -74,6 +64,7 @@ class ScheduleKind(WholeKind):
         "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,
     )  # fmt: skip
     options, inputs, units = ScheduleOptions, ScheduleInputs, OBJECTIVES
+    reports = "kinds.schedule.report:ScheduleReport"
     unchecked = ("schedule", "bounds")
     both = "makespan,energy"
     no_score = ("chips", "placement", "memory", "bind", "library", *OF_GRAPHS)
@@ -86,16 +77,9 @@ class ScheduleKind(WholeKind):
 
         return FREE
 
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.schedule.report import ScheduleReport
-
-        return ScheduleReport
-
     def asked(self, o: ScheduleOptions, stays: bool) -> Asked:
         """Return objectives, front and networks: of a file, of plans or of what is left of an earlier run."""
-        names = () if o.objective is None else objectives_in_order(o.objective, "--objective")
+        names = () if o.objective is None else self.objectives_in(o.objective)
         front = None if o.pareto is None else self.front_names(o)
         _noise(o)
         if o.from_:
@@ -107,11 +91,12 @@ class ScheduleKind(WholeKind):
         names = names[-1:] if stays else names
         return Asked(asked_inputs(o, front or names), names, front)
 
-    def front_names(self, o: ScheduleOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return two objectives that a file could limit."""
-        from nmsolve.kinds.pareto import require_front
-
-        return require_front(o, objectives_in_order(o.pareto or "", option))
+    def objectives_in(self, text: str, option: str = "--objective") -> tuple[str, ...]:
+        """Return them; ``weighted`` stands alone, as its worth is no limit that a file could state."""
+        names = super().objectives_in(text, option)
+        if len(names) > 1 and "weighted" in names:
+            raise InputError("weighted is one of several objectives", option, "weighted alone, or others")
+        return names
 
     def on_front(
         self, given: Given, inputs: ScheduleInputs | None, names: tuple[str, str]
