@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.mapping.report import CheckPart, check_parts
-from nmsolve.kinds.routing.report import FLOWS
+from nmsolve.kinds.routing.report import FLOWS, long_messages
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 def write_answer(path: Path, problem: RoutingProblem, solution: ChosenRoutes) -> None:
     """Write flow-routes.json, with numbers for long multicast messages where there are some."""
-    from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.model.routing.files import write_flow_routes
 
-    routes = solution.routes
-    worms, _ = cover_long_messages(problem.machine, problem.flows, routes)
-    write_flow_routes(path, problem, routes, solution.turns, solution.numbering, worms)
+    worms, _ = long_messages(problem, solution.routes)
+    write_flow_routes(path, problem, solution.routes, solution.turns, solution.numbering, worms)
 
 
 def file_checks(of: Loaded, path: Path, claimed: Mapping[str, Any], turns: TurnSet | None) -> list[CheckPart]:

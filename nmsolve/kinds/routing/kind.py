@@ -255,10 +255,6 @@ class RouteKind(StatedKind):
         stated = self.read_inputs(path)[1]
         return found if stated.names == objectives else found | {"objective": ",".join(objectives)}, PLACES
 
-    def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return no start: the earlier run is one."""
-        return {"warm_start": None}
-
     def explained(self, o: ExplainRouteOptions) -> Explainable:
         """Return turns, links and tables."""
         return explainable(state_problem(stated_inputs(o)).minimising(("max-link",)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from nmsolve.kinds.routing.statement import Given
     from nmsolve.model.bound import Result
     from nmsolve.model.routing.problem import RoutingProblem
-    from nmsolve.model.routing.routes import ChosenRoutes
+    from nmsolve.model.routing.routes import ChosenRoutes, Routes
+    from nmsolve.model.types import IntArray
 
 FLOWS, REPORT, PAGE = "flow-routes.json", "route-report.json", "route.html"
 #: Bounds of every objective with their certificates.
@@ -50,14 +52,20 @@ class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, Any]
 
 
+@lru_cache(maxsize=1)
+def long_messages(problem: RoutingProblem, routes: Routes) -> tuple[IntArray | None, str]:
+    """Return numbers for multicast messages of many flits, or why there are none; file and report both need them."""
+    from nmsolve.hw.routing.proof import cover_long_messages
+
+    return cover_long_messages(problem.machine, problem.flows, routes)
+
+
 def build_route_report(
     given: Given, result: Result[ChosenRoutes], inputs: dict[str, Any], left: Sequence[str]
 ) -> RouteReport:
     """Return what the search says, before anything is checked; ``left``: what is not checked."""
-    from nmsolve.hw.routing.proof import cover_long_messages
-
     problem, found = given.problem, result.solution
-    uncovered = "" if found is None else cover_long_messages(problem.machine, problem.flows, found.routes)[1]
+    uncovered = "" if found is None else long_messages(problem, found.routes)[1]
     return RouteReport(
         **ended(result),
         machine=problem.machine.name,

@@ -20,7 +20,7 @@ from nmsolve.kinds.check_fields import (
 )
 from nmsolve.kinds.loading import require_types
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart
-from nmsolve.kinds.routing.statement import PLACES, READ_AND_RULES
+from nmsolve.kinds.routing.statement import PLACES, RouteInputs
 from nmsolve.model.bound import gap
 from nmsolve.model.turns import RULES
 
@@ -44,7 +44,7 @@ def route_fields(
     problem : the flows of graph and mapping, with the turns that were given
     beside : that report; the fields of a route-report.json are checked here, too
     """
-    from nmsolve.kinds.routing.report import PAGE, REPORT, RouteReport, max_link_by_rule
+    from nmsolve.kinds.routing.report import PAGE, REPORT, RouteReport, long_messages, max_link_by_rule
 
     said, rule = beside.content, None if beside.alone else loaded.inputs.route
     checks = [routes_check(path, file, _rules(loaded, file, problem, rule), rule)]
@@ -57,8 +57,8 @@ def route_fields(
         "flows": file.problem.flows.count,
         "objectives": msgspec.to_builtins(objectives_again(file, names, said.get("objectives") or ())),
         "rules": max_link_by_rule(replace(problem, objective=names)) if names and said.get("rules") else {},
-        "long_messages": _long_messages(file),
-        "inputs": inputs_of_options(said, (*PLACES, *READ_AND_RULES, "objective")),
+        "long_messages": long_messages(file.problem, file.routes)[1],
+        "inputs": inputs_of_options(said, RouteInputs.__struct_fields__),
         "status": said.get("status"),
     }
     unread = RUN | {"objectives.package"} | under("inputs", PLACES)
@@ -154,9 +154,3 @@ def _write(file: FlowRoutes, problem: RoutingProblem, rule: str | None, path: Pa
 
     turns = problem.turns if rule in RULES else file.problem.turns
     write_flow_routes(path, problem, file.routes, turns, file.numbering, file.worms)
-
-
-def _long_messages(file: FlowRoutes) -> str:
-    from nmsolve.hw.routing.proof import cover_long_messages
-
-    return cover_long_messages(file.problem.machine, file.problem.flows, file.routes)[1]

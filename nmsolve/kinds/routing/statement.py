@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 #: What states no problem: where the mapping was, which ``verify`` is told, and how to search.
 PLACES = ("mapping", "graph", "machine", "chips", "placement", "engines", "time_limit")
-#: How the graph is read, and the rules of routes.
-READ_AND_RULES = (
-    "nodes",
-    "multicast",
-    "pattern",
-    "absolute",
-    "turns",
-    "form",
-    "table_limit",
-    "detour",
-    "channels",
-)
 
 
 class RouteInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,10 +81,9 @@ def moved(inputs: RouteInputs, o: AnswerOptions) -> RouteInputs:
 
 
 def _stated(o: AnswerOptions) -> dict[str, Any]:
-    given = {k: getattr(o, k, None) for k in (*PLACES[1:5], *READ_AND_RULES, "objective")}
-    return {
-        k: str(v) if isinstance(v, Path) else v for k, v in given.items() if v is not None and v is not False
-    }
+    names = [k for k in RouteInputs.__struct_fields__ if k not in ("mapping", "engines", "time_limit")]
+    given = {k: v for k in names if (v := getattr(o, k, None)) is not None and v is not False}
+    return {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
 
 
 def mapping_options(inputs: RouteInputs) -> dict[str, Any]:
