@@ -206,7 +206,7 @@ def explain_route(
     o = RouteProblemOptions(
         Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels
     )
-    given = placed_problem(loaded, stated_inputs(o)).minimising(("max-link",))
+    given = placed_problem(loaded, stated_inputs(o))
     return _explained(routes.explainable(given), time_limit, seed)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.mapping.report import CheckPart, check_parts
-from nmsolve.kinds.routing.report import FLOWS, long_messages
+from nmsolve.kinds.routing.report import long_messages
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
-    from nmsolve.kinds.routing.statement import Given
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes
     from nmsolve.model.turns import TurnSet
@@ -31,20 +29,3 @@ def file_checks(of: Loaded, path: Path, claimed: Mapping[str, Any], turns: TurnS
     from nmsolve.check.routing.routes import verify_flow_routes
 
     return check_parts(verify_flow_routes(of.graph, of.machine, of.core, path, claimed, turns))
-
-
-def answer_checks(
-    given: Given, solution: ChosenRoutes, claimed: Mapping[str, Any]
-) -> tuple[list[CheckPart], dict[str, float]]:
-    """Check routes from a file that is written for this; all objectives as recomputed, none if a rule is broken."""
-    from nmsolve.hw.routing.values import routing_value
-    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
-
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / FLOWS
-        write_answer(path, given.problem, solution)
-        checks = file_checks(given.loaded, path, claimed, given.problem.turns)
-    if not all(check.ok for check in checks):
-        return checks, {}
-    routes, numbering = solution.routes, solution.numbering
-    return checks, {k: routing_value(given.problem, routes, numbering, k) for k in ROUTING_OBJECTIVES}

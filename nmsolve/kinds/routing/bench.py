@@ -78,12 +78,12 @@ def _solve(problem: RoutingProblem, **how: Any) -> Result[ChosenRoutes]:
 def _check(given: Given, result: Result[ChosenRoutes], patience: Patience) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
     from nmsolve.kinds.patience import CHECKS
-    from nmsolve.kinds.routing.answer import answer_checks
+    from nmsolve.kinds.routing.kind import KIND
 
     assert result.solution is not None
     try:
         with patience.optional(CHECKS):
-            return answer_checks(given, result.solution, result.scores)[0], []
+            return KIND.answer_checks(given, result.solution, None, result.scores)[0], []
     except KeyboardInterrupt:
         return [], ["routes"]
 

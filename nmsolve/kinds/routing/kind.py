@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,7 @@ from nmsolve.kinds.routing.statement import (
 )
 from nmsolve.kinds.stated import Asked, Keep, StatedKind
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -65,7 +67,7 @@ class RouteKind(StatedKind):
 
     def on_front(self, given: Given, inputs: Any, names: tuple[str, str]) -> tuple[Given, Any]:
         """Return them with these objectives."""
-        return given.minimising(names), inputs
+        return replace(given, problem=replace(given.problem, objective=names)), inputs
 
     def state(self, inputs: RouteInputs) -> Given:
         """Load the mapping, and state the problem of its flows."""
@@ -206,9 +208,22 @@ class RouteKind(StatedKind):
 
     def words(self, report: RouteReport) -> Iterator[str]:
         """Yield objectives, turn models and checks."""
-        from nmsolve.kinds.routing.report import report_words
-
-        return report_words(report)
+        how = f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+        yield f"\n{report.status}: {report.flows} flows {how}"
+        for part in report.objectives:
+            words = "proved" if part.proved else f"gap {percent(part.gap)}"
+            words += f"  (on the word of {part.package})" if part.package else ""
+            yield f"  {part.name:12} {number(part.value):>16}  bound {number(part.bound):>16}  {words}"
+        if report.rules:
+            rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())
+            yield f"  max-link of one quick choice of routes within each turn model: {rest}"
+            yield "  (not the least that a model allows: `nmsolve route --turns MODEL` proves that)"
+        for check in report.checks:
+            yield f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}"
+        if report.long_messages:
+            yield f"  multicast messages of many flits can block each other: {report.long_messages}"
+        if report.not_checked:
+            yield f"  not done for lack of time: {', '.join(report.not_checked)}"
 
     def drawings(
         self, given: Given, solution: ChosenRoutes, report: RouteReport
@@ -225,9 +240,19 @@ class RouteKind(StatedKind):
         self, given: Given, solution: ChosenRoutes, objective: object, scores: Mapping[str, Any]
     ) -> tuple[list[CheckPart], dict[str, float]]:
         """Check the routes from a file that is written for this."""
-        from nmsolve.kinds.routing.answer import answer_checks
+        from nmsolve.hw.routing.values import routing_value
+        from nmsolve.kinds.routing.answer import file_checks
+        from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 
-        return answer_checks(given, solution, scores)
+        problem = given.problem
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / self.answer
+            self.write_solution(path, given, solution)
+            checks = file_checks(given.loaded, path, scores, problem.turns)
+        if not all(check.ok for check in checks):
+            return checks, {}
+        routes, numbering = solution.routes, solution.numbering
+        return checks, {k: routing_value(problem, routes, numbering, k) for k in ROUTING_OBJECTIVES}
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> RouteInputs:
         """Return those of the report beside it, but for what options say."""
@@ -257,7 +282,7 @@ class RouteKind(StatedKind):
 
     def explained(self, o: ExplainRouteOptions) -> Explainable:
         """Return turns, links and tables."""
-        return explainable(state_problem(stated_inputs(o)).minimising(("max-link",)))
+        return explainable(state_problem(stated_inputs(o)))
 
 
 def explainable(given: Given) -> Explainable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import msgspec
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, ended, package_behind
 from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
-from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.kinds.routing.statement import Given
@@ -85,26 +84,6 @@ def _objective(name: str, result: Result[ChosenRoutes]) -> ObjectivePart:
     value, low = result.scores.get(name), result.bound_of(name)
     package = package_behind(result.stages[name].bounds if name in result.stages else ())
     return ObjectivePart(name, value, low, gap(value, low), result.proved(name), package)
-
-
-def report_words(report: RouteReport) -> Iterator[str]:
-    """Yield what the report says, for people."""
-    how = f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
-    yield f"\n{report.status}: {report.flows} flows {how}"
-    for part in report.objectives:
-        words = "proved" if part.proved else f"gap {percent(part.gap)}"
-        words += f"  (on the word of {part.package})" if part.package else ""
-        yield f"  {part.name:12} {number(part.value):>16}  bound {number(part.bound):>16}  {words}"
-    if report.rules:
-        rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())
-        yield f"  max-link of one quick choice of routes within each turn model: {rest}"
-        yield "  (not the least that a model allows: `nmsolve route --turns MODEL` proves that)"
-    for check in report.checks:
-        yield f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}"
-    if report.long_messages:
-        yield f"  multicast messages of many flits can block each other: {report.long_messages}"
-    if report.not_checked:
-        yield f"  not done for lack of time: {', '.join(report.not_checked)}"
 
 
 def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:

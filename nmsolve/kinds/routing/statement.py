@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,6 @@ class Given:
     def names(self) -> dict[str, str]:
         """Names of graph and machine."""
         return {"graph": self.loaded.graph.name, "machine": self.loaded.machine.name}
-
-    def minimising(self, names: tuple[str, ...]) -> Given:
-        """Return the same flows and rules with other objectives."""
-        return replace(self, problem=replace(self.problem, objective=names))
 
 
 def stated_inputs(o: AnswerOptions) -> RouteInputs:
