@@ -61,7 +61,7 @@ def test_routes_as_a_table_and_as_pictures(tmp_path: Path) -> None:
     for kind in ("links", "turns", "convergence"):
         found.plot(kind).savefig(tmp_path / f"{kind}.png")
         assert (tmp_path / f"{kind}.png").stat().st_size > 2000
-    with pytest.raises(nmsolve.InputError, match="one of convergence, links, turns"):
+    with pytest.raises(nmsolve.InputError, match="one of convergence, links, directions, turns"):
         found.plot("cores")
 
 

@@ -124,6 +124,58 @@ def test_the_folder_of_routes_names_the_mapping_that_they_are_of(
         refused("verify", moved, words=(words,))
 
 
+def test_routes_of_a_graph_that_is_not_read_as_it_is(tmp_path: Path, call: Called) -> None:
+    """Their report says how, and so does the one of a front; every later command reads the same graph."""
+    (tmp_path / "g.edges").write_text("0 1\n0 2\n1 3\n2 3\n")
+    (tmp_path / "m.part").write_text("0\n1\n2\n3\n")
+    given = (tmp_path / "m.part", "-g", tmp_path / "g.edges", "-m", "mesh:2x2", "--multicast", "-t", 20)
+    for out, more in (("r", ()), ("f", ("--pareto", "max-link,turns", "--points", 2))):
+        run("route", *given, *more, "-o", tmp_path / out)
+        code, text, error = call("verify", tmp_path / out, "--bound")
+        assert code == 0 and "inputs.graph" in text, text + error
+    report = json.loads((tmp_path / "r" / "route-report.json").read_text())
+    assert report["inputs"]["multicast"] is True and report["flows"] == 3
+    run("gap", tmp_path / "r", "-t", 20, "-o", tmp_path / "gap")
+    again = json.loads((tmp_path / "gap" / "route-report.json").read_text())
+    assert again["inputs"] == report["inputs"] | {"time_limit": 20.0} and again["flows"] == 3
+
+
+def test_a_point_of_a_front_is_scored_and_bounded(
+    folder: Path, tmp_path: Path, refused: Callable[..., None]
+) -> None:
+    """And checked with its front."""
+    out = tmp_path / "front"
+    run("route", *mapping(folder), "-t", 6, "--pareto", "max-link,turns", "--points", 2, "-o", out)
+    point = json.loads((out / "pareto.json").read_text())["points"][0]
+    found = json.loads(run("score", out / "point-1.json", "--json").stdout)
+    assert found["scores"].items() >= point["values"].items() and found["graph"] == "random"
+    run("gap", out / "point-1.json", "-t", 3, "-o", tmp_path / "gap")
+    report = json.loads((tmp_path / "gap" / "route-report.json").read_text())
+    assert [part["value"] for part in report["objectives"]] == list(point["values"].values())
+    refused("verify", out / "point-1.json", words=("a point of a front", "pareto.json"))
+
+
+def test_options_for_other_answers_are_refused(routed: Path, refused: Callable[..., None]) -> None:
+    """Also those that nothing about routes could read."""
+    for option in (
+        ("--bind", "batch=1"),
+        ("--library", "l"),
+        ("--constraints", "c.json"),
+        ("--balance", 0.1),
+    ):
+        refused("gap", routed, *option, words=(option[0], "an option for other answers"))
+
+
+def test_routes_beside_their_mapping_are_checked_by_name(tmp_path: Path, folder: Path, call: Called) -> None:
+    """The folder is about the mapping, with its routes; flow-routes.json in it is about the routes, with their mapping."""
+    out = tmp_path / "both"
+    run("map", folder / "g.json", "-m", "mesh:3x3", "-t", 20, "--engines", "first-fit", "-o", out)
+    run("route", out, "-t", 4, "-o", out)
+    for path in (out, out / "flow-routes.json"):
+        code, text, error = call("verify", path)
+        assert code == 0 and "fields of route-report.json" in text and "fields of mapping.json" in text, error
+
+
 def test_events_of_one_objective_follow_its_start(routed: Path) -> None:
     """Every objective begins with an event of its own."""
     events = [json.loads(line) for line in (routed / "events.jsonl").read_text().splitlines()]

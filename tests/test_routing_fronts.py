@@ -51,7 +51,7 @@ def test_a_front_within_tables_begins_with_routes_that_fit() -> None:
     problem = some_problem("tables")
     objectives = RoutingObjectives(problem, Options(engines=["reroute"]))
     stage, result = objectives.minimise("max-link", (), 3.0, None)
-    assert stage.problem == problem.hash and result.solution is not None
+    assert stage.problem == problem.content_hash and result.solution is not None
     assert RoutingReferee(RoutingStage(problem, "max-link")).complaint(result.solution) is None
 
 

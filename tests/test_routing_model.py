@@ -359,7 +359,7 @@ def test_what_is_no_such_file_is_refused(tmp_path, content):
 
 def test_hashes_and_names_tell_flows_apart():
     assert PAIR.hash != Flows.of_pairs([0, 1], [6, 6], [2.0, 4.0]).hash
-    assert RoutingProblem(MESH, PAIR).hash != RoutingProblem(MESH, PAIR, detour=1).hash
+    assert RoutingProblem(MESH, PAIR).content_hash != RoutingProblem(MESH, PAIR, detour=1).content_hash
     many = trees([0], [[1, 2, 3, 4, 5]], [0.5])
     assert many.name(0) == "core 0 -> 1, 2, 3 (and 2 more)" and PAIR.name(1) == "core 1 -> 6"
     assert many.multicast and not many.integral and PAIR.integral and not PAIR.multicast

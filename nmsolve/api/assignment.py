@@ -24,12 +24,11 @@ from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_proble
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
-from nmsolve.model.assignment.problem import OBJECTIVES, AssignProblem
+from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
-from nmsolve.solvers.multi_objective import objective_names
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -94,9 +93,7 @@ def assign(
     InputError : an argument is wrong, an operator that no unit can run, or every chosen engine refuses the problem
     """
     how = run_options(options)
-    names = (
-        ("latency",) if objective is None else objective_names(in_order(objective), OBJECTIVES, "objective")
-    )
+    names = ("latency",) if objective is None else KIND.objectives_in(in_order(objective), "objective")
     whole, inputs = "makespan" in names, None
     if isinstance(model, AssignProblem | CostNetwork):
         if any(v is not None for v in (machine, bindings, constraints, library)):

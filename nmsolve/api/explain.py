@@ -25,7 +25,7 @@ from nmsolve.kinds.mapping import kind as mappings
 from nmsolve.kinds.pipeline import kind as pipelines
 from nmsolve.kinds.routing import kind as routes
 from nmsolve.kinds.routing.options import RouteProblemOptions
-from nmsolve.kinds.routing.run import routing_problem
+from nmsolve.kinds.routing.statement import placed_problem, stated_inputs
 from nmsolve.kinds.schedule import kind as schedules
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
@@ -206,7 +206,8 @@ def explain_route(
     o = RouteProblemOptions(
         Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels
     )
-    return _explained(routes.explainable(loaded, routing_problem(o, loaded, "max-link")), time_limit, seed)
+    given = placed_problem(loaded, stated_inputs(o))
+    return _explained(routes.explainable(given), time_limit, seed)
 
 
 class PlanLimits(TypedDict, total=False):

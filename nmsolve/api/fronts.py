@@ -15,7 +15,6 @@ from nmsolve.api.answers import Answer, Verification, drawn, table, verified
 from nmsolve.api.how import MapHow, in_order, left, run_options, split
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
 from nmsolve.api.mapping import MappingAnswer, map_options, run_of
-from nmsolve.api.routing import RoutingAnswer
 from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import prepare_folder
 from nmsolve.kinds.front import FrontKind
@@ -24,20 +23,15 @@ from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.run import map_inputs
 from nmsolve.kinds.mapping.statement import objectives_of, state_map
-from nmsolve.kinds.pareto import picture_of, require_front, write_front
+from nmsolve.kinds.pareto import picture_of, write_front
 from nmsolve.kinds.patience import Patience
-from nmsolve.kinds.routing.front import RouteFront
-from nmsolve.kinds.routing.options import RouteOptions
-from nmsolve.kinds.routing.run import route_inputs
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
-from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.report.figures import number
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives
-from nmsolve.solvers.multi_objective import Front, objective_names, pareto_front
+from nmsolve.solvers.multi_objective import Front, pareto_front
 from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
@@ -104,30 +98,6 @@ class OfMappings:
 
 
 @dataclass(frozen=True, eq=False)
-class OfRoutes:
-    """Routes of the mapping of an answer; ``options`` are those of ``nmsolve route``, but for files."""
-
-    problem: RoutingProblem
-    answer: RoutingAnswer
-    options: RouteOptions
-
-    def kind(self) -> FrontKind:
-        """Return flow-routes.json per point."""
-        return RouteFront(self.problem, self.answer.mapped.loaded)
-
-    def inputs(self, folder: Path) -> dict[str, Any]:
-        """Return those of ``nmsolve route``."""
-        o = replace(self.options, **self.answer.mapped.files(folder), out=folder)
-        return route_inputs(o, self.answer.mapped.loaded)
-
-    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
-        """Return the routes."""
-        from nmsolve.solvers.routing.api import chosen_routes
-
-        return chosen_routes(self.problem, solution), {}
-
-
-@dataclass(frozen=True, eq=False)
 class OfAnswer:
     """The problem of an answer."""
 
@@ -144,7 +114,7 @@ class OfAnswer:
 
     def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
         """Return the solution."""
-        return solution, {}
+        return self.answer.point(solution), {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,8 +233,6 @@ def pareto(
             )
         ):
             raise InputError("what the answer states already", "pareto", "the answer, objectives and points")
-        if isinstance(graph, RoutingAnswer):
-            return _of_routes(graph, both or "max-link,total-link", points, how)
         assert isinstance(graph, StatedAnswer)
         return _of_answer(graph, both, points, how)
     source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
@@ -280,21 +248,6 @@ def pareto(
         run = run_of(o, problem, core, how, patience)
         front = pareto_front(MappingObjectives(problem, run.stage), names, points, run.clock.left(run.limit))
     return ParetoFront(front, OfMappings(problem, source, o))
-
-
-def _of_routes(answer: RoutingAnswer, both: str, points: int, how: RunOptions) -> ParetoFront:
-    """Return the front of the routes of a mapping, from those of the answer."""
-    from nmsolve.solvers.routing.api import first_solution
-    from nmsolve.solvers.routing.multi_objective import RoutingObjectives
-
-    asked = replace(answer.options, objective=RouteOptions.objective, pareto=both, points=points)
-    names = require_front(asked, objective_names(both, ROUTING_OBJECTIVES, "--pareto"))
-    problem, found = replace(answer.problem, objective=names), answer.solution
-    first = None if found is None else first_solution(problem, found.routes, found.numbering)
-    with Patience():
-        objectives = RoutingObjectives(problem, Options(**how), first)
-        front = pareto_front(objectives, names, points, left(how))
-    return ParetoFront(front, OfRoutes(problem, answer, replace(asked, objective=both)))
 
 
 def _of_answer(answer: StatedAnswer[Any], both: str | None, points: int, how: RunOptions) -> ParetoFront:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,90 +10,58 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nmsolve.api.answers import Answer, Verification, drawn, table, values_of, verified
+from nmsolve.api.answers import started_from, table, values_of
 from nmsolve.api.how import How, in_order, run_options
 from nmsolve.api.inputs import MachineLike, MappingLike
 from nmsolve.api.placed import Placed, placed
-from nmsolve.hw.routing.loads import route_loads
-from nmsolve.hw.routing.values import routing_value
+from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import explained
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.routing.kind import KIND
 from nmsolve.kinds.routing.options import RouteOptions
-from nmsolve.kinds.routing.page import drawn_links, hottest_links
-from nmsolve.kinds.routing.report import FLOWS
-from nmsolve.kinds.routing.run import routing_problem, write_routing
+from nmsolve.kinds.routing.statement import (
+    Given,
+    RouteInputs,
+    placed_problem,
+    stated_inputs,
+)
 from nmsolve.model.arguments import plain_arguments
-from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.in_memory import GraphLike
-from nmsolve.model.routing.files import routes_again
-from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
-from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes
-from nmsolve.report import pictures
-from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nmsolve.model.routing.routes import Routes
-    from nmsolve.model.types import IntArray
-    from nmsolve.solvers.run import RunOptions
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class RoutingAnswer(Answer[ChosenRoutes]):
+class RoutingAnswer(StatedAnswer[ChosenRoutes]):
     """Routes of a mapping that cannot deadlock, with a bound for every objective (``stages``, ``bound_of``, ``proved``).
 
     Attributes
     ----------
-    problem : flows, machine and rules
     mapped : the mapping that the flows are of
     options : those of the command that gives the same answer, but for files
-    better : better routes that :func:`nmsolve.gap` met on its way, else None
     """
 
-    problem: RoutingProblem
+    kind = KIND
+    given: Given
     mapped: Placed
     options: RouteOptions
-    better: ChosenRoutes | None = None
 
-    def files(self, folder: Path) -> RouteOptions:
-        """Return the options with the files that name the mapping, in ``folder`` where it has none."""
-        return replace(self.options, **self.mapped.files(folder), out=folder)
+    def stated(self, folder: Path) -> tuple[RouteOptions, RouteInputs]:
+        """Return the options with the files that name the mapping, in ``folder`` where it has none, and what they state."""
+        o = replace(self.options, **self.mapped.files(folder), out=folder)
+        inputs = stated_inputs(replace(o, objective=",".join(self.problem.objective)))
+        return o, KIND.recorded(o, self.given, inputs)
 
-    def bounded(self, how: RunOptions) -> RoutingAnswer:
-        """Return these routes with the bounds that a run finds; they stay as they are."""
-        from nmsolve.solvers.routing.api import bound_routes
+    def _require_files(self) -> None:
+        """Do nothing: a mapping gets a file where it has none."""
 
-        if self.solution is None:
-            raise InputError("no routes were found", "gap", "an answer with routes")
-        known = {name: stage.bounds for name, stage in self.stages.items()}
-        found = bound_routes(
-            self.problem, self.solution.routes, Options(**how), self.solution.numbering, known
-        )
-        return replace(self, **values_of(found.result), better=found.better)
+    def point(self, solution: Any) -> ChosenRoutes:
+        """Return the routes of a packed solution."""
+        from nmsolve.solvers.routing.api import chosen_routes
 
-    def _write(self, folder: Path) -> None:
-        """Write what ``nmsolve route`` writes."""
-        o = self.files(folder)
-        loaded = self.mapped.loaded
-        with Patience() as patience:
-            write_routing(o, loaded, self.problem, self, patience, new_run(), self.better)
-
-    def verify(self, *, bound: bool = True) -> Verification:
-        """Write mapping and routes to a temporary folder, and check both from their files alone (:func:`nmsolve.verify`)."""
-        with tempfile.TemporaryDirectory() as folder:
-            out = self.save(folder).resolve()
-            o = self.files(out)
-            return verified(o.mapping, o.graph, o.machine, routes=out / FLOWS, bound=bound)
-
-    def recomputed(self) -> Mapping[str, float]:
-        """Return every objective of routes by name; {} without routes."""
-        found = self.solution
-        if found is None:
-            return {}
-        return {k: routing_value(self.problem, found.routes, found.numbering, k) for k in ROUTING_OBJECTIVES}
+        return chosen_routes(self.problem, solution)
 
     def to_dataframe(self) -> Any:
         """Return a row per flow: ``source``, ``targets`` (cores), ``rate`` per step, ``links``. BackendError without pandas."""
@@ -111,23 +78,17 @@ class RoutingAnswer(Answer[ChosenRoutes]):
 
         Parameters
         ----------
-        kind : ``links`` (load of every link, the hottest ranked), ``turns`` (which are prohibited where), ``convergence``
+        kind : ``links`` (load of every link, the hottest ranked), ``directions``, ``turns`` (which are prohibited where, if
+            any are), ``convergence``
 
         Raises
         ------
         InputError : another kind, or no routes to draw
         """
-        from nmsolve.report import pictures_routing
+        return super().plot(kind)
 
-        kinds = {"convergence": partial(pictures.convergence.figure, self.events, self.wall_seconds, "full")}
-        if self.solution is not None:
-            machine = self.problem.machine
-            loads = route_loads(machine, self.problem.flows, self.solution.routes)
-            links = drawn_links(machine, loads, hottest_links(machine, loads))
-            kinds["links"] = partial(pictures.link_loads.figure, *links)
-            if self.solution.turns is not None:
-                kinds["turns"] = partial(pictures_routing.turn_map.figure, machine, self.solution.turns)
-        return drawn(kind, kinds)
+    def _search(self) -> tuple[Any, ...]:
+        return self.events, self.wall_seconds, "full"
 
 
 @plain_arguments
@@ -176,30 +137,15 @@ def route(
     >>> routes.status, {name: stage.objective for name, stage in routes.stages.items()}["max-link"]
     ('optimal', 1.0)
     """
-    from nmsolve.solvers.routing.api import route as find_routes
-
     how = run_options(options)
-    given = placed(mapping, graph, machine, chips, placement)
-    names = in_order(objective)
+    mapped = placed(mapping, graph, machine, chips, placement)
     o = RouteOptions(
-        Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels, objective=names,
-        time_limit=repr(float(how["time_limit"])), seed=how.get("seed", 0), workers=how.get("workers", 1),
-        cluster=how.get("cluster"),
+        Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels,
+        objective=in_order(objective), time_limit=repr(float(how["time_limit"])), seed=how.get("seed", 0),
+        workers=how.get("workers", 1), cluster=how.get("cluster"),
     )  # fmt: skip
-    problem = routing_problem(o, given.loaded, names)
+    given = placed_problem(mapped.loaded, stated_inputs(o))
     with explained("route"), Patience():
-        routes, numbering = _start(warm_start, problem)
-        found = find_routes(problem, warm_start=routes, numbering=numbering, **how)
-    return RoutingAnswer(**values_of(found), problem=problem, mapped=given, options=o)
-
-
-def _start(
-    given: RoutingAnswer | str | Path | None, problem: RoutingProblem
-) -> tuple[Routes | None, IntArray | None]:
-    """Return the routes to start from, and the numbers of their channels."""
-    if isinstance(given, RoutingAnswer):
-        return (None, None) if given.solution is None else (given.solution.routes, given.solution.numbering)
-    if given is None:
-        return None, None
-    path = Path(given)
-    return routes_again(path / FLOWS if path.is_dir() else path, problem)
+        first = started_from(warm_start, ChosenRoutes, KIND.answer, partial(KIND.read, given=given))
+        found = KIND.solve(given.problem, warm_start=first, **how)
+    return RoutingAnswer(**values_of(found), given=given, mapped=mapped, options=o)

@@ -13,7 +13,7 @@ from nmsolve.api.answers import started_from, table
 from nmsolve.api.how import How, in_order, run_options
 from nmsolve.api.stated import StatedAnswer, solved
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.schedule.kind import KIND, objectives_in_order
+from nmsolve.kinds.schedule.kind import KIND
 from nmsolve.kinds.schedule.statement import Given, ScheduleInputs, state_problem
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
@@ -68,7 +68,7 @@ def schedule(
     InputError : an argument or a file is wrong
     """
     how = run_options(options)
-    names = () if objective is None else objectives_in_order(in_order(objective), "objective")
+    names = () if objective is None else KIND.objectives_in(in_order(objective), "objective")
     given, inputs = stated_tasks(tasks, machine, names[0] if names else None, weights, at_most)
     first = started_from(warm_start, Schedule, KIND.answer, partial(KIND.read, given=given))
     return ScheduleAnswer(**solved(KIND, given, inputs, names, first, how))

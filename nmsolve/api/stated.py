@@ -15,10 +15,10 @@ from nmsolve.api.how import left, silent
 from nmsolve.kinds.earlier import stated_options
 from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.stated import StatedKind
+from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.report import pictures
-from nmsolve.solvers.run import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,8 @@ class StatedAnswer(Answer[S]):
         """Return this answer with the bounds that a run finds; it stays as it is."""
         if self.solution is None:
             raise InputError(f"no {self.kind.noun} was found", "gap", f"an answer with {self.kind.a}")
-        found = self.kind.bound(self.problem, self.solution, Options(**how, known=self.bounds))
+        known = self.kind.known(self.kind.rows(self))
+        found = self.kind.bound(self.problem, self.solution, **how, known=known)
         return replace(self, **values_of(found.result), better=found.better)
 
     def recomputed(self) -> Mapping[str, float]:
@@ -83,6 +84,10 @@ class StatedAnswer(Answer[S]):
             raise InputError("what states the problem came as an object", "save", wanted)
         told = msgspec.to_builtins(self.inputs)
         return stated_options(self.kind, told, {"out": folder}, folder / self.kind.report), self.inputs
+
+    def point(self, solution: Any) -> Any:
+        """Return a solution of a front of this problem as users get it."""
+        return solution
 
     def _require_files(self) -> None:
         self.stated(Path())
@@ -114,7 +119,7 @@ class StatedAnswer(Answer[S]):
 
 
 def solved(
-    kind: StatedKind, given: Any, inputs: Any, names: Sequence[str], first: Any, how: RunOptions
+    kind: WholeKind, given: Any, inputs: Any, names: Sequence[str], first: Any, how: RunOptions
 ) -> dict[str, Any]:
     """Search for the best answer, or by several objectives in order. Return the arguments of a :class:`StatedAnswer`."""
     earlier: Sequence[Stage] = ()

@@ -251,8 +251,8 @@ class RouteBounds:
         from nmsolve.check.routing.recheck import check_routing_bound
 
         found = check_routing_bound(self.problem, stage.objective, bound)
-        if found.word and stage.problem != self.problem.hash:
-            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.hash}"
+        if found.word and stage.problem != self.problem.content_hash:
+            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.content_hash}"
             return BoundCheck(False, math.nan, text)
         if found.ok and bound.value > least * (1 + 1e-9):
             return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
@@ -266,7 +266,7 @@ class RouteBounds:
 
     def hash_of(self, stage: Stage) -> str:
         """Return the hash of the routing problem with all its objectives."""
-        return self.problem.hash
+        return self.problem.content_hash
 
 
 class Proofs:

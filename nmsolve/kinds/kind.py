@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from nmsolve.kinds.loading import read_certificates
 from nmsolve.model.errors import InputError
+from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     import msgspec
@@ -32,6 +33,12 @@ class Scores(NamedTuple):
 
     row: dict[str, Any]
     lines: list[str]
+
+
+def plain_scores(names: Mapping[str, str], scores: dict[str, float]) -> Scores:
+    """Return objectives without units; ``names``: of graph and machine."""
+    row = {"type": "scores", **names, "scores": scores}
+    return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
 
 
 class Explainable(NamedTuple):

@@ -1,4 +1,4 @@
-"""Kinds whose problem is stated by a file and options alone: one way to run, write, check, score and continue them."""
+"""Kinds whose problem is stated by files and options alone: one way to run, write, draw and continue them."""
 
 from __future__ import annotations
 
@@ -25,20 +25,18 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.earlier import stated_options
-from nmsolve.kinds.kind import OF_GRAPHS, Kind, Pictures, Scores, Start, refuse, refuse_of_mappings
+from nmsolve.kinds.kind import OF_GRAPHS, Kind, Pictures, Start, refuse, refuse_of_mappings
 from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
 from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
 from nmsolve.kinds.progress import watching
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run, require_one_run
-from nmsolve.report.figures import number
+from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
-    from nmsolve.kinds.rewritten import Again
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.solvers.bounding import Bounded
     from nmsolve.solvers.multi_objective import Objectives
@@ -64,8 +62,25 @@ class Asked(NamedTuple):
     front: tuple[str, str] | None = None
 
 
+class Searched(NamedTuple):
+    """What a search found.
+
+    Attributes
+    ----------
+    given, inputs : the problem that the result is about, and what states it
+    earlier : of several objectives in order, the problems that were solved before
+    better : where a given answer was kept, a better one met on the way, or None
+    """
+
+    given: Any
+    inputs: Any
+    result: Result[Any]
+    earlier: Sequence[Stage] = ()
+    better: Any = None
+
+
 class StatedKind(Kind):
-    """A kind whose problem is stated by a file and options: pipelines, assignments, schedules.
+    """A kind whose problem is stated by files and options: routes, pipelines, assignments, schedules.
 
     What is stated, ``given``, has the ``problem`` and what it was made from.
 
@@ -74,11 +89,12 @@ class StatedKind(Kind):
     inputs : the struct that states a problem, ``inputs`` of reports
     source : which of its fields names the file
     page : name of the page
+    reports : where the struct of its reports is, ``module:name`` below ``nmsolve``
     units : of objectives, where they have any
     free : methods of which a recomputed bound holds under all ceilings
     unchecked : what a report names before the checks are done
     both : the objectives of a front from Python if none are named
-    no_score, no_gap : options of ``nmsolve score`` and ``gap`` that are for other kinds
+    no_gap : options of ``nmsolve gap`` that are for other kinds
     """
 
     inputs: ClassVar[type[msgspec.Struct]]
@@ -86,10 +102,10 @@ class StatedKind(Kind):
     page: ClassVar[str] = "report.html"
     report: ClassVar[str] = "report.json"
     units: ClassVar[Mapping[str, str]] = {}
+    reports: ClassVar[str]
     unchecked: ClassVar[Sequence[str]]
     both: ClassVar[str]
-    no_score: ClassVar[Sequence[str]] = ()
-    no_gap: ClassVar[Sequence[str]] = ()
+    no_gap: ClassVar[Sequence[str]] = OF_GRAPHS
 
     # what a kind says of itself
 
@@ -99,17 +115,27 @@ class StatedKind(Kind):
         return ()
 
     @property
-    @abstractmethod
     def shape(self) -> type[msgspec.Struct]:
         """The struct of its reports."""
+        found: type[msgspec.Struct] = named(self.reports)
+        return found
 
     @abstractmethod
     def asked(self, o: Any, stays: bool) -> Asked:
         """Return what options ask for; ``stays``: a given answer is kept. InputError for what does not belong together."""
 
-    @abstractmethod
+    def objectives_in(self, text: str, option: str = "--objective") -> tuple[str, ...]:
+        """Return objectives in order. InputError for a name that is unknown, or there twice."""
+        from nmsolve.kinds.registry import options_of
+        from nmsolve.solvers.multi_objective import objective_names
+
+        return objective_names(text, named(options_of(self.name).OBJECTIVE_TABLE), option)
+
     def front_names(self, o: Any, option: str = "--pareto") -> tuple[str, str]:
         """Return the two objectives of a front. InputError for others, or options that a front does not take."""
+        from nmsolve.kinds.pareto import require_front
+
+        return require_front(o, self.objectives_in(o.pareto or "", option))
 
     def on_front(self, given: Any, inputs: Any, names: tuple[str, str]) -> tuple[Any, Any]:
         """Return a stated problem and its ``inputs`` (or None) as a front of two objectives has them.
@@ -149,7 +175,7 @@ class StatedKind(Kind):
         """Search for the best answer."""
 
     @abstractmethod
-    def bound(self, problem: Any, solution: Any, options: Options) -> Bounded[Any]:
+    def bound(self, problem: Any, solution: Any, **how: Any) -> Bounded[Any]:
         """Raise the bound of an answer."""
 
     @abstractmethod
@@ -157,10 +183,6 @@ class StatedKind(Kind):
         self, given: Any, options: Options, first: Any, known: tuple[Bound, ...] = ()
     ) -> Objectives[Any]:
         """Return what can be minimised, for fronts and for objectives in order."""
-
-    @abstractmethod
-    def restated(self, given: Any, stage: Stage) -> Any:
-        """Return the same with a stage's objective and ceilings."""
 
     @abstractmethod
     def front(self, given: Any) -> FrontKind:
@@ -197,23 +219,14 @@ class StatedKind(Kind):
         """Check rules and objectives against what is said of them; the objectives as recomputed, none if a rule is broken."""
 
     @abstractmethod
-    def file_checks(
-        self, path: Path, report: dict[str, Any], given: Any, inputs: Any, o: VerifyOptions
-    ) -> FileChecks:
-        """Check the answer of a run, what the ``report`` says of it, and its bounds. InputError for a file of something else."""
-
-    @abstractmethod
-    def rewritten(
-        self, report: Mapping[str, Any], given: Any, inputs: Any, solution: Any, values: Mapping[str, float],
-        bounds: Sequence[Bound] | None,
-    ) -> Again:  # fmt: skip
-        """Return the report written again; ``values``: objectives as recomputed, ``bounds``: None where these are not read."""
-
-    @abstractmethod
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> Any:
         """Return what states the problem of an answer: the report beside it, but for what options say. InputError without any."""
 
     # what only some kinds have
+
+    def loaded(self, o: Any, inputs: Any) -> Any:
+        """Return the stated problem of a run: options say how much of it may be in memory."""
+        return self.state(inputs)
 
     def require(self, o: Any, given: Any, asked: Asked) -> None:
         """Refuse early what must not wait for the end of the search."""
@@ -233,13 +246,31 @@ class StatedKind(Kind):
         """Return the result of a search, improved for what the search does not know."""
         return result
 
-    def recorded(self, o: Any, inputs: Any) -> Any:
+    def recorded(self, o: Any, given: Any, inputs: Any) -> Any:
         """Return the inputs as the report in the output folder keeps them."""
         return inputs
 
     def alone(self, o: Any) -> bool:
         """Return whether the output folder is this run's own."""
         return True
+
+    def rows(self, result: Result[Any]) -> Sequence[tuple[str, Bound]]:
+        """Return the bounds of a result as certificates have them: with the name of the objective, "" if the problem has one."""
+        return [("", bound) for bound in result.bounds]
+
+    def known(self, rows: Sequence[tuple[str, Bound]]) -> Any:
+        """Return such bounds of an earlier run as a search takes them."""
+        return [bound for _, bound in rows]
+
+    @property
+    def of_models(self) -> str:
+        """Name of the files of ``--write-model``, before their endings."""
+        return self.name
+
+    @property
+    def none(self) -> str:
+        """What is not there where a problem is proved infeasible."""
+        return f"{self.noun} exists"
 
     # what follows from these
 
@@ -249,80 +280,53 @@ class StatedKind(Kind):
         stays = start is not None and start.stays
         asked = self.asked(o, stays)
         with explained(self.name):
-            given = self.state(asked.inputs)
+            given = self.loaded(o, asked.inputs)
             self.require(o, given, asked)
         first, known = self._first(o, start, given)
         for warning in getattr(getattr(given, "graph", None), "warnings", ()):
             print(f"warning: {warning}", file=sys.stderr)
         prepare_folder(o.out, (*self.files, *FRONT_FILES), o)
-        inputs = self.recorded(o, asked.inputs)
+        inputs = self.recorded(o, given, asked.inputs)
         if o.write_model is not None:
             with explained(self.name):
-                write_models(self.name, lambda: self.models(given), o.write_model)
+                write_models(self.of_models, lambda: self.models(given), o.write_model)
         with Patience(clock.end(limit)) as patience:
             if asked.front is not None:
                 return self._front(o, asked.front, given, inputs, first, patience)
             run, seconds = new_run(), self.search_time(o, limit)
-            earlier: Sequence[Stage] = ()
-            better = None
+            keep = partial(self.write_unchecked, o, given, inputs, run)  # of several in order the first
             with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.name):
-                keep = partial(
-                    self.write_unchecked, o, given, inputs, run
-                )  # of several objectives the first is kept
                 told = {"observers": observers, "known": known, "keep": keep, **how}
-                if len(asked.names) > 1:
-                    given, inputs, result, earlier = self.in_order(
-                        given, inputs, asked.names, first, seconds, told
-                    )
-                else:
-                    result, better = self._search(given.problem, first, stays, seconds, told)
+                found = self.search(given, inputs, asked, first, stays, seconds, told)
+            given, inputs, result, earlier, better = found
             if better is None:
                 result = self.refined(o, given, result, patience)
             report = self.write(o, given, result, inputs, patience, run, earlier, better)
             words, files = self.words(report), (self.page, self.report)
-            code = finish(o, result, report, words, files, self.name, f"{self.noun} exists")
+            code = finish(o, result, report, words, files, self.name, self.none)
             return self.after(o, given, result, run, patience, code)
 
     def _units(self, asked: Asked, given: Any) -> Sequence[str]:
         return [self.units[name] for name in asked.names if name in self.units]
 
-    def _first(self, o: Any, start: Start | None, given: Any) -> tuple[Any, list[Bound]]:
+    def _first(self, o: Any, start: Start | None, given: Any) -> tuple[Any, Any]:
         """Return the answer to begin with, and what an earlier run proved of this problem."""
         path = o.warm_start if start is None else start.answer
         if path is None:
-            return None, []
+            return None, self.known(())
         first = self.read(path / self.answer if path.is_dir() else path, given)
         about = given.problem.content_hash
-        return first, [] if start is None else [b for _, b in start.known(self.proofs, about)]
+        return first, self.known(() if start is None else start.known(self.proofs, about))
 
-    def _search(
-        self, problem: Any, first: Any, stays: bool, seconds: float, how: dict[str, Any]
-    ) -> tuple[Result[Any], Any]:
+    def search(
+        self, given: Any, inputs: Any, asked: Asked, first: Any, stays: bool, seconds: float, how: dict[str, Any]
+    ) -> Searched:  # fmt: skip
         """Return the best answer, or with ``stays`` the first one with its bound and a better one met on the way."""
-        from nmsolve.solvers.run import Options
-
         if not stays or first is None:
-            return self.solve(problem, time_limit=seconds, warm_start=first, **how), None
-        found = self.bound(problem, first, Options(time_limit=seconds, **how))
-        return found.result, found.better
-
-    def in_order(
-        self, given: Any, inputs: Any, names: Sequence[str], first: Any, seconds: float, how: Mapping[str, Any],
-        say: Callable[[str], None] | None = None,
-    ) -> tuple[Any, Any, Result[Any], Sequence[Stage]]:  # fmt: skip
-        """Minimise several objectives in order: problem, inputs and result are those of the last, with the stages before.
-
-        ``say`` is told what each came to; standard error if not given. ``inputs`` may be None.
-        """
-        from nmsolve.kinds.in_order import run_in_order, to_errors
-        from nmsolve.solvers.run import Options
-
-        options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how.get("known", ()))
-        objectives = self.objectives(given, Options(**options), first, known)
-        inputs, stage, result, earlier = run_in_order(
-            objectives, inputs, names, seconds, self.units, say or to_errors
-        )
-        return self.restated(given, stage), inputs, result, earlier
+            result = self.solve(given.problem, time_limit=seconds, warm_start=first, **how)
+            return Searched(given, inputs, result)
+        found = self.bound(given.problem, first, time_limit=seconds, **how)
+        return Searched(given, inputs, found.result, better=found.better)
 
     def _front(
         self, o: Any, names: tuple[str, str], given: Any, inputs: Any, first: Any, patience: Patience
@@ -379,8 +383,7 @@ class StatedKind(Kind):
             left = [] if solution is None else self.unchecked
             report = self.build_report(o, given, result, msgspec.to_builtins(inputs), left)
             self.beside(o, folder, given, result, report)
-            rows = (("", b) for b in result.bounds)
-            proofs = certificates_text(given.problem.content_hash, rows, earlier, self.free)
+            proofs = certificates_text(given.problem.content_hash, self.rows(result), earlier, self.free)
             write_atomic(folder / self.proofs, proofs)
             write_atomic(folder / "events.jsonl", event_lines(result.events))
             write_atomic(folder / self.report, as_json(report))
@@ -391,12 +394,27 @@ class StatedKind(Kind):
         content = read_object(report)
         return content, inputs_of(content, report, self.inputs, self.name)
 
+    def inputs_beside(self, path: Path) -> Any:
+        """Return what the report beside an answer, or the front of a point, states. InputError without one, or of another run."""
+        beside = self.stated_beside(path) or path.parent / self.report
+        if not beside.exists():
+            what = f"this is {self.a}, and no {self.report} is beside it"
+            raise InputError(what, str(path), f"the output folder of `nmsolve {self.name}`")
+        require_one_run(path.parent, [path.name, beside.name, self.proofs])
+        return self.read_inputs(beside)[1]
+
     def is_run(self, folder: Path) -> bool:
         """Return whether a folder holds what the command wrote for one answer."""
         report = folder / self.report
-        if not report.exists():
-            return (folder / self.answer).exists()
-        return bool(read_object(report).get("command") == self.name)
+        if self.report != StatedKind.report:  # a mapping may be there as well, which the folder is about then
+            return report.exists() and not (folder / "mapping.json").exists()
+        return self._tells(report) if report.exists() else (folder / self.answer).exists()
+
+    def _tells(self, beside: Path) -> bool:
+        """Return whether a report or a pareto.json is what this command wrote."""
+        if beside.name == self.report != StatedKind.report:
+            return self.is_run(beside.parent)
+        return bool(read_object(beside).get("command") == self.name)
 
     def answer_of(self, path: Path, source: Path | None = None) -> Path | None:
         """Return the answer that is meant; see :meth:`Kind.answer_of`."""
@@ -411,7 +429,7 @@ class StatedKind(Kind):
         beside = path.parent / (FRONT if point else self.report)
         if not (point or path.name in (self.answer, BETTER)) or not beside.exists():
             return None
-        return beside if read_object(beside).get("command") == self.name else None
+        return beside if self._tells(beside) else None
 
     # verbs
 
@@ -430,43 +448,7 @@ class StatedKind(Kind):
 
     def _refuse(self, o: ScoreOptions | GapOptions, names: Sequence[str]) -> None:
         """Refuse options that are for other answers."""
-        refuse({f"--{k}": getattr(o, k) for k in (*names, *OF_GRAPHS)}, "an option for other answers")
-
-    def score(self, path: Path, o: ScoreOptions) -> Scores:
-        """Return every objective of an answer; see :meth:`Kind.score`."""
-        self._refuse(o, self.no_score)
-        given = self.state(self.inputs_for(path, o))
-        checks, values = self.answer_checks(given, self.read(path, given), None, {})
-        if not values:
-            raise InputError(f"the {self.noun} breaks a rule: {checks[0].text}", str(path), "a legal one")
-        row: dict[str, Any] = {"type": "scores", "graph": given.problem.name, "scores": values}
-        machine = getattr(given, "machine", None)
-        if machine is not None:
-            row["machine"] = machine if isinstance(machine, str) else machine.name
-        return Scores(
-            row, [f"{k:16} {number(v):>24}   {self.shown(k, v)}".rstrip() for k, v in values.items()]
-        )
-
-    def shown(self, name: str, value: float) -> str:
-        """Return what stands behind the value of an objective on the terminal."""
-        return self.units.get(name, "")
-
-    def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
-        """Return every check of an answer where its files are; ``--graph`` says where the problem's file is now."""
-        from nmsolve.kinds.check_whole import whole_checks
-
-        refuse_of_mappings(path, o)
-        report, inputs = self.run_at(path)
-        given = self.state(self._moved(inputs, o.graph))
-        checks, solution, values, bounds = self.file_checks(path, report, given, inputs, o)
-        if not values:
-            return checks
-        again = self.rewritten(report, given, inputs, solution, values, bounds)
-        write = partial(self._write_at, given, solution)
-        return checks + whole_checks(path, report, again, write, self.files, bounds is not None, o.graph)
-
-    def _write_at(self, given: Any, solution: Any, path: Path) -> None:
-        self.write_solution(path, given, solution)
+        refuse({f"--{k}": getattr(o, k) for k in names}, "an option for other answers")
 
     def run_at(self, path: Path) -> tuple[dict[str, Any], Any]:
         """Return the report beside the answer of a run, and its inputs.

@@ -14,10 +14,11 @@ from nmsolve.kinds import values as opt
 from nmsolve.kinds.assignment.options import AssignOptions
 from nmsolve.kinds.assignment.programs import PARTS, PROGRAMS
 from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem, stated_inputs
-from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.loading import Held
 from nmsolve.kinds.patience import CHECKS
-from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.stated import Asked, Keep
+from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import OBJECTIVES
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 QUICK = ("min-cut",)
 
 
-class AssignKind(StatedKind):
+class AssignKind(WholeKind):
     """Operators of a model on unlike processors; strategies of a cost network."""
 
     name, noun, source = "assign", "assignment", "model"
@@ -58,9 +59,11 @@ class AssignKind(StatedKind):
         *(f"{PROGRAMS}/{part}" for part in PARTS),
     )  # fmt: skip
     options, inputs, units = AssignOptions, AssignInputs, OBJECTIVES
+    reports = "kinds.assignment.report:AssignReport"
     unchecked = ("assignment", "bounds")
     both = "latency,energy"
-    no_score, no_gap = ("chips", "placement", "memory"), ("chips", "placement", "balance")
+    no_score = ("chips", "placement", "memory", *OF_GRAPHS)
+    no_gap = ("chips", "placement", "balance", *OF_GRAPHS)
 
     @property
     def free(self) -> Collection[str]:
@@ -69,31 +72,15 @@ class AssignKind(StatedKind):
 
         return RECHECKS.keys()
 
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.assignment.report import AssignReport
-
-        return AssignReport
-
     def asked(self, o: AssignOptions, stays: bool) -> Asked:
         """Return objectives, front and model."""
-        from nmsolve.solvers.multi_objective import objective_names
-
-        names = objective_names(o.objective, OBJECTIVES)
+        names = self.objectives_in(o.objective)
         front = None if o.pareto is None else self.front_names(o)
         inputs = stated_inputs(o, front or names)
         if stays:
             names = names[-1:]
             inputs = msgspec.structs.replace(inputs, objective=names[0])
         return Asked(inputs, names, front)
-
-    def front_names(self, o: AssignOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return two objectives."""
-        from nmsolve.kinds.pareto import require_front
-        from nmsolve.solvers.multi_objective import objective_names
-
-        return require_front(o, objective_names(o.pareto or "", OBJECTIVES, option))
 
     def on_front(
         self, given: Given, inputs: AssignInputs | None, names: tuple[str, str]
@@ -157,12 +144,13 @@ class AssignKind(StatedKind):
 
         return (solve_network if isinstance(problem, CostNetwork) else solve_assignment)(problem, **how)
 
-    def bound(self, problem: Any, solution: Any, options: Options) -> Bounded[Any]:
+    def bound(self, problem: Any, solution: Any, **how: Any) -> Bounded[Any]:
         """Raise the bound."""
         from nmsolve.solvers.assignment.api import bound_assignment, bound_strategies
+        from nmsolve.solvers.run import Options
 
         raised: Any = bound_strategies if isinstance(problem, CostNetwork) else bound_assignment
-        found: Bounded[Any] = raised(problem, solution, options)
+        found: Bounded[Any] = raised(problem, solution, Options(**how))
         return found
 
     def objectives(

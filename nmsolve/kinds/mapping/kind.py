@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.kind import Explainable, Kind, Pictures, Scores
+from nmsolve.kinds.kind import Explainable, Kind, Pictures, Scores, plain_scores
 from nmsolve.kinds.mapping.found import MAP_FILES
 from nmsolve.kinds.mapping.options import MapOptions
-from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -78,9 +77,7 @@ class MapKind(Kind):
 
         loaded = load_answer(o, o.memory)
         scores = score(loaded.graph, loaded.machine, loaded.core)
-        names = {"graph": loaded.graph.name, "machine": loaded.machine.name}
-        row = {"type": "scores", **names, "scores": scores}
-        return Scores(row, [f"{name:16} {number(value):>20}" for name, value in scores.items()])
+        return plain_scores({"graph": loaded.graph.name, "machine": loaded.machine.name}, scores)
 
     def pictures(self, path: Path, o: DrawOptions) -> Pictures:
         """Return ``cores``, ``resources`` and ``links``."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from nmsolve.kinds.answer import event_lines
 from nmsolve.kinds.mapping.found import CHOSEN, MappedRoutes, Run
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart, check_parts
-from nmsolve.kinds.routing.proofs import FILE as PROOFS
-from nmsolve.kinds.routing.proofs import certificates_text
+from nmsolve.kinds.routing.report import PROOFS
 from nmsolve.model.bound import gap
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
@@ -137,6 +136,7 @@ def routes_by_rule(machine: Machine, flows: Flows, rule: str) -> MappedRoutes:
 
 def write_mapped_routes(out: Path, mapped: MappedRoutes) -> None:
     """Write flow-routes.json, and the events of a search for them, beside the mapping."""
+    from nmsolve.check.certificates import certificates_text
     from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
@@ -147,7 +147,8 @@ def write_mapped_routes(out: Path, mapped: MappedRoutes) -> None:
         worms, _ = cover_long_messages(problem.machine, problem.flows, mapped.routes)
     write_flow_routes(out / FLOWS, problem, mapped.routes, mapped.turns, mapped.numbering, worms)
     if mapped.bounds:
-        write_atomic(out / PROOFS, certificates_text(problem, mapped.bounds))
+        rows = ((name, bound) for name, some in mapped.bounds.items() for bound in some)
+        write_atomic(out / PROOFS, certificates_text(problem.content_hash, rows))
     if mapped.events:
         write_atomic(out / "route-events.jsonl", mapped.events)
 

@@ -13,14 +13,14 @@ import msgspec
 from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, prepare_file
-from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.patience import CHECKS, search_time
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
-from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.stated import Asked, Keep
 from nmsolve.kinds.verdict import label
+from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import require_one_run
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ GONE_FIELDS = (
 )
 
 
-class PipelineKind(StatedKind):
+class PipelineKind(WholeKind):
     """Layers in stages on groups of cores."""
 
     name, noun, source = "pipeline", "plan", "model"
@@ -67,29 +67,15 @@ class PipelineKind(StatedKind):
         "placement/*.json", "placement/*.jsonl", "placement/report.html",
     )  # fmt: skip
     options, inputs = PipelineOptions, PipelineInputs
+    reports = "kinds.pipeline.report:PipelineReport"
     unchecked = ("plan",)
     both = "period,cores"
-    no_score = ("machine", "chips", "placement", "memory", "library")
-    no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library")
-
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.pipeline.report import PipelineReport
-
-        return PipelineReport
+    no_score = ("machine", "chips", "placement", "memory", "library", *OF_GRAPHS)
+    no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library", *OF_GRAPHS)
 
     def asked(self, o: PipelineOptions, stays: bool) -> Asked:
         """Return model, rules and front."""
         return Asked(stated_inputs(o), (), None if o.pareto is None else self.front_names(o))
-
-    def front_names(self, o: PipelineOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return the period and a limit, or two limits."""
-        from nmsolve.kinds.pareto import require_front
-        from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES
-        from nmsolve.solvers.multi_objective import objective_names
-
-        return require_front(o, objective_names(o.pareto or "", PIPELINE_OBJECTIVES, option))
 
     def on_front(
         self, given: Given, inputs: PipelineInputs | None, names: tuple[str, str]
@@ -153,13 +139,12 @@ class PipelineKind(StatedKind):
 
         return plan(problem, **how)
 
-    def bound(
-        self, problem: PipelineProblem, solution: PipelinePlan, options: Options
-    ) -> Bounded[PipelinePlan]:
+    def bound(self, problem: PipelineProblem, solution: PipelinePlan, **how: Any) -> Bounded[PipelinePlan]:
         """Raise the bound."""
         from nmsolve.solvers.pipeline.api import bound_plan
+        from nmsolve.solvers.run import Options
 
-        return bound_plan(problem, solution, options)
+        return bound_plan(problem, solution, Options(**how))
 
     def objectives(
         self, given: Given, options: Options, first: PipelinePlan | None, known: tuple[Bound, ...] = ()
@@ -350,10 +335,6 @@ class PipelineKind(StatedKind):
         found, options = super().front_inputs(path, inputs, objectives)
         return found, (*options, *GONE)
 
-    def is_run(self, folder: Path) -> bool:
-        """Return whether the report of a plan is there, and no mapping."""
-        return (folder / self.report).exists() and not (folder / "mapping.json").exists()
-
     def answer_of(self, path: Path, source: Path | None = None) -> Path | None:
         """Return plan.json; see :meth:`Kind.answer_of`."""
         if path.is_dir():
@@ -362,12 +343,7 @@ class PipelineKind(StatedKind):
 
     def inputs_for(self, path: Path, o: ScoreOptions | GapOptions) -> PipelineInputs:
         """Return those of the report beside it, but for ``--graph`` and ``--bind``."""
-        beside = path.parent / self.report
-        if not beside.exists():
-            what = f"this is a pipeline, and no {self.report} is beside it"
-            raise InputError(what, str(path), "the output folder of `nmsolve pipeline`")
-        require_one_run(path.parent, [self.answer, self.report, self.proofs])
-        inputs: PipelineInputs = self._moved(self.read_inputs(beside)[1], o.graph)
+        inputs: PipelineInputs = self._moved(self.inputs_beside(path), o.graph)
         return inputs if o.bind is None else msgspec.structs.replace(inputs, bind=o.bind)
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.loading import Loaded
     from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.routing.statement import Given
     from nmsolve.model.bound import Result
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.routing.problem import RoutingProblem
@@ -47,9 +46,8 @@ def state(
     ------
     InputError : a wrong file, several objectives, no routes can exist
     """
-    from nmsolve.kinds.loading import load_answer
     from nmsolve.kinds.routing.options import RouteOptions
-    from nmsolve.kinds.routing.run import routing_problem
+    from nmsolve.kinds.routing.statement import state_problem, stated_inputs
     from nmsolve.model.routing.stage import RoutingStage
     from nmsolve.solvers.routing.fit import require_routes
 
@@ -59,12 +57,12 @@ def state(
         mapping, graph, machine, chips, placement, turns=turns, form=form, table_limit=table_limit, detour=detour,
         channels=channels, objective=objective,
     )  # fmt: skip
-    loaded = load_answer(o)
-    problem = routing_problem(o, loaded, objective)
+    given = state_problem(stated_inputs(o))
+    problem = given.problem
     require_routes(problem)
     return Stated(
-        RoutingStage(problem, objective), problem.hash, objective,
-        {"flows": problem.flows.count, "cores": problem.machine.size}, partial(_solve, problem), partial(_check, loaded, problem),
+        RoutingStage(problem, objective), problem.content_hash, objective,
+        {"flows": problem.flows.count, "cores": problem.machine.size}, partial(_solve, problem), partial(_check, given),
     )  # fmt: skip
 
 
@@ -77,28 +75,17 @@ def _solve(problem: RoutingProblem, **how: Any) -> Result[ChosenRoutes]:
     return replace(result, events=() if last is None else last.events)
 
 
-def _check(
-    loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience
-) -> Checked:
+def _check(given: Given, result: Result[ChosenRoutes], patience: Patience) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
-    from nmsolve.check.routing.routes import verify_flow_routes
-    from nmsolve.kinds.mapping.report import check_parts
     from nmsolve.kinds.patience import CHECKS
-    from nmsolve.model.routing.files import write_flow_routes
+    from nmsolve.kinds.routing.kind import KIND
 
-    found = result.solution
-    assert found is not None
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "flow-routes.json"
-        try:
-            with patience.optional(CHECKS):
-                write_flow_routes(path, problem, found.routes, found.turns, found.numbering)
-                checks = verify_flow_routes(
-                    loaded.graph, loaded.machine, loaded.core, path, result.scores, problem.turns
-                )
-                return check_parts(checks), []
-        except KeyboardInterrupt:
-            return [], ["routes"]
+    assert result.solution is not None
+    try:
+        with patience.optional(CHECKS):
+            return KIND.answer_checks(given, result.solution, None, result.scores)[0], []
+    except KeyboardInterrupt:
+        return [], ["routes"]
 
 
 def _flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Maker:

@@ -1,15 +1,15 @@
-"""``nmsolve verify`` of routes: from their files and those of the mapping, without trusting what made them."""
+"""``nmsolve verify`` and ``score`` of routes: from their files and those of the mapping, without trusting what made them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.routing.answer import file_checks
+from nmsolve.kinds.routing.report import FLOWS, PROOFS, REPORT
+from nmsolve.kinds.routing.statement import turns_option
 from nmsolve.kinds.verdict import UNREAD
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
@@ -17,18 +17,19 @@ from nmsolve.model.file_set import require_one_run
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
     from nmsolve.kinds.mapping.options import VerifyOptions
+    from nmsolve.kinds.routing.statement import Given
 
 
 def route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     """Check the routes that are given or beside the mapping, and that the mapping's own report mentions no others."""
-    own = loaded.folder / "flow-routes.json"
+    own = loaded.folder / FLOWS
     beside = own.exists() and (o.mapping.is_dir() or o.mapping.name == "mapping.json")
     checks = []
     if loaded.report is not None and loaded.report.get("routing") is not None:
         if not beside:
             text = "the report mentions routes, but flow-routes.json is missing beside it"
             checks.append(CheckPart("flow-routes", False, text))
-        elif (own.parent / "route-report.json").exists():
+        elif (own.parent / REPORT).exists():
             text = "the routes in report.json are older than route-report.json and are not checked"
             checks.append(CheckPart("routing", True, text, UNREAD))
     paths = [own] if beside and (o.routes is None or loaded.inputs.in_turns) else []
@@ -38,83 +39,43 @@ def route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 
 def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool) -> list[CheckPart]:
-    """Return checks of one flow-routes.json against the report beside it."""
-    from nmsolve.check.routing.routes import verify_flow_routes
-    from nmsolve.kinds.routing.proofs import FILE as PROOFS
-    from nmsolve.model.turns import turn_set
-
-    report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
-    require_one_run(path.parent, [path.name, report, PROOFS])
-    claimed, given = _claimed_values(path)
-    spec = turns or given
-    found = verify_flow_routes(
-        loaded.graph, loaded.machine, loaded.core, path, claimed,
-        None if spec is None else turn_set(spec, loaded.machine),
-    )  # fmt: skip
-    checks = check_parts(found)
-    return checks + _route_claims(loaded, path, claimed, given, bound) if all(c.ok for c in found) else checks
-
-
-def _route_claims(
-    loaded: Loaded, path: Path, claimed: Mapping[str, Any], turns: str | None, bound: bool
-) -> list[CheckPart]:
-    """Return what is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
+    """Return checks of one flow-routes.json; if it passes all of them, of what the report beside it claims."""
     from nmsolve.hw.routing.values import routing_value
-    from nmsolve.kinds.routing.proofs import claim_checks, claims_of
+    from nmsolve.kinds.routing.proofs import claim_checks, said_beside
     from nmsolve.kinds.routing.rewritten import route_fields
     from nmsolve.model.routing.files import read_flow_routes
     from nmsolve.model.routing.flows import flows_of
     from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
     from nmsolve.model.turns import turn_set
 
+    report = REPORT if (path.parent / REPORT).exists() else "report.json"
+    require_one_run(path.parent, [path.name, report, PROOFS])
+    said = said_beside(path)
+    own = None if said is None else turns_option(said.turns, loaded.machine)
+    given = own if turns is None else turn_set(turns, loaded.machine)
+    checks = file_checks(loaded, path, {} if said is None else said.values, given)
+    if said is None or not all(check.ok for check in checks):
+        return checks
     file = read_flow_routes(path, loaded.machine)
     values = {}
     if file.numbering is not None:
-        names = [k for k in claimed if k in ROUTING_OBJECTIVES]
+        names = [k for k in said.values if k in ROUTING_OBJECTIVES]
         values = {k: routing_value(file.problem, file.routes, file.numbering, k) for k in names}
-    problem = replace(
-        file.problem,
-        flows=flows_of(loaded.graph, loaded.core, loaded.machine.size),
-        turns=None if turns is None else turn_set(turns, loaded.machine),
-    )
-    found = claims_of(path)
-    checks = claim_checks(path, problem, values, bound)
-    if found is None:
-        return checks
-    return checks + route_fields(loaded, path, file, problem, found[1], found[0].name == "route-report.json")
+    flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
+    problem = replace(file.problem, flows=flows, turns=own)
+    checks += claim_checks(path, said, problem, values, bound)
+    return checks + route_fields(loaded, path, file, problem, said)
 
 
-def _claimed_values(path: Path) -> tuple[dict[str, Any], str | None]:
-    """Return what the report beside a flow-routes.json states of it, and the turns that were given (None: chosen, or none were).
-
-    The report is route-report.json, else the ``routing`` of report.json.
-    """
-    from nmsolve.kinds.routing.proofs import claims_of
-
-    found = claims_of(path)
-    if found is None:
-        return {}, None
-    beside, content, stated = found
-    alone = beside.name == "route-report.json"
-    part, option = (content, "turns") if alone else (content["routing"], "prohibit_turns")
-    try:
-        given = msgspec.convert((content.get("inputs") or {}).get(option), str | None)
-    except (msgspec.ValidationError, AttributeError) as error:
-        raise InputError(f"invalid inputs ({error})", str(beside), "a report that nmsolve wrote") from None
-    claimed: dict[str, Any] = {o.name: o.value for o in stated}
-    if part.get("prohibited") is not None:
-        claimed.setdefault("turns", part["prohibited"])
-    return claimed, None if given == "chosen" else given
-
-
-def route_scores(loaded: Loaded, path: Path) -> dict[str, float]:
-    """Return every objective of routes. InputError if they break a rule."""
+def route_scores(given: Given, path: Path) -> dict[str, float]:
+    """Return every objective of the routes in a file, by its own rules. InputError if they break one."""
     from nmsolve.kinds.routing.front import RouteFront
     from nmsolve.model.routing.files import read_flow_routes
     from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 
-    problem = replace(read_flow_routes(path, loaded.machine).problem, objective=tuple(ROUTING_OBJECTIVES))
-    _, scores, wrong = RouteFront(problem, loaded).read(path, {})
+    machine = given.loaded.machine
+    problem = replace(read_flow_routes(path, machine).problem, objective=tuple(ROUTING_OBJECTIVES))
+    _, scores, wrong = RouteFront(problem, given.loaded).read(path, {})
     if wrong:
         raise InputError(f"the routes break a rule: {wrong[0]}", str(path), "legal ones")
     return scores

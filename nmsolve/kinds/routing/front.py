@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmsolve.kinds.check_bounds import RouteBounds
 from nmsolve.kinds.in_order import PLAIN
+from nmsolve.kinds.routing.answer import file_checks, write_answer
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
@@ -30,33 +31,24 @@ class RouteFront(RouteBounds):
 
     def about(self) -> dict[str, dict[str, str]]:
         """Flows, machine and rules."""
-        return {"problem": {"name": self.title, "hash": self.problem.hash}}
+        return {"problem": {"name": self.title, "hash": self.problem.content_hash}}
 
     def write(self, path: Path, solution: IntArray) -> None:
         """Write ``solution`` (slots + channels,) as flow-routes.json."""
-        from nmsolve.hw.routing.proof import cover_long_messages
-        from nmsolve.model.routing.files import write_flow_routes
         from nmsolve.solvers.routing.api import chosen_routes
 
-        found = chosen_routes(self.problem, solution)
-        worms, _ = cover_long_messages(self.problem.machine, self.problem.flows, found.routes)
-        write_flow_routes(path, self.problem, found.routes, found.turns, found.numbering, worms)
+        write_answer(path, self.problem, chosen_routes(self.problem, solution))
 
     def write_beside(self, folder: Path) -> None:
         """Write nothing: the mapping has its own folder."""
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[None, dict[str, float], list[str]]:
         """Return every check that routes get, and that they keep the rules of the front."""
-        from nmsolve.check.routing.routes import verify_flow_routes
         from nmsolve.hw.routing.values import routing_value
         from nmsolve.model.routing.files import read_flow_routes
 
-        p, of = self.problem, self.loaded
-        wrong = [
-            f"{c.name}: {c.text}"
-            for c in verify_flow_routes(of.graph, of.machine, of.core, path, values, p.turns)
-            if not c.ok
-        ]
+        p = self.problem
+        wrong = [f"{c.name}: {c.text}" for c in file_checks(self.loaded, path, values, p.turns) if not c.ok]
         file = read_flow_routes(path, p.machine)
         for name in ("form", "detour", "table_limit", "channels"):
             if getattr(file.problem, name) != getattr(p, name):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from nmsolve.kinds.routing.report import RouteReport
     from nmsolve.model.routing.problem import RoutingProblem
 
+#: Of loads.
+UNIT = "messages per step"
 #: Links that get a rank, and flows that are listed for each.
 HOTTEST, NAMED = 10, 4
 #: Names of the parts of the energy.
@@ -48,14 +50,14 @@ def routing_section(
     turns : the turns that go with the routes; None (or all allowed): no turn map
     """
     loads = route_loads(machine, flows, routes)
-    hot = hottest_links(machine, loads)
-    prohibits = turns is not None and turns.prohibited(machine) > 0
+    drawings = route_drawings(machine, loads, turns)
+    drawn = {name: draw(*what) for name, (draw, what) in drawings.items() if still or name != "links"}
     return {
-        "links": links_picture(machine, loads, hot, "messages per step") if still else "",
-        "directions": pictures_routing.direction_loads(machine, loads, "messages per step"),
-        "turn_map": pictures_routing.turn_map(machine, turns) if prohibits and turns is not None else "",
-        "hottest": hottest_rows(machine, flows, routes, loads, hot),
-        "unit": "messages per step",
+        "links": drawn.get("links", ""),
+        "directions": drawn["directions"],
+        "turn_map": drawn.get("turns", ""),
+        "hottest": hottest_rows(machine, flows, routes, loads, hottest_links(machine, loads)),
+        "unit": UNIT,
     }
 
 
@@ -76,6 +78,22 @@ def route_sections(
     network = energy_parts(machine, flows, routes)
     routing = routing_section(machine, flows, routes, turns, still)
     return {"routing": routing, "energy": energy_section(machine, network, cost)}
+
+
+def route_drawings(
+    machine: Machine, loads: FloatArray, turns: TurnSet | None
+) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Return what is drawn of routes with these loads (4 * P,): by name, a drawing and its arguments.
+
+    These are ``links``, ``directions`` and, where some are prohibited, ``turns``.
+    """
+    drawn: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "links": (pictures.link_loads, (*drawn_links(machine, loads, hottest_links(machine, loads)), UNIT)),
+        "directions": (pictures_routing.direction_loads, (machine, loads, UNIT)),
+    }
+    if turns is not None and turns.prohibited(machine) > 0:
+        drawn["turns"] = (pictures_routing.turn_map, (machine, turns))
+    return drawn
 
 
 def links_picture(machine: Machine, loads: FloatArray, hot: list[int], unit: str) -> str:

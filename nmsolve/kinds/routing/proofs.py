@@ -1,9 +1,9 @@
-"""route-certificates.json: bounds on routes with their certificates, written by searches and recomputed by ``verify``."""
+"""What reports claim of bounds on routes, recomputed by ``verify`` from route-certificates.json."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,55 +12,72 @@ import msgspec
 from nmsolve.check.claims import gap_check, status_check
 from nmsolve.kinds.check_bounds import Proofs, RouteBounds
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart
+from nmsolve.kinds.routing.report import PROOFS, REPORT
 from nmsolve.kinds.verdict import unread
 from nmsolve.model.bound import Stage
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.model.bound import Bound
     from nmsolve.model.routing.problem import RoutingProblem
 
-FILE = "route-certificates.json"
 
+@dataclass(frozen=True)
+class Said:
+    """What the report beside routes says of them.
 
-def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bound]]) -> str:
-    """Return the file: as certificates.json of a mapping, each bound with its ``objective``."""
-    from nmsolve.check import certificates
-
-    rows = ((name, b) for name, some in bounds.items() for b in some)
-    return certificates.certificates_text(problem.hash, rows)
-
-
-def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:
-    """Return the report beside the routes ``path``, and what it claims of their objectives; None without one.
-
-    Raises
-    ------
-    InputError : the report is no report of routes
+    Attributes
+    ----------
+    file, content : route-report.json, else the report.json of a mapping that has them
+    parts : of the objectives
+    turns : those that were given; None or ``chosen``: none were
     """
+
+    file: Path
+    content: dict[str, Any]
+    parts: list[ObjectivePart]
+    turns: str | None
+
+    @property
+    def alone(self) -> bool:
+        """Whether the report is about routes and nothing else."""
+        return self.file.name == REPORT
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Objectives, and how many turns are prohibited."""
+        values: dict[str, Any] = {part.name: part.value for part in self.parts}
+        prohibited = (self.content if self.alone else self.content["routing"]).get("prohibited")
+        return values if prohibited is None else {"turns": prohibited} | values
+
+
+def said_beside(path: Path) -> Said | None:
+    """Return what the report beside the routes ``path`` says of them; None without one. InputError: it is no report of routes."""
     from nmsolve.kinds.loading import read_object
 
-    for name in ("route-report.json", "report.json"):
+    for name in (REPORT, "report.json"):
         beside = path.parent / name
         if not beside.exists():
             continue
         content = read_object(beside)
-        part = content if name == "route-report.json" else content.get("routing")
+        part = content if name == REPORT else content.get("routing")
         if isinstance(part, dict):
+            option, what = "turns" if name == REPORT else "prohibit_turns", "objectives"
             try:
-                return beside, content, msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
+                parts = msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
+                what = "inputs"
+                inputs = msgspec.convert(content.get("inputs") or {}, dict[str, Any])
+                return Said(beside, content, parts, msgspec.convert(inputs.get(option), str | None))
             except msgspec.ValidationError as error:
-                raise InputError(
-                    f"invalid objectives ({error})", str(beside), "a report that nmsolve wrote"
-                ) from None
+                wanted = "a report that nmsolve wrote"
+                raise InputError(f"invalid {what} ({error})", str(beside), wanted) from None
     return None
 
 
 def claim_checks(
-    path: Path, problem: RoutingProblem, values: Mapping[str, float], thorough: bool
+    path: Path, said: Said, problem: RoutingProblem, values: Mapping[str, float], thorough: bool
 ) -> list[CheckPart]:
-    """Return what the report beside the routes ``path`` claims to be proved of them.
+    """Return what is claimed to be proved of the routes ``path``.
 
     Parameters
     ----------
@@ -74,20 +91,17 @@ def claim_checks(
     """
     from nmsolve.kinds.loading import read_certificates
 
-    found = claims_of(path)
-    if found is None:
-        return []
-    beside, content, parts = found
-    checks = [_figures(beside, content, parts, problem)]
+    parts = said.parts
+    checks = [_figures(said, problem)]
     claims = [p for p in parts if p.bound or p.proved]
     if not claims:
         return checks
     if not thorough:
         words = [f"{p.name} {'proved best' if p.proved else f'at least {number(p.bound)}'}" for p in claims]
         return [*checks, unread(f"routes: {', '.join(words)}", "--bound does")]
-    file = path.parent / FILE
+    file = path.parent / PROOFS
     if not file.exists():
-        text = f"no {FILE} beside the routes: nothing proves what the report claims"
+        text = f"no {PROOFS} beside the routes: nothing proves what the report claims"
         return [*checks, CheckPart("route bounds", False, text)]
     about, bounds = read_certificates(file)
     asked = replace(problem, objective=tuple(p.name for p in parts))
@@ -101,11 +115,9 @@ def claim_checks(
     return checks + [proofs.claim(f"{p.name} bound", p.bound, values.get(p.name), p.name, {}) for p in claims]
 
 
-def _figures(
-    path: Path, report: Mapping[str, Any], parts: Sequence[ObjectivePart], problem: RoutingProblem
-) -> CheckPart:
+def _figures(said: Said, problem: RoutingProblem) -> CheckPart:
     """That status, gaps and rules follow from the report's own figures and from the routes' file."""
-    wrong = []
+    wrong, parts, report = [], said.parts, said.content
     if len({p.name for p in parts}) < len(parts):
         wrong.append("an objective is listed twice")
     for p in parts:
@@ -113,7 +125,7 @@ def _figures(
         if p.proved:
             found.append(status_check({"status": "optimal"}, p.value, p.bound))
         wrong += [f"{p.name[:40]}: {c.text}" for c in found if not c.ok]
-    if path.name == "route-report.json":
+    if said.alone:
         done = bool(parts) and all(p.proved for p in parts)
         if report.get("status") != ("optimal" if done else "feasible"):
             wrong.append(f"the status is {str(report.get('status'))[:40]!r}")

@@ -20,6 +20,7 @@ from nmsolve.kinds.check_fields import (
 )
 from nmsolve.kinds.loading import require_types
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart
+from nmsolve.kinds.routing.statement import PLACES, RouteInputs
 from nmsolve.model.bound import gap
 from nmsolve.model.turns import RULES
 
@@ -28,30 +29,26 @@ if TYPE_CHECKING:
 
     from nmsolve.kinds.loading import Loaded
     from nmsolve.kinds.mapping.found import MappedRoutes
+    from nmsolve.kinds.routing.proofs import Said
     from nmsolve.model.routing.files import FlowRoutes
     from nmsolve.model.routing.problem import RoutingProblem
 
-#: Options of ``route`` that say how to search, and where its mapping was: ``verify`` is given that.
-ROUTE_OPTIONS = ("mapping", "graph", "machine", "chips", "placement", "engines", "time_limit")
-#: Those that state the problem.
-ROUTE_RULES = ("turns", "form", "table_limit", "detour", "channels")
-
 
 def route_fields(
-    loaded: Loaded, path: Path, file: FlowRoutes, problem: RoutingProblem, said: Mapping[str, Any], alone: bool
+    loaded: Loaded, path: Path, file: FlowRoutes, problem: RoutingProblem, beside: Said
 ) -> list[CheckPart]:  # fmt: skip
     """Check every other field of a flow-routes.json that passed all checks, and of the report beside it.
 
     Parameters
     ----------
     problem : the flows of graph and mapping, with the turns that were given
-    said : that report; ``alone``: it is a route-report.json, whose fields are checked here, too
+    beside : that report; the fields of a route-report.json are checked here, too
     """
-    from nmsolve.kinds.routing.report import PAGE, REPORT, RouteReport, max_link_by_rule
+    from nmsolve.kinds.routing.report import PAGE, REPORT, RouteReport, long_messages, max_link_by_rule
 
-    rule = None if alone else loaded.inputs.route
+    said, rule = beside.content, None if beside.alone else loaded.inputs.route
     checks = [routes_check(path, file, _rules(loaded, file, problem, rule), rule)]
-    if not alone:
+    if not beside.alone:
         return checks
     require_types(said, RouteReport, path.parent / REPORT)
     names = asked_objectives(said.get("inputs") or {})
@@ -60,11 +57,11 @@ def route_fields(
         "flows": file.problem.flows.count,
         "objectives": msgspec.to_builtins(objectives_again(file, names, said.get("objectives") or ())),
         "rules": max_link_by_rule(replace(problem, objective=names)) if names and said.get("rules") else {},
-        "long_messages": _long_messages(file),
-        "inputs": inputs_of_options(said, (*ROUTE_OPTIONS, *ROUTE_RULES, "objective")),
+        "long_messages": long_messages(file.problem, file.routes)[1],
+        "inputs": inputs_of_options(said, RouteInputs.__struct_fields__),
         "status": said.get("status"),
     }
-    unread = RUN | {"objectives.package"} | under("inputs", ROUTE_OPTIONS)
+    unread = RUN | {"objectives.package"} | under("inputs", PLACES)
     left = [f for f in ("events.jsonl", PAGE) if (path.parent / f).exists()]
     return [
         *checks,
@@ -157,9 +154,3 @@ def _write(file: FlowRoutes, problem: RoutingProblem, rule: str | None, path: Pa
 
     turns = problem.turns if rule in RULES else file.problem.turns
     write_flow_routes(path, problem, file.routes, turns, file.numbering, file.worms)
-
-
-def _long_messages(file: FlowRoutes) -> str:
-    from nmsolve.hw.routing.proof import cover_long_messages
-
-    return cover_long_messages(file.problem.machine, file.problem.flows, file.routes)[1]

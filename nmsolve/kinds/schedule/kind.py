@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.kind import Explainable
+from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.schedule.again import EARLIER
 from nmsolve.kinds.schedule.options import ScheduleOptions
@@ -24,7 +24,8 @@ from nmsolve.kinds.schedule.statement import (
     state_problem,
     stated_inputs,
 )
-from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.stated import Asked, Keep
+from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import OBJECTIVES
@@ -53,17 +54,7 @@ QUICK = 2000
 LISTED = 24
 
 
-def objectives_in_order(text: str, option: str) -> tuple[str, ...]:
-    """Return objectives in order; ``weighted`` stands alone, as its worth is no limit that a file could state."""
-    from nmsolve.solvers.multi_objective import objective_names
-
-    names = objective_names(text, OBJECTIVES, option)
-    if len(names) > 1 and "weighted" in names:
-        raise InputError("weighted is one of several objectives", option, "weighted alone, or others")
-    return names
-
-
-class ScheduleKind(StatedKind):
+class ScheduleKind(WholeKind):
     """Processes on units over time."""
 
     name, noun, source = "schedule", "schedule", "tasks"
@@ -73,10 +64,11 @@ class ScheduleKind(StatedKind):
         "schedule.json", "certificates.json", "events.jsonl", "report.json", "report.html", "better.json", TRACE, TABLE, EARLIER,
     )  # fmt: skip
     options, inputs, units = ScheduleOptions, ScheduleInputs, OBJECTIVES
+    reports = "kinds.schedule.report:ScheduleReport"
     unchecked = ("schedule", "bounds")
     both = "makespan,energy"
-    no_score = ("chips", "placement", "memory", "bind", "library")
-    no_gap = ("chips", "placement", "balance", "constraints", "bind", "library")
+    no_score = ("chips", "placement", "memory", "bind", "library", *OF_GRAPHS)
+    no_gap = ("chips", "placement", "balance", "constraints", "bind", "library", *OF_GRAPHS)
 
     @property
     def free(self) -> Collection[str]:
@@ -85,16 +77,9 @@ class ScheduleKind(StatedKind):
 
         return FREE
 
-    @property
-    def shape(self) -> type[msgspec.Struct]:
-        """The report."""
-        from nmsolve.kinds.schedule.report import ScheduleReport
-
-        return ScheduleReport
-
     def asked(self, o: ScheduleOptions, stays: bool) -> Asked:
         """Return objectives, front and networks: of a file, of plans or of what is left of an earlier run."""
-        names = () if o.objective is None else objectives_in_order(o.objective, "--objective")
+        names = () if o.objective is None else self.objectives_in(o.objective)
         front = None if o.pareto is None else self.front_names(o)
         _noise(o)
         if o.from_:
@@ -106,11 +91,12 @@ class ScheduleKind(StatedKind):
         names = names[-1:] if stays else names
         return Asked(asked_inputs(o, front or names), names, front)
 
-    def front_names(self, o: ScheduleOptions, option: str = "--pareto") -> tuple[str, str]:
-        """Return two objectives that a file could limit."""
-        from nmsolve.kinds.pareto import require_front
-
-        return require_front(o, objectives_in_order(o.pareto or "", option))
+    def objectives_in(self, text: str, option: str = "--objective") -> tuple[str, ...]:
+        """Return them; ``weighted`` stands alone, as its worth is no limit that a file could state."""
+        names = super().objectives_in(text, option)
+        if len(names) > 1 and "weighted" in names:
+            raise InputError("weighted is one of several objectives", option, "weighted alone, or others")
+        return names
 
     def on_front(
         self, given: Given, inputs: ScheduleInputs | None, names: tuple[str, str]
@@ -158,11 +144,12 @@ class ScheduleKind(StatedKind):
 
         return solve_schedule(problem, **how)
 
-    def bound(self, problem: ScheduleProblem, solution: Schedule, options: Options) -> Bounded[Schedule]:
+    def bound(self, problem: ScheduleProblem, solution: Schedule, **how: Any) -> Bounded[Schedule]:
         """Raise the bound."""
+        from nmsolve.solvers.run import Options
         from nmsolve.solvers.schedule.api import bound_schedule
 
-        return bound_schedule(problem, solution, options)
+        return bound_schedule(problem, solution, Options(**how))
 
     def objectives(
         self, given: Given, options: Options, first: Schedule | None, known: tuple[Bound, ...] = ()
@@ -182,7 +169,7 @@ class ScheduleKind(StatedKind):
 
         return ScheduleFront(given.problem, given.earlier)
 
-    def recorded(self, o: ScheduleOptions, inputs: ScheduleInputs) -> ScheduleInputs:
+    def recorded(self, o: ScheduleOptions, given: Given, inputs: ScheduleInputs) -> ScheduleInputs:
         """Return them with the earlier schedule where this run keeps it."""
         if inputs.again is None:
             return inputs

@@ -90,7 +90,7 @@ class RoutingProblem:
         return goals, hop_distances(self.machine, goals)
 
     @cached_property
-    def hash(self) -> str:
+    def content_hash(self) -> str:
         """Content hash (hex, 16 digits)."""
         turns = None if self.turns is None else self.turns.allowed.tobytes()
         parts = (

@@ -38,7 +38,7 @@ class RoutingObjectives:
             found = self._solve(stage, FIRST * seconds, None)
             start = None if found.objective else found.solution
         result = self._solve(RoutingStage(self.problem, name, ceilings), end - clock.now(), start)
-        return Stage(name, ceilings, self.problem.hash, result.bounds), result
+        return Stage(name, ceilings, self.problem.content_hash, result.bounds), result
 
     def value(self, name: str, solution: IntArray) -> float:
         """Return the objective ``name`` of ``solution`` (slots + channels,), by the evaluator."""
