@@ -96,8 +96,10 @@ class Cycle:
         )
 
     def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found:
-        """Return a mapping that is better than ``pos`` (n,), or as good: nodes that it separates are not clustered, nor those
-        that ``other`` does."""
+        """Return a mapping that begins with ``pos`` (n,): nodes that it separates are not clustered, nor those of ``other``.
+
+        It is better as a rule; where cores are full to the last place, clusters do not fit, and it may be worse.
+        """
         inside = pos
         if other is not None:
             both = pos.astype(np.int64) * len(self.tree.cores) + other

@@ -25,9 +25,10 @@ STARTS, KEPT = 0.25, 6
 COMBINED, DOWN = 0.75, 1.5
 #: More cores than this have no table of distances between all regions.
 MOST_CORES = 2048
-#: A network separates if less than this part of its traffic crosses between halves: 0.002 to 0.005 on Delaunay and geometric
-#: graphs, 0.03 on layers of windows, 0.09 on small worlds, 0.2 and more on random graphs. None does with so many neighbours.
-CROSSING, DENSE = 0.01, 64
+#: A network separates if less than this part of its traffic crosses between halves, or so many edges for the root of its nodes:
+#: 0.2 to 0.5 % and 2 to 3 on Delaunay and geometric graphs, 3 % and 44 on layers of windows, 9 % and 130 on small worlds. None does
+#: with so many neighbours; and where cores are fuller than this, clusters do not fit.
+CROSSING, EDGES, DENSE, FULL = 0.01, 8.0, 64, 0.985
 #: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
 STYLES = tuple(
     Style(join=join, nodes_per_block=nodes, starts=2, fm=False)
@@ -62,13 +63,14 @@ def separates(problem: MappingProblem) -> bool:
 
     Such networks are what this engine is for: on others annealing finds far better mappings. A tenth of a first mapping's time.
     """
-    if (
-        Deep.refuses(problem) is not None
-        or problem.graph.on_disk
-        or len(problem.graph.traffic[1]) > DENSE * problem.n
-    ):
+    if Deep.refuses(problem) is not None or len(problem.graph.traffic[1]) > DENSE * problem.n:
         return False
-    return Cycle(finest_graph(problem), tree_of(problem), lambda: False).cut_of_halves(1) < CROSSING
+    room = problem.capacity[problem.machine.usable].sum(axis=0)
+    if (problem.sizes.sum(axis=0) > FULL * room).any() or int(problem.machine.usable.sum()) < 2:
+        return False
+    graph = finest_graph(problem)
+    crossing = Cycle(graph, tree_of(problem), lambda: False).cut_of_halves(1)
+    return crossing < CROSSING or crossing * len(graph.neighbour) / 2 < EDGES * float(np.sqrt(problem.n))
 
 
 class _Search:

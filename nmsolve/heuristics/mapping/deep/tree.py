@@ -101,6 +101,7 @@ def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
         if depth < len(means) - 1:
             within = np.diag(between)
             apart = np.maximum(0.0, between - (within[:, None] + within[None, :]) / 2)
+            apart = (apart + apart.T) / 2  # to the last digit
             held = mean > 0
             room = held.astype(np.int64) @ finest.room
             allowed = finest.allowed.astype(np.int64) @ held.T.astype(np.int64) > 0
