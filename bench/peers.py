@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from figures import MESH, ONE_THREAD, ROWS, Row, instance, run
 from scipy.sparse import csr_array
-from scipy.spatial import cKDTree
+from scipy.spatial import Delaunay, cKDTree
 
 from nmsolve.hw.scores import objective_value
 from nmsolve.kinds.loading import instance as load
@@ -34,6 +34,8 @@ from nmsolve.solvers.mapping.api import make_problem
 
 #: Nodes of random geometric graphs, their seeds, and the CPU seconds that they are mapped with onto 8x8 cores.
 POINTS, POINT_SEEDS, POINT_SECONDS = 2**15, (911, 912), (1.5, 5.0, 10.0)
+#: The same for Delaunay graphs, with their nodes.
+DELAUNAY_SEEDS, DELAUNAY_SECONDS = ((30_000, 921), (200_000, 922)), (3.0, 10.0)
 PEERS = ("metis+scotch", "scotch", "mt-kahypar", "kaminpar+rig", "rig", "pacman")
 #: What a peer needs: modules of PATH, programs, and what installs them.
 NEEDS = {
@@ -53,24 +55,33 @@ SNN_NAMES, SNN_SECONDS = ("reservoir-4096", "microcircuit-10%", "layered-8000", 
 NAMES = (
     "snn20k-8x8", "snn100k-16x16", "q256", "q1024", "geo-1000", "layered-1000", "rnd-1000", "comm-256", "comm-1024",
     "delaunay_n15-8x8", *SNN_NAMES, *(f"rgg15-{seed} {seconds:g} s" for seed in POINT_SEEDS for seconds in POINT_SECONDS),
+    *(f"del{n // 1000}k-{seed} {seconds:g} s" for n, seed in DELAUNAY_SEEDS for seconds in DELAUNAY_SECONDS),
 )  # fmt: skip
 
 
-def geometric_rows(folder: Path) -> list[Row]:
-    """Random geometric graphs as of the 10th DIMACS challenge: points in the unit square, edges up to 0.55 sqrt(log n / n)."""
+def planar_rows(folder: Path) -> list[Row]:
+    """Random points in the unit square, as of the 10th DIMACS challenge: edges up to 0.55 sqrt(log n / n), or by Delaunay."""
+
+    def near(n: int, points: np.ndarray) -> np.ndarray:
+        return cKDTree(points).query_pairs(0.55 * np.sqrt(np.log(n) / n), output_type="ndarray")
+
+    def triangles(n: int, points: np.ndarray) -> np.ndarray:
+        corners = np.sort(Delaunay(points).simplices, axis=1)
+        return np.unique(np.concatenate([corners[:, :2], corners[:, 1:], corners[:, ::2]]), axis=0)
+
     out = []
-    for seed in POINT_SEEDS:
-        path = folder / f"rgg15-{seed}.graph"
+    for name, n, seed, edges, limits in (
+        *((f"rgg15-{seed}", POINTS, seed, near, POINT_SECONDS) for seed in POINT_SEEDS),
+        *((f"del{n // 1000}k-{seed}", n, seed, triangles, DELAUNAY_SECONDS) for n, seed in DELAUNAY_SEEDS),
+    ):
+        path = folder / f"{name}.graph"
         if not path.exists():
-            points = np.random.default_rng(seed).random((POINTS, 2))
-            pairs = cKDTree(points).query_pairs(
-                0.55 * np.sqrt(np.log(POINTS) / POINTS), output_type="ndarray"
-            )
-            near = csr_array((np.ones(len(pairs)), pairs.T), shape=(POINTS, POINTS))
-            near = near + near.T
-            lines = (" ".join(map(str, row + 1)) for row in np.split(near.indices, near.indptr[1:-1]))
-            path.write_text("\n".join((f"{POINTS} {len(pairs)}", *lines)) + "\n")
-        out += [Row(f"rgg15-{seed} {s:g} s", str(path), MESH, s, None, None) for s in POINT_SECONDS]
+            pairs = edges(n, np.random.default_rng(seed).random((n, 2)))
+            half = csr_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
+            both = half + half.T
+            lines = (" ".join(map(str, row + 1)) for row in np.split(both.indices, both.indptr[1:-1]))
+            path.write_text("\n".join((f"{n} {len(pairs)}", *lines)) + "\n")
+        out += [Row(f"{name} {s:g} s", str(path), MESH, s, None, None) for s in limits]
     return out
 
 
@@ -206,7 +217,7 @@ def main() -> None:
         "|---" * (len(PEERS) + 4) + "|",
     ]
     print("\n".join(table), flush=True)
-    for row in (r for r in (*ROWS, *spiking_rows(folder), *geometric_rows(folder)) if r.name in chosen):
+    for row in (r for r in (*ROWS, *spiking_rows(folder), *planar_rows(folder)) if r.name in chosen):
         table.append(compare(row, a.peers_python, a.seed, folder, absent))
         print(table[-1], flush=True)
     if a.out:

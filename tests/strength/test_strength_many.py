@@ -11,6 +11,7 @@ import numpy as np
 from counted import Counted
 from strength_cases import at_most, board, casts, found, grid, mapped, near, run
 
+from nmsolve.heuristics.mapping.deep.engine import Deep
 from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, External
 from nmsolve.heuristics.mapping.first_fit import FirstFit
 from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
@@ -26,6 +27,7 @@ GRID = MappingProblem(grid(32, 32), board(4, 4), "hops", (), 66)
 POINTS = MappingProblem(near(600, 6), board(4, 4), "hops", (), 40)
 DEEP = MappingProblem(near(1200, 6), board(2, 2), "hops", (), 320)
 CASTS = MappingProblem(casts(400, 5), board(3, 3), "multicast-hops", (), 48)
+WIDE = MappingProblem(near(6000, 6), board(4, 4), "hops", (), 390)
 REACH = MappingProblem(casts(1500, 6), board(4, 4), "connectivity", (), 100)
 
 
@@ -72,6 +74,21 @@ def test_multilevel_full_cores() -> None:
     """Fails if nodes of overfull cores go straight to the nearest room."""
     problem = MappingProblem(near(4096, 6), board(4, 4), "hops", (), 256)
     at_most(found(Multilevel(), problem, 3, seconds=0.01, stops=60), 3200)
+
+
+def test_deep() -> None:
+    """Fails without two-phase moves, without FM, or if halves do not see those of their neighbours."""
+    at_most(found(Deep(), WIDE, 4, stops=400), 2330)
+
+
+def test_deep_goes_on() -> None:
+    """Fails if nothing follows the first mappings, or if no two are combined."""
+    at_most(found(Deep(), WIDE, 4, seconds=10, tick=0.5, stops=400), 2250)
+
+
+def test_deep_on_its_tree() -> None:
+    """Fails if all regions are halved on the coarsest level, or heavy edges are not the first to be matched."""
+    at_most(found(Deep(), MappingProblem(near(3000, 6), board(6, 6), "hops", (), 88), 4, stops=40), 4450)
 
 
 def test_external() -> None:

@@ -26,8 +26,8 @@ COMBINED, DOWN = 0.75, 1.5
 #: More cores than this have no table of distances between all regions.
 MOST_CORES = 2048
 #: A network separates if less than this part of its traffic crosses between halves, or so many edges for the root of its nodes:
-#: 0.2 to 0.5 % and 2 to 3 on Delaunay and geometric graphs, 3 % and 44 on layers of windows, 9 % and 130 on small worlds. None does
-#: with so many neighbours; and where cores are fuller than this, clusters do not fit.
+#: 0.2 to 0.5 % and 2 to 3 on Delaunay and geometric graphs, 3 % and 44 on layers of windows, 9 % and 130 on small worlds. None
+#: does with so many neighbours; and where cores are fuller than this, clusters do not fit.
 CROSSING, EDGES, DENSE, FULL = 0.01, 8.0, 64, 0.985
 #: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
 STYLES = tuple(
