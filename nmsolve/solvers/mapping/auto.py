@@ -104,7 +104,7 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     InputError : the graph is on disk, and no engine that finds mappings takes the problem
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
-    heuristics, plain, aimed = _heuristics(problem, seconds * workers), *_bounds(problem)
+    heuristics, plain, aimed = _heuristics(problem, seconds), *_bounds(problem)
     # Bounds may need long for their first value, and estimates of that fail: only the cheapest come before a mapping.
     cheap = [name for name in plain if name == "star" and workers == 1]
     order = [*cheap, *heuristics, *(name for name in plain if name not in cheap), *aimed]
@@ -285,10 +285,7 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
 
 
 def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
-    """Return the heuristics for the kind of problem, with their parts of the time that heuristics get first.
-
-    ``seconds`` : of the run, times the threads that it has
-    """
+    """Return the heuristics for the kind of problem, with their parts of the time that heuristics get first."""
     if problem.graph.on_disk:
         return {"external": 1.0}
     if problem.limits_moves:
