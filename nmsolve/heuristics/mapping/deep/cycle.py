@@ -71,13 +71,16 @@ class Cycle:
         self.graph, self.tree, self._stop = graph, tree, stop
         self._total = graph.sizes.sum(axis=0)
 
-    def from_scratch(self, style: Style, seed: int, threads: Threads) -> Found:
-        """Return a new mapping."""
+    def from_scratch(self, style: Style, seed: int, threads: Threads) -> Found | None:
+        """Return a new mapping; None if there was no time for any."""
         levels, labels = self._levels(style.join, seed, None, threads)
-        firsts = threads.each(
-            [partial(self._first, levels, labels, style, seed * 1009 + i) for i in range(style.starts)]
-        )
-        best = min(range(style.starts), key=lambda i: firsts[i][:2])
+        if self._stop():
+            return None
+        tasks = [
+            partial(self._first, levels, labels, style, seed * 1009, number) for number in range(style.starts)
+        ]
+        firsts = [first for first in threads.each(tasks) if first is not None]
+        best = min(range(len(firsts)), key=lambda k: firsts[k][:2])
         _, _, at, pos = firsts[best]
         return self._up(levels, labels, at, pos, style, seed, threads)
 
@@ -95,10 +98,10 @@ class Cycle:
             1e-300, float(self.graph.weight.sum(dtype=np.float64))
         )
 
-    def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found:
+    def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found | None:
         """Return a mapping that begins with ``pos`` (n,): nodes that it separates are not clustered, nor those of ``other``.
 
-        It is better as a rule; where cores are full to the last place, clusters do not fit, and it may be worse.
+        None if there was no time. It is better as a rule; where cores are full to the last place, clusters do not fit, and it may be worse.
         """
         inside = pos
         if other is not None:
@@ -106,6 +109,8 @@ class Cycle:
             inside = np.unique(both, return_inverse=True)[1].astype(np.int32)
         style = Style()
         levels, labels = self._levels(False, seed, inside, threads)
+        if self._stop():
+            return None
         coarse = pos
         for label, level in zip(labels, levels[1:], strict=True):
             projected = np.empty(len(level.volume), np.int32)
@@ -143,10 +148,13 @@ class Cycle:
         return levels, labels
 
     def _first(
-        self, levels: list[Graph], labels: list[Int32Array], style: Style, seed: int
-    ) -> tuple[float, float, int, Int32Array]:
-        """Halve regions level by level until every core is one; return excess, cost, the level, and the mapping there."""
-        tree, rng = self.tree, new_rng(seed)
+        self, levels: list[Graph], labels: list[Int32Array], style: Style, seed: int, number: int
+    ) -> tuple[float, float, int, Int32Array] | None:
+        """Halve regions level by level until every core is one; return excess, cost, the level, and the mapping there.
+
+        All but the first (``number`` 0) are given up once time is over.
+        """
+        tree, rng = self.tree, new_rng(seed + number)
         at, depth, deepest = len(levels) - 1, 0, len(tree.halvings)
         pos = np.zeros(len(levels[at].volume), np.int32)
         while True:
@@ -154,23 +162,16 @@ class Cycle:
             while depth < deepest and (
                 at == 0 or len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share)
             ):
-                next_board = tree.boards[depth + 1]
-                tries, passes = (1, 1) if self._stop() else (TRIES, PASSES)
-                pos = split(
-                    g,
-                    pos,
-                    tree.halvings[depth],
-                    next_board.share,
-                    next_board.allowed,
-                    HALF_SLACK,
-                    tries,
-                    passes,
-                    rng,
-                )
+                stopped = self._stop()
+                if stopped and number:
+                    return None
+                tries, passes = (1, 1) if stopped else (TRIES, PASSES)
+                halving, halves = tree.halvings[depth], tree.boards[depth + 1]
+                pos = split(g, pos, halving, halves.share, halves.allowed, HALF_SLACK, tries, passes, rng)
                 depth += 1
                 if depth < deepest and len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share):
-                    self._refined(g, depth, pos, False, style, seed + depth, ALONE)
-            over, paid = self._refined(g, depth, pos, False, style, seed + at, ALONE)
+                    self._refined(g, depth, pos, False, style, seed + number + depth, ALONE)
+            over, paid = self._refined(g, depth, pos, False, style, seed + number + at, ALONE)
             if depth == deepest:
                 return over, paid, at, pos
             at -= 1

@@ -20,7 +20,9 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
 #: Part of the time for mappings from scratch; and mappings that are kept.
-STARTS, KEPT = 0.25, 6
+STARTS, KEPT = 0.4, 6
+#: With less than this for every connection and direction, in seconds, the first mapping is a quick one: others take about 1 us.
+HURRY = 2e-6
 #: Part of the cycles that combine two mappings; and how far down the list the better one is on average.
 COMBINED, DOWN = 0.75, 1.5
 #: More cores than this have no table of distances between all regions.
@@ -48,12 +50,13 @@ class Deep:
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; offers every improvement, and something at once where nothing is known."""
-        if context.incumbent()[0] is None and (first := filled(problem)) is not None:
+        known, _ = context.incumbent()
+        if known is None and (first := filled(problem)) is not None:
             context.offer(first, "first fit")
         search = _Search(problem, context)
         threads = Threads(max(1, context.workers), search.stop)
         try:
-            search.run(threads)
+            search.run(known, threads)
         finally:
             threads.close()
 
@@ -90,10 +93,13 @@ class _Search:
             self._stopped = self._context.should_stop()
         return self._stopped
 
-    def run(self, threads: Threads) -> None:
-        """Search until told to stop."""
-        known, _ = self._context.incumbent()
-        self._keep(self._cycle.from_scratch(Style(), self._seed(), threads), "deep multilevel")
+    def run(self, known: IntArray | None, threads: Threads) -> None:
+        """Search until told to stop; ``known`` (n,) is a mapping to go on from."""
+        hurried = self._seconds < HURRY * self._cycle.graph.ptr[-1]
+        self._keep(
+            self._cycle.from_scratch(STYLES[0] if hurried else Style(), self._seed(), threads),
+            "deep multilevel",
+        )
         if known is not None and (pos := self._positions(known)) is not None:
             self._keep(self._cycle.within(pos, None, self._seed(), threads), "v-cycle from the start")
         while not self.stop() and self._over() < STARTS:
@@ -101,7 +107,7 @@ class _Search:
             tasks = [partial(self._cycle.from_scratch, style, self._seed(), ALONE) for style in styles]
             for found in threads.each(tasks):
                 self._keep(found, "deep multilevel")
-        while not self.stop():
+        while self._kept and not self.stop():
             for found in threads.each([self._from_kept() for _ in range(threads.count)]):
                 self._keep(found, "combination")
 
@@ -112,7 +118,7 @@ class _Search:
         self._tasks += 1
         return (self._context.seed * 1_000_003 + self._tasks) & 0x7FFF_FFFF
 
-    def _from_kept(self) -> partial[Found]:
+    def _from_kept(self) -> partial[Found | None]:
         """Return the next cycle: within one mapping, or within two."""
         last = len(self._kept) - 1
         first = min(last, int(-DOWN * np.log(1.0 - uniform(self._rng))))
@@ -120,8 +126,10 @@ class _Search:
         other = None if second == first else self._kept[second].pos
         return partial(self._cycle.within, self._kept[first].pos, other, self._seed(), ALONE)
 
-    def _keep(self, found: Found, move: str) -> None:
+    def _keep(self, found: Found | None, move: str) -> None:
         """Keep a mapping if it is among the best, each cost once; offer it if it is the best."""
+        if found is None:
+            return
         best = not self._kept or found[:2] < self._kept[0][:2]
         if all(found[:2] != other[:2] for other in self._kept):
             self._kept = sorted([*self._kept, found], key=lambda one: one[:2])[:KEPT]
