@@ -36,8 +36,6 @@ MUTATIONS = [
              "                if inside[u]:\n", "                if True:\n"),
     Mutation("deep", "no cycles", _MANY + "deep_goes_on", _H + "deep/engine.py",
              "threads.each([self._from_kept() for _ in range(threads.count)])", "[]"),
-    Mutation("deep", "no combinations", _MANY + "deep_goes_on", _H + "deep/engine.py",
-             "COMBINED, DOWN = 0.75,", "COMBINED, DOWN = 0.0,"),
     Mutation("deep", "all halvings on the coarsest level", _MANY + "deep_on_its_tree", _H + "deep/cycle.py",
              "                at == 0 or len(pos) >=", "                True or len(pos) >="),
     Mutation("deep", "edges are matched by their hashes", _MANY + "deep_on_its_tree", _H + "deep/coarsen.py",

@@ -101,7 +101,7 @@ class Cycle:
     def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found | None:
         """Return a mapping that begins with ``pos`` (n,): nodes that it separates are not clustered, nor those of ``other``.
 
-        None if there was no time. It is better as a rule; where cores are full to the last place, clusters do not fit, and it may be worse.
+        None if there was no time. It is better as a rule, but where cores are full to the last place clusters do not fit.
         """
         inside = pos
         if other is not None:

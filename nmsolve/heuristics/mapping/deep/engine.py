@@ -24,7 +24,7 @@ STARTS, KEPT = 0.4, 6
 #: With less than this for every connection and direction, in seconds, the first mapping is a quick one: others take about 1 us.
 HURRY = 2e-6
 #: Part of the cycles that combine two mappings; and how far down the list the better one is on average.
-COMBINED, DOWN = 0.75, 1.5
+COMBINED, DOWN = 0.9, 1.5
 #: More cores than this have no table of distances between all regions.
 MOST_CORES = 2048
 #: A network separates if less than this part of its traffic crosses between halves, or so many edges for the root of its nodes:
