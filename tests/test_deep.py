@@ -57,6 +57,17 @@ def sized(n: int, seed: int = 2) -> LogicGraph:
     )
 
 
+def weightless(graph: LogicGraph) -> LogicGraph:
+    """The same with no weight on nine in ten edges, and beside them a node that sends to all others for nothing."""
+    rng = np.random.default_rng(1)
+    weight = np.where(
+        rng.random(graph.m) < 0.1, graph.weights, np.where(rng.random(graph.m) < 0.5, 0.0, 1e-50)
+    )
+    hub, others = np.zeros(graph.n - 1, int), np.arange(1, graph.n)
+    ends = np.concatenate([graph.edge_source, hub]), np.concatenate([graph.targets, others])
+    return LogicGraph.from_edges(graph.n, *ends, np.concatenate([weight, np.zeros(len(hub))]))
+
+
 def machines() -> dict[str, MappingProblem]:
     """A problem of every form that the tree of a machine is made from."""
     plain, heavy = triangulated(1500, weights=True), sized(1200)
@@ -66,6 +77,8 @@ def machines() -> dict[str, MappingProblem]:
         SideConstraint("here", "pin", (3, 4), (5,)),
         SideConstraint("west", "region", tuple(range(20, 60)), (0, 4, 8, 12)),
     )
+    closed = (SideConstraint("east", "forbid", tuple(range(1500)), tuple(k for k in range(16) if k % 4 < 2)),)
+    empty = triangulated(1200, sizes=np.arange(1200)[:, None] % 3, resources=("neurons",))
     pairs = LogicGraph.from_edges(900, np.arange(0, 900, 2), np.arange(1, 900, 2))
     return {
         "mesh": make_problem(plain, load_machine("mesh:4x5"), balance=0.02),
@@ -80,6 +93,10 @@ def machines() -> dict[str, MappingProblem]:
         "cores of different sizes": MappingProblem(heavy, unlike, "hops"),
         "pins and regions": MappingProblem(plain, load_machine("mesh:4x4"), "hops", pins, 110),
         "no limits": MappingProblem(plain, load_machine("mesh:3x3"), "hops"),
+        "edges of weight 0": MappingProblem(weightless(plain), load_machine("mesh:4x4"), "cut", (), 100),
+        "nodes of size 0": MappingProblem(empty, replace(roomy, capacity={"neurons": 200}), "hops"),
+        "closed cores": MappingProblem(plain, load_machine("mesh:4x4"), "hops", closed, 300),
+        "two nodes": MappingProblem(LogicGraph.from_edges(2, [0], [1]), load_machine("mesh:3x3"), "hops", (), 1),
         "components": make_problem(pairs, load_machine("mesh:3x3"), balance=0.0),
     }  # fmt: skip
 
@@ -259,13 +276,13 @@ def test_only_networks_with_small_cuts_separate() -> None:
     rng = np.random.default_rng(3)
     ends = np.sort(rng.integers(0, 3000, (6000, 2)), axis=1)
     ends = np.unique(ends[ends[:, 0] < ends[:, 1]], axis=0)
-    assert separates(make_problem(triangulated(4000), mesh, balance=0.05))
+    assert separates(make_problem(triangulated(4000), mesh, balance=0.05), 60)
     assert not separates(
-        make_problem(LogicGraph.from_edges(3000, ends[:, 0], ends[:, 1]), mesh, balance=0.05)
+        make_problem(LogicGraph.from_edges(3000, ends[:, 0], ends[:, 1]), mesh, balance=0.05), 60
     )
     layered = generate("snn", nodes=2000, synapses=20000, layers=4, directed=0)
-    assert not separates(make_problem(layered, mesh, balance=0.05))
-    assert not separates(make_problem(triangulated(16), mesh))
+    assert not separates(make_problem(layered, mesh, balance=0.05), 60)
+    assert not separates(make_problem(triangulated(16), mesh), 60)
 
 
 def test_automatic_mode_takes_it_where_time_is_short() -> None:

@@ -471,3 +471,20 @@ def test_a_run_from_disk_that_is_stopped_while_it_coarsens_places_nothing(tmp_pa
         run = run_on(problem, Crew(1, None, lambda: next(stops, True)))
         with pytest.raises(Stopped):
             search(level, run, 1.0, lambda pos, _: pytest.fail("it offered something"), disk)
+
+
+def test_edges_without_weight_are_listed_once() -> None:
+    """A node that sends to thousands for nothing: their cores had been written behind the end of a list, again and again."""
+    n = 6000
+    ring = np.arange(n)
+    hub = np.zeros(n - 1, int)
+    graph = LogicGraph.from_edges(
+        n, np.r_[ring, hub], np.r_[(ring + 7) % n, ring[1:]], np.r_[np.ones(n), np.zeros(n - 1)]
+    )
+    result = solve(
+        MappingProblem(graph, mesh(4, 4, 400), "cut"), engines=["external"], time_limit=0.5, seed=1
+    )
+    assert (
+        result.core is not None
+        and check_mapping(MappingProblem(graph, mesh(4, 4, 400), "cut"), result.core) == []
+    )

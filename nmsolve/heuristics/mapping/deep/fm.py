@@ -5,6 +5,7 @@ So no two threads read or write the same node, load or gain, and the mapping doe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +19,10 @@ from nmsolve.heuristics.rng import shuffle
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
+#: Nodes with this many neighbours stay where they are: each move of a neighbour would look at all the others.
+HUB = 500
+#: Seeds between two looks at the clock.
+STRETCH = 2000
 #: Passes go on while all divisions together gain this part of the cost.
 LEAST_GAIN = 0.002
 
@@ -62,21 +67,24 @@ class Marks(NamedTuple):
 @kernel
 def _search(
     seeds: Int32Array, g: Graph, board: Board, s: State, part: Int32Array, own: int, patience: int, together: int,
-    marks: Marks, number: int,
+    marks: Marks, number: int, first: int,
 ) -> float:  # fmt: skip
-    """Make the searches of pass ``number``, from a few seeds at the border at a time, and keep what gains; return the gain."""
+    """Make searches of pass ``number``, from a few seeds at the border at a time, and keep what gains; return the gain.
+
+    ``first`` : number of the first seed among all of the pass
+    """
     key, place, seen, done = marks.key, marks.place, marks.seen, marks.done
     heard, blocks = np.zeros(len(s.load)), np.empty(len(s.load), np.int32)
     heap, size = np.empty(len(s.pos), np.int32), np.zeros(1, np.int64)
     log, home = np.empty(len(s.pos), np.int32), np.empty(len(s.pos), np.int32)
-    total, i, search = 0.0, 0, number * len(s.pos)
+    total, i, search = 0.0, 0, number * len(s.pos) + first
     while i < len(seeds):
         search += 1
         begun = 0
         while i < len(seeds) and begun < together:
             v = seeds[i]
             i += 1
-            if part[s.pos[v]] != own or done[v] == number:
+            if part[s.pos[v]] != own or done[v] == number or g.ptr[v + 1] - g.ptr[v] > HUB:
                 continue
             gain, q = _best_move(g, board, s, v, heard, blocks, part, own)
             if q >= 0 and place[v] < 0:
@@ -105,7 +113,7 @@ def _search(
                 break
             for e in range(g.ptr[v], g.ptr[v + 1]):
                 u = g.neighbour[e]
-                if seen[u] == search or part[s.pos[u]] != own:
+                if seen[u] == search or part[s.pos[u]] != own or g.ptr[u + 1] - g.ptr[u] > HUB:
                     continue
                 gain, q = _best_move(g, board, s, u, heard, blocks, part, own)
                 if q < 0:
@@ -138,7 +146,7 @@ def _shift(g: Graph, s: State, v: int, q: int) -> None:
 
 def refine_by_fm(
     g: Graph, board: Board, s: State, divisions: tuple[Int32Array, ...], passes: int, patience: int, together: int,
-    threads: Threads, cost: float, rng: AnyArray,
+    threads: Threads, cost: float, rng: AnyArray, stop: Callable[[], bool] = lambda: False,
 ) -> None:  # fmt: skip
     """Search in both parts of one division of the blocks after the other; the mapping only gets better.
 
@@ -147,6 +155,7 @@ def refine_by_fm(
     divisions : (K,) int32 each, 0 or 1
     patience : moves without gain after which a search ends; together : seeds of one
     cost : of the mapping
+    stop : asked now and then
     """
     n = len(s.pos)
     marks = Marks(np.zeros(n), np.full(n, -1, np.int32), np.zeros(n, np.int64), np.full(n, -1, np.int32))
@@ -155,10 +164,17 @@ def refine_by_fm(
         part = divisions[(number - 1) % len(divisions)]
         seeds = border(g, s.pos, threads)
         shuffle(rng, seeds)
-        tasks = [
-            partial(_search, seeds, g, board, s, part, own, patience, together, marks, number)
-            for own in range(int(part.max()) + 1)
-        ]
-        gains.append(sum(threads.each(tasks)))
-        if len(gains) >= len(divisions) and sum(gains[-len(divisions) :]) < LEAST_GAIN * cost:
+
+        def searched(own: int, seeds: Int32Array, part: Int32Array, number: int) -> float:
+            gain = 0.0
+            for first in range(0, len(seeds), STRETCH):
+                if stop():
+                    break
+                some = seeds[first : first + STRETCH]
+                gain += _search(some, g, board, s, part, own, patience, together, marks, number, first)
+            return gain
+
+        parts = range(int(part.max()) + 1)
+        gains.append(sum(threads.each([partial(searched, own, seeds, part, number) for own in parts])))
+        if stop() or (len(gains) >= len(divisions) and sum(gains[-len(divisions) :]) < LEAST_GAIN * cost):
             break

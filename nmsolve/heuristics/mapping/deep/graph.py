@@ -50,18 +50,19 @@ class Board(NamedTuple):
     near: Int32Array
 
 
+#: Least share of a core that a node counts as: nodes of size 0 take part in products and quotients.
+LEAST_VOLUME = 1e-9
+
+
 def finest_graph(problem: MappingProblem) -> Graph:
-    """Return the problem's own graph."""
+    """Return the problem's own graph, without edges whose weight is 0 in 32 bits."""
     ptr, neighbour, weight = problem.graph.traffic
+    ptr, neighbour, weight = np.array(ptr), np.array(neighbour), weight.astype(np.float32)
+    if not (some := weight > 0).all():
+        before = np.concatenate([[0], np.cumsum(some)])
+        ptr, neighbour, weight = before[ptr], neighbour[some], weight[some]
     sizes, volume, domain, _, _ = nodes_of(problem)
-    return Graph(
-        np.array(ptr),
-        np.array(neighbour),
-        weight.astype(np.float32),
-        sizes,
-        volume.astype(np.float64),
-        domain,
-    )
+    return Graph(ptr, neighbour, weight, sizes, np.maximum(volume.astype(np.float64), LEAST_VOLUME), domain)
 
 
 #: Blocks that are at most this many times as far as the nearest count as near, and at most so many.

@@ -94,22 +94,22 @@ def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
         finest.allowed[:, order],
     )
     place = np.argsort(order)
-    means = [_means(front, place, len(order)) for front in fronts]
+    begins = [np.cumsum([0, *map(len, front[:-1])]) for front in fronts]  # blocks are stretches of that order
     boards, halvings = [], []
-    for depth, mean in enumerate(means):
-        between = mean @ finest.distance @ mean.T
-        if depth < len(means) - 1:
+    for depth, begin in enumerate(begins):
+        between = _mean(finest.distance, begin, begin)
+        if depth < len(begins) - 1:
             within = np.diag(between)
             apart = np.maximum(0.0, between - (within[:, None] + within[None, :]) / 2)
             apart = (apart + apart.T) / 2  # to the last digit
-            held = mean > 0
-            room = held.astype(np.int64) @ finest.room
-            allowed = finest.allowed.astype(np.int64) @ held.T.astype(np.int64) > 0
-            boards.append(board_of(apart, room, held @ finest.share, allowed))
+            room, share = np.add.reduceat(finest.room, begin, axis=0), np.add.reduceat(finest.share, begin)
+            boards.append(board_of(apart, room, share, np.logical_or.reduceat(finest.allowed, begin, axis=1)))
         else:
             boards.append(finest)
         if depth:
-            halvings.append(Halving(*links[depth - 1], between, mean @ finest.distance @ means[depth - 1].T))
+            halvings.append(
+                Halving(*links[depth - 1], between, _mean(finest.distance, begin, begins[depth - 1]))
+            )
     divisions = []
     for depth in range(1, min(DIVISIONS, len(fronts) - 1) + 1):
         side = np.zeros(len(order), np.int32)
@@ -119,11 +119,11 @@ def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
     return Tree(cores[order], tuple(boards), tuple(halvings), tuple(divisions))
 
 
-def _means(front: list[IntArray], place: IntArray, cores: int) -> FloatArray:
-    """Return (regions, cores): what multiplies values of cores to the mean of each region."""
-    mean = np.zeros((len(front), cores))
-    for number, region in enumerate(front):
-        mean[number, place[region]] = 1.0 / len(region)
+def _mean(distance: FloatArray, rows: IntArray, cols: IntArray) -> FloatArray:
+    """Return the mean distance between stretches of cores, which begin at ``rows`` and at ``cols``."""
+    total = np.add.reduceat(np.add.reduceat(distance, rows, axis=0), cols, axis=1)
+    count = [np.diff(begin, append=len(distance)) for begin in (rows, cols)]
+    mean: FloatArray = total / (count[0][:, None] * count[1][None, :])
     return mean
 
 

@@ -252,7 +252,7 @@ def propose_cut(arcs: Arcs, begin: int, end: int, draw: Drawing, to: Int32Array)
                 f = weight[e]
                 touched[k] = p
                 k += here[p] == np.float32(0.0)
-                here[p] += f
+                here[p] += max(f, np.float32(1e-30))  # also of an edge without weight: it was listed
                 whole += f
             total += whole - here[own]
             touched[k] = cheapest
