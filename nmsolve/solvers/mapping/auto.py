@@ -41,9 +41,9 @@ PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better on a mesh with more
-#: nanoseconds than this for every connection, times the square of the mean number of neighbours: on Delaunay graphs of 30,000 and
-#: 50,000 nodes after 2 and 3 s, on one of 200,000 after 11, on a geometric graph of 2^15 nodes after 8.
-HURRIED = 250
+#: nanoseconds than this for every connection, times the third power of the mean number of neighbours: on Delaunay graphs of
+#: 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on geometric graphs of 2^15 after 12 (it may be far off there).
+HURRIED = 42
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -318,4 +318,4 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
 def _hurried(problem: MappingProblem, seconds: float) -> bool:
     """Return whether there is little time for every connection."""
     degree = 2 * problem.graph.m / max(1, problem.n)
-    return 1e9 * seconds < HURRIED * degree**2 * 2 * problem.graph.m
+    return 1e9 * seconds < HURRIED * degree**3 * 2 * problem.graph.m

@@ -23,7 +23,7 @@ from nmsolve.model.types import Int32Array, IntArray
 #: Part of the time for mappings from scratch; and mappings that are kept.
 STARTS, KEPT = 0.4, 6
 #: With less than this for every connection and direction, in seconds, the first mapping is a quick one: others take about 1 us.
-HURRY = 2e-6
+HURRY = 1.2e-6
 #: Part of the cycles that combine two mappings; and how far down the list the better one is on average.
 COMBINED, DOWN = 0.9, 1.5
 #: More cores than this have no table of distances between all regions.
