@@ -71,7 +71,7 @@ def test_answers_of_other_kinds_are_called_what_they_are(runs: Path, tmp_path: P
     told = run_here("compare", tmp_path / "plan.json", runs / "best", code=2).stderr
     assert "plan.json: this is a plan; expected a mapping" in told
     told = run_here("score", tmp_path / "plan.json", code=2).stderr
-    assert "plan.json: this is a pipeline, and no pipeline-report.json is beside it" in told
+    assert "plan.json: this is a plan, and no pipeline-report.json is beside it" in told
 
 
 def test_the_slider_parts_the_two_mappings(runs: Path, browser: Any, tmp_path: Path) -> None:

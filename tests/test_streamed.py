@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hw_reference import ENERGY, draws, times
 
-from nmsolve.check import between
 from nmsolve.check.mapping.deadlock import find_rings
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.verify import verify
 from nmsolve.hw.routes import hottest_links, link_loads
 from nmsolve.hw.scores import objective_value, score
+from nmsolve.model import between
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Figure, Machine

@@ -31,8 +31,6 @@ HALF_SLACK, TRIES, PASSES = 0.02, 6, 4
 ROUNDS, BOLD = (8, 12), (0.25, 0.75)
 #: Passes of FM, moves without gain, and seeds of a search; up to this many nodes more of each pays.
 FM, FM_SMALL, SMALL = (4, 25, 4), (4, 40, 4), 20_000
-
-
 #: Neighbours of a cluster, and how many times those of a node, that networks which separate do not have on any level.
 MANY, MORE = 30.0, 4.0
 
@@ -186,7 +184,7 @@ class Cycle:
                 halving, halves = tree.halvings[depth], tree.boards[depth + 1]
                 pos = split(g, pos, halving, halves.share, halves.allowed, HALF_SLACK, tries, passes, rng)
                 depth += 1
-                if _crossing(g, pos) > most * float(np.sqrt(len(halves.share))):
+                if most < np.inf and _crossing(g, pos) > most * float(np.sqrt(len(halves.share))):
                     return None
                 if depth < deepest and len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share):
                     self._refined(g, depth, pos, False, style, seed + number + depth, ALONE)
