@@ -1,6 +1,6 @@
 """Automatic mode beside each of its engines alone at equal time: bound and objective, and how far it is behind the best.
 
-Usage: OPENBLAS_NUM_THREADS=1 python bench/auto.py [--limits 3,10] [--only NAME] [--kept FILE]
+Usage: OPENBLAS_NUM_THREADS=1 python bench/auto.py [--limits 3,10] [--only WORD,WORD] [--kept FILE]
 
 Compile the kernels first (``make warm``). Every run has a process of its own, one thread, and a clock that counts its CPU
 seconds, so that other work on the machine costs nothing; networks of up to 40 nodes, where exact engines work in
@@ -15,9 +15,12 @@ import json
 import multiprocessing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
+
+from sparse import box, delaunay, geometric, random_graph, small_world, windows
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.model import clock
@@ -41,6 +44,8 @@ OTHERS = (
     "cpsat-lns",
     "mip",
 )
+#: From this many nodes on one of them is beside the others.
+LARGE, OF_LARGE = 20_000, "external"
 #: More than this part behind is a loss.
 LOSS = 0.02
 
@@ -91,6 +96,14 @@ CASES = (
     Case("snn-2000-cut", snn(2000, 60_000, 8, 0), "mesh:4x4", "cut"),
     Case("snn-2000-multicast", snn(2000, 60_000, 8), "mesh:4x4", "multicast-hops"),
     Case("snn-2000-connectivity", snn(2000, 60_000, 8), "mesh:8x8", "connectivity"),
+    Case("delaunay-30000", partial(delaunay, 30_000), "mesh:8x8"),
+    Case("delaunay-200000", partial(delaunay, 200_000), "mesh:8x8"),
+    Case("geometric-32768", partial(geometric, 2**15), "mesh:8x8"),
+    Case("geometric-32768-cut", partial(geometric, 2**15), "mesh:8x8", "cut"),
+    Case("box-40", partial(box, 40), "mesh:8x8"),
+    Case("windows-20x40x40", partial(windows, 20, 40), "mesh:8x8"),
+    Case("small-world-30000", partial(small_world, 30_000, 8), "mesh:8x8"),
+    Case("random-20000", partial(random_graph, 20_000, 4), "mesh:8x8"),
 )
 
 
@@ -130,7 +143,7 @@ def run(problem: MappingProblem, engines: Sequence[str] | None, seconds: float) 
 def alone(problem: MappingProblem) -> list[str]:
     """The engines that take the problem."""
     exact = small(problem)
-    names = [name for name in REGISTRY if name not in OTHERS]
+    names = [k for k in REGISTRY if k not in OTHERS or (k == OF_LARGE and problem.n >= LARGE)]
     engines = [make_engine(name) for name in names]
     return [e.name for e in engines if e.refuses(problem) is None and (exact or not REGISTRY[e.name].child)]
 
@@ -162,7 +175,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--limits", default="3,10", help="CPU seconds of every run, comma-separated")
-    parser.add_argument("--only", default="", help="instances whose names hold this")
+    parser.add_argument("--only", default="", help="instances whose names hold one of these words")
     parser.add_argument("--kept", type=Path, help="JSON file that keeps what the engines alone reached")
     args = parser.parse_args()
     kept: dict[str, Reached] = {}
@@ -173,7 +186,7 @@ def main() -> None:
     losses = []
     for seconds in (float(part) for part in args.limits.split(",")):
         for case in CASES:
-            if args.only in case.name:
+            if any(word in case.name for word in args.only.split(",")):
                 row, worst = behind(case, seconds, kept)
                 losses += [f"{case.name} {seconds:g} s"] * (worst > LOSS)
                 print(row, flush=True)

@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from figures import MESH, ONE_THREAD, ROWS, Row, instance, run
-from scipy.sparse import csr_array
-from scipy.spatial import Delaunay, cKDTree
+from sparse import delaunay, geometric
 
 from nmsolve.hw.scores import objective_value
 from nmsolve.kinds.loading import instance as load
@@ -60,27 +59,15 @@ NAMES = (
 
 
 def planar_rows(folder: Path) -> list[Row]:
-    """Random points in the unit square, as of the 10th DIMACS challenge: edges up to 0.55 sqrt(log n / n), or by Delaunay."""
-
-    def near(n: int, points: np.ndarray) -> np.ndarray:
-        return cKDTree(points).query_pairs(0.55 * np.sqrt(np.log(n) / n), output_type="ndarray")
-
-    def triangles(n: int, points: np.ndarray) -> np.ndarray:
-        corners = np.sort(Delaunay(points).simplices, axis=1)
-        return np.unique(np.concatenate([corners[:, :2], corners[:, 1:], corners[:, ::2]]), axis=0)
-
+    """Random points in the unit square, joined to near ones or by Delaunay."""
     out = []
-    for name, n, seed, edges, limits in (
-        *((f"rgg15-{seed}", POINTS, seed, near, POINT_SECONDS) for seed in POINT_SEEDS),
-        *((f"del{n // 1000}k-{seed}", n, seed, triangles, DELAUNAY_SECONDS) for n, seed in DELAUNAY_SEEDS),
+    for name, n, seed, make, limits in (
+        *((f"rgg15-{seed}", POINTS, seed, geometric, POINT_SECONDS) for seed in POINT_SEEDS),
+        *((f"del{n // 1000}k-{seed}", n, seed, delaunay, DELAUNAY_SECONDS) for n, seed in DELAUNAY_SEEDS),
     ):
         path = folder / f"{name}.graph"
         if not path.exists():
-            pairs = edges(n, np.random.default_rng(seed).random((n, 2)))
-            half = csr_array((np.ones(len(pairs)), pairs.T), shape=(n, n))
-            both = half + half.T
-            lines = (" ".join(map(str, row + 1)) for row in np.split(both.indices, both.indptr[1:-1]))
-            path.write_text("\n".join((f"{n} {len(pairs)}", *lines)) + "\n")
+            writer(path)(make(n, seed), path)
         out += [Row(f"{name} {s:g} s", str(path), MESH, s, None, None) for s in limits]
     return out
 

@@ -324,3 +324,29 @@ def test_whenever_time_is_up_there_is_a_legal_mapping(looks: int) -> None:
     context = Brief(looks)
     Deep().run(problem, context)
     assert context.best is not None and check_mapping(problem, context.best) == []
+
+
+def test_what_crosses_on_networks_that_separate_and_on_others() -> None:
+    """As the limits of `separates` suppose: edges for the root of nodes times cores, on a plane, in a box, between blocks."""
+    at = np.arange(27_000).reshape(30, 30, 30)
+    ends = [
+        np.stack([np.moveaxis(at, k, 0)[:-1].ravel(), np.moveaxis(at, k, 0)[1:].ravel()]) for k in range(3)
+    ]
+    box = LogicGraph.from_edges(27_000, *np.concatenate(ends, axis=1), directed=False)
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 32_000, 160_000)
+    b = np.where(
+        rng.random(len(a)) < 0.995,
+        a // 500 * 500 + rng.integers(0, 500, len(a)),
+        rng.integers(0, 32_000, len(a)),
+    )
+    pairs = np.unique(np.sort(np.stack([a, b], axis=1)[a != b], axis=1), axis=0)
+    blocks = LogicGraph.from_edges(32_000, pairs[:, 0], pairs[:, 1], directed=False)
+    mesh, found = load_machine("mesh:8x8"), {}
+    for name, graph in (("plane", triangulated(30_000)), ("box", box), ("blocks", blocks)):
+        problem = make_problem(graph, mesh, balance=0.03)
+        half, whole = cycle_of(problem).crossings(1, np.inf)
+        found[name] = whole * graph.m / np.sqrt(64 * graph.n), whole / (half * np.sqrt(32))
+    assert 2 < found["plane"][0] < 6 and found["plane"][1] > 1.5
+    assert found["box"][0] > 10
+    assert found["blocks"][0] < 6 and found["blocks"][1] < 0.8

@@ -27,7 +27,7 @@ GRID = MappingProblem(grid(32, 32), board(4, 4), "hops", (), 66)
 POINTS = MappingProblem(near(600, 6), board(4, 4), "hops", (), 40)
 DEEP = MappingProblem(near(1200, 6), board(2, 2), "hops", (), 320)
 CASTS = MappingProblem(casts(400, 5), board(3, 3), "multicast-hops", (), 48)
-WIDE = MappingProblem(near(6000, 6), board(4, 4), "hops", (), 390)
+WIDE = MappingProblem(grid(96, 96), board(4, 4), "hops", (), 590)
 REACH = MappingProblem(casts(1500, 6), board(4, 4), "connectivity", (), 100)
 
 
@@ -78,12 +78,12 @@ def test_multilevel_full_cores() -> None:
 
 def test_deep() -> None:
     """Fails without two-phase moves, without FM, or if halves do not see those of their neighbours."""
-    at_most(found(Deep(), MappingProblem(grid(96, 96), board(4, 4), "hops", (), 590), 4, stops=1000), 672)
+    at_most(found(Deep(), WIDE, 4, stops=1000), 672)
 
 
 def test_deep_goes_on() -> None:
     """Fails if nothing follows the mappings from scratch."""
-    at_most(found(Deep(), WIDE, 4, seconds=10, tick=0.5, stops=1500), 2255)
+    at_most(found(Deep(), WIDE, 4, seconds=10, tick=0.5, stops=2500), 620)
 
 
 def test_deep_on_its_tree() -> None:

@@ -9,7 +9,6 @@ from itertools import chain
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.deep.engine import separates
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
@@ -310,9 +309,15 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
     cut = outside and problem.objective == "cut" and problem.n >= CUT_NODES
     mesh, hurried = problem.machine.distance_matrix is None, _hurried(problem, seconds)
-    if (large or cut or hurried or not mesh) and separates(problem, seconds):
+    if (large or cut or hurried or not mesh) and _separates(problem, seconds):
         return {"deep": 1.0} if hurried or cut or not mesh else {"multilevel": 1.0}
     return {"external": 1.0} if large or cut else {"multilevel": 1.0}
+
+
+def _separates(problem: MappingProblem, seconds: float) -> bool:
+    from nmsolve.heuristics.mapping.deep.engine import separates
+
+    return separates(problem, seconds)
 
 
 def _hurried(problem: MappingProblem, seconds: float) -> bool:

@@ -1,11 +1,11 @@
-"""Numbers of clusters."""
+"""Numbers of clusters, and who is in them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nmsolve.model.compiled import kernel
-from nmsolve.model.types import Int32Array
+from nmsolve.model.types import Int32Array, IntArray
 
 
 @kernel
@@ -19,3 +19,18 @@ def number_labels(label: Int32Array) -> int:
             k += 1
         label[u] = name[label[u]]
     return k
+
+
+@kernel
+def members(label: Int32Array, k: int) -> tuple[IntArray, Int32Array]:
+    """Nodes of every cluster: ``member[start[c]:start[c + 1]]``, in order."""
+    start = np.zeros(k + 1, np.int64)
+    for c in label:
+        start[c + 1] += 1
+    for c in range(k):
+        start[c + 1] += start[c]
+    member, end = np.empty(len(label), np.int32), start[:-1].copy()
+    for u in range(len(label)):
+        member[end[label[u]]] = u
+        end[label[u]] += 1
+    return start, member

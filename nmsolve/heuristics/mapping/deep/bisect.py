@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
+from nmsolve.heuristics.mapping.common.labels import members
 from nmsolve.heuristics.mapping.deep.graph import Graph
 from nmsolve.heuristics.mapping.deep.tree import Halving
 from nmsolve.heuristics.rng import below, uniform
@@ -55,29 +56,21 @@ def split(
     slack : part by which a half may take more than its share of what the region holds
     """
     n, k = len(region), len(halving.left)
-    start, nodes = np.zeros(k + 1, np.int64), np.empty(n, np.int32)
-    for v in range(n):
-        start[region[v] + 1] += 1
-    for r in range(k):
-        start[r + 1] += start[r]
-    fill = np.zeros(k, np.int64)
-    for v in range(n):
-        nodes[start[region[v]] + fill[region[v]]] = v
-        fill[region[v]] += 1
+    start, nodes = members(region, k)
     new = np.full(n, -1, np.int32)
     inside, forced, pull = np.zeros(n, np.bool_), np.zeros(n, np.int8), np.zeros(n)
     side, best, key = np.zeros(n, np.int8), np.zeros(n, np.int8), np.zeros(n)
     heap, place, size = np.empty((2, n), np.int32), np.full((2, n), -1, np.int32), np.zeros((2, 1), np.int64)
     locked, log, most = np.zeros(n, np.bool_), np.empty(n, np.int32), np.zeros(2)
     for r in range(k):
-        members = nodes[start[r] : start[r + 1]]
+        inner = nodes[start[r] : start[r + 1]]
         a, b = halving.left[r], halving.right[r]
-        if b < 0 or len(members) == 0:
-            for v in members:
+        if b < 0 or len(inner) == 0:
+            for v in inner:
                 new[v] = a
             continue
         total, heaviest = 0.0, 0.0
-        for v in members:
+        for v in inner:
             inside[v] = True
             total += g.volume[v]
             heaviest = max(heaviest, g.volume[v])
@@ -85,7 +78,7 @@ def split(
         most[0] = max(min(share[a], goal * (1 + slack)), goal + heaviest / 2)
         most[1] = max(min(share[b], (total - goal) * (1 + slack)), total - goal + heaviest / 2)
         across = halving.new[a, b] - (halving.new[a, a] + halving.new[b, b]) / 2
-        for v in members:
+        for v in inner:
             left, right = allowed[g.domain[v], a], allowed[g.domain[v], b]
             forced[v] = 0 if left == right else 1 if left else 2
             pull[v] = 0.0
@@ -98,7 +91,7 @@ def split(
                 else:
                     pull[v] += g.weight[e] * (halving.mixed[a, region[u]] - halving.mixed[b, region[u]])
         h = _Half(
-            members, inside, forced, pull, max(across, 1e-9), most, side, key, heap, place, size, locked, log
+            inner, inside, forced, pull, max(across, 1e-9), most, side, key, heap, place, size, locked, log
         )
         least, low = np.inf, np.inf
         for trial in range(tries):
@@ -112,11 +105,11 @@ def split(
             cost = _cost(g, h)
             if over < least or (over == least and cost < low):
                 least, low = over, cost
-                for v in members:
+                for v in inner:
                     best[v] = side[v]
-        for v in members:
+        for v in inner:
             inside[v] = False
-        for v in members:
+        for v in inner:
             new[v] = a if best[v] == 0 else b
     return new
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.labels import members, number_labels
 from nmsolve.heuristics.mapping.deep.graph import Graph
 from nmsolve.heuristics.mapping.deep.threads import GRAIN, Threads
-from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.splitmix import mix
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -107,28 +107,6 @@ def _pair(mate: Int32Array, lead: Int32Array) -> None:
 
 
 @kernel
-def _numbered(lead: Int32Array) -> tuple[Int32Array, IntArray, Int32Array]:
-    """Return the cluster of every node (n,), and the members of all clusters: where they start (k + 1,), and their numbers."""
-    n = len(lead)
-    label, start, member, count = np.empty(n, np.int32), np.zeros(n + 1, np.int64), np.empty(n, np.int32), 0
-    for v in range(n):
-        if lead[v] == v:
-            label[v] = count
-            count += 1
-    for v in range(n):
-        label[v] = label[lead[v]]
-        start[label[v] + 1] += 1
-    for c in range(count):
-        start[c + 1] += start[c]
-    fill = np.empty(count, np.int64)
-    copy_to(fill, start[:count])
-    for v in range(n):
-        member[fill[label[v]]] = v
-        fill[label[v]] += 1
-    return label, start[: count + 1], member
-
-
-@kernel
 def _merged(
     begin: int, end: int, g: Graph, label: Int32Array, start: IntArray, member: Int32Array, degree: IntArray
 ) -> tuple[Int32Array, AnyArray]:
@@ -188,12 +166,12 @@ def coarser(
         if sum(threads.over(_match, n, mate, choice)) < FEW * n:
             break
     if join:
-        lead = _join_rest(g, mate, most, inside)
+        label = _join_rest(g, mate, most, inside)
     else:
-        lead = np.empty(n, np.int32)
-        _pair(mate, lead)
-    label, start, member = _numbered(lead)
-    k = len(start) - 1
+        label = np.empty(n, np.int32)
+        _pair(mate, label)
+    k = number_labels(label)
+    start, member = members(label, k)
     degree = np.empty(k, np.int64)
     parts = threads.over(_merged, k, g, label, start, member, degree, grain=2 * GRAIN)
     ptr = np.zeros(k + 1, np.int64)

@@ -28,12 +28,11 @@ HURRY = 1.2e-6
 COMBINED, DOWN = 0.9, 1.5
 #: More cores than this have no table of distances between all regions.
 MOST_CORES = 2048
-#: A network separates if fewer edges than this cross between cores on a coarse level, for the root of nodes times cores: 3 to 5
-#: on Delaunay and geometric graphs, 20 on a grid in three dimensions, 100 and more on random ones (before refinement twice that);
-#: and if that is so much more than what crosses between halves, for the root of the cores: 2 on planar graphs, 0.4 where there
-#: are as many blocks as cores.
+#: A network separates if fewer edges than this cross between cores on a coarse level, for the root of nodes times cores: 2 to 6
+#: on Delaunay graphs, more than 10 on grids in three dimensions (twice that before refinement); and if that is so much more
+#: than what crosses between halves, for the root of the cores: 2 on planar graphs, 0.4 where there are as many blocks as cores.
 CROSSING, UNREFINED, GROWS = 8.0, 2.0, 0.8
-#: None does with so many neighbours for a node; and where cores are fuller than this, clusters do not fit.
+#: None does with more neighbours for a node than this; and where cores are fuller than this, clusters do not fit.
 DENSE, FULL = 64, 0.985
 #: Part of the time that it may take to see this, and seconds that each edge takes.
 PROBE, PROBED = 0.2, 2.5e-7
@@ -72,19 +71,19 @@ def separates(problem: MappingProblem, seconds: float) -> bool:
 
     They are what this engine is for: on other networks annealing finds far better mappings.
 
-    ``seconds`` : of the run; it takes a fifth of them at most, or says False
+    ``seconds`` : of the run; it takes a fifth of them at most, or says False, as it does where there is nothing to coarsen
     """
     traffic = problem.graph.traffic
     if Deep.refuses(problem) is not None or len(traffic[1]) > DENSE * problem.n:
         return False
     cores, edges, end = int(problem.machine.usable.sum()), len(traffic[1]) / 2, clock.now() + PROBE * seconds
     room = problem.capacity[problem.machine.usable].sum(axis=0)
-    if cores < 2 or (problem.sizes.sum(axis=0) > FULL * room).any() or edges * PROBED > PROBE * seconds:
+    full = bool((problem.sizes.sum(axis=0) > FULL * room).any())
+    if cores < 2 or full or problem.n < Style().nodes_per_block * cores or edges * PROBED > PROBE * seconds:
         return False
     most = CROSSING * problem.n**0.5 / max(1.0, edges)
-    found = Cycle(finest_graph(problem), tree_of(problem), lambda: clock.now() > end).crossings(
-        1, UNREFINED * most
-    )
+    cycle = Cycle(finest_graph(problem), tree_of(problem), lambda: clock.now() > end)
+    found = cycle.crossings(1, UNREFINED * most)
     if found is None:
         return False
     half, whole = found

@@ -13,7 +13,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.heuristics.mapping.deep.graph import Board, Graph
-from nmsolve.heuristics.mapping.deep.moves import State, border, choose, forget, hear
+from nmsolve.heuristics.mapping.deep.moves import State, border, choose, forget, hear, put
 from nmsolve.heuristics.mapping.deep.threads import Threads
 from nmsolve.heuristics.rng import shuffle
 from nmsolve.model.compiled import kernel, plain
@@ -103,7 +103,7 @@ def _search(
             if q < 0:
                 continue
             log[moves], home[moves] = v, s.pos[v]
-            _shift(g, s, v, q)
+            put(g, s, v, q)
             seen[v], done[v] = search, number
             moves += 1
             now += gain
@@ -129,19 +129,9 @@ def _search(
             remove(heap, place, key, size, heap[size[0] - 1])
         while moves > kept:
             moves -= 1
-            _shift(g, s, log[moves], home[moves])
+            put(g, s, log[moves], home[moves])
         total += most
     return total
-
-
-@plain
-def _shift(g: Graph, s: State, v: int, q: int) -> None:
-    """Move a node."""
-    p = s.pos[v]
-    for r in range(s.load.shape[1]):
-        s.load[p, r] -= g.sizes[v, r]
-        s.load[q, r] += g.sizes[v, r]
-    s.pos[v] = q
 
 
 def refine_by_fm(

@@ -65,7 +65,7 @@ def finest_graph(problem: MappingProblem) -> Graph:
     return Graph(ptr, neighbour, weight, sizes, np.maximum(volume.astype(np.float64), LEAST_VOLUME), domain)
 
 
-#: Blocks that are at most this many times as far as the nearest count as near, and at most so many.
+#: Blocks that are at most this many times as far as the nearest count as near; and how many of them at most.
 NEAR, MOST_NEAR = 1.3, 6
 
 

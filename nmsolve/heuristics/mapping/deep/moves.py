@@ -144,11 +144,9 @@ def _border_of(begin: int, end: int, g: Graph, pos: Int32Array) -> Int32Array:
     """Return the nodes from ``begin`` to ``end`` with neighbours on other blocks."""
     found, k = np.empty(end - begin, np.int32), 0
     for v in range(begin, end):
-        for e in range(g.ptr[v], g.ptr[v + 1]):
-            if pos[g.neighbour[e]] != pos[v]:
-                found[k] = v
-                k += 1
-                break
+        if _at_border(g, pos, v):
+            found[k] = v
+            k += 1
     return found[:k].copy()
 
 
@@ -232,14 +230,14 @@ def _go(listed: Int32Array, goes: BoolArray, g: Graph, s: State, loose: IntArray
         s.goal[v] = -1
         goes[i] = goes[i] and room_for(g, s.load, loose, v, q)
         if goes[i]:
-            _put(g, s, v, q)
+            put(g, s, v, q)
             s.moved[v] = number
             count += 1
     return count
 
 
 @embedded
-def _put(g: Graph, s: State, v: int, q: int) -> None:
+def put(g: Graph, s: State, v: int, q: int) -> None:
     """Move a node."""
     for r in range(s.load.shape[1]):
         s.load[s.pos[v], r] -= g.sizes[v, r]
@@ -315,7 +313,7 @@ def relieve(listed: Int32Array, goes: BoolArray, g: Graph, board: Board, s: Stat
             if q < 0 and everyone:
                 q = _any_room(g, board, s, v)
             if q >= 0:
-                _put(g, s, v, q)
+                put(g, s, v, q)
                 goes[i] = True
                 went += 1
         moves += went

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -52,8 +53,18 @@ class Tree:
     divisions: tuple[Int32Array, ...]
 
 
+_TREES: WeakKeyDictionary[MappingProblem, Tree] = WeakKeyDictionary()
+
+
 def tree_of(problem: MappingProblem) -> Tree:
-    """Return the tree of the usable cores of a problem."""
+    """Return the tree of the usable cores of a problem; kept for the problem's lifetime, as two ask for it."""
+    tree = _TREES.get(problem)
+    if tree is None:
+        tree = _TREES[problem] = _made(problem)
+    return tree
+
+
+def _made(problem: MappingProblem) -> Tree:
     between = core_distance(problem)
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
     distance = between.dense()[np.ix_(cores, cores)]
@@ -84,47 +95,33 @@ def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
             right.append(len(front) - 1 if len(parts) == 2 else -1)
         links.append((np.array(left, np.int64), np.array(right, np.int64)))
         fronts.append(front)
-    order = np.array(
-        [region[0] for region in fronts[-1]], np.int64
-    )  # the last front is the cores, in an order of its own
+    order = np.array([region[0] for region in fronts[-1]], np.int64)  # the cores as the last front has them
     finest = board_of(
         finest.distance[np.ix_(order, order)],
         finest.room[order],
         finest.share[order],
         finest.allowed[:, order],
     )
+    boards, halvings = [finest], []
+    total, count = finest.distance, np.ones(len(order))
+    for first, second in reversed(links):  # the halves of a region stand side by side
+        mixed, few = np.add.reduceat(total, first, axis=1), np.add.reduceat(count, first)
+        halvings.append(Halving(first, second, total / np.outer(count, count), mixed / np.outer(count, few)))
+        total, count, finer = np.add.reduceat(mixed, first, axis=0), few, boards[-1]
+        between = total / np.outer(count, count)
+        within = np.diag(between)
+        apart = np.maximum(0.0, between - (within[:, None] + within[None, :]) / 2)
+        room, share = np.add.reduceat(finer.room, first, axis=0), np.add.reduceat(finer.share, first)
+        allowed = np.logical_or.reduceat(finer.allowed, first, axis=1)
+        boards.append(board_of((apart + apart.T) / 2, room, share, allowed))  # symmetric to the last digit
     place = np.argsort(order)
-    begins = [np.cumsum([0, *map(len, front[:-1])]) for front in fronts]  # blocks are stretches of that order
-    boards, halvings = [], []
-    for depth, begin in enumerate(begins):
-        between = _mean(finest.distance, begin, begin)
-        if depth < len(begins) - 1:
-            within = np.diag(between)
-            apart = np.maximum(0.0, between - (within[:, None] + within[None, :]) / 2)
-            apart = (apart + apart.T) / 2  # to the last digit
-            room, share = np.add.reduceat(finest.room, begin, axis=0), np.add.reduceat(finest.share, begin)
-            boards.append(board_of(apart, room, share, np.logical_or.reduceat(finest.allowed, begin, axis=1)))
-        else:
-            boards.append(finest)
-        if depth:
-            halvings.append(
-                Halving(*links[depth - 1], between, _mean(finest.distance, begin, begins[depth - 1]))
-            )
     divisions = []
     for depth in range(1, min(DIVISIONS, len(fronts) - 1) + 1):
         side = np.zeros(len(order), np.int32)
         for number, region in enumerate(fronts[depth]):
             side[place[region]] = number & 1
         divisions.append(side)
-    return Tree(cores[order], tuple(boards), tuple(halvings), tuple(divisions))
-
-
-def _mean(distance: FloatArray, rows: IntArray, cols: IntArray) -> FloatArray:
-    """Return the mean distance between stretches of cores, which begin at ``rows`` and at ``cols``."""
-    total = np.add.reduceat(np.add.reduceat(distance, rows, axis=0), cols, axis=1)
-    count = [np.diff(begin, append=len(distance)) for begin in (rows, cols)]
-    mean: FloatArray = total / (count[0][:, None] * count[1][None, :])
-    return mean
+    return Tree(cores[order], tuple(reversed(boards)), tuple(reversed(halvings)), tuple(divisions))
 
 
 def _halves(region: IntArray, distance: FloatArray, places: FloatArray | None) -> list[IntArray]:

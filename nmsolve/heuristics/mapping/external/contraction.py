@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.labels import members
 from nmsolve.heuristics.mapping.common.nodes import merged_nodes
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
-from nmsolve.model.compiled import kernel, plain
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray, starts
 
 #: Connections of one piece of a contraction: what one thread does at a time.
 PIECE = 1 << 21
-
-
-@kernel
-def members(label: Int32Array, k: int) -> tuple[IntArray, Int32Array]:
-    """Nodes of every cluster: ``member[start[c]:start[c + 1]]``, in order."""
-    start = np.zeros(k + 1, np.int64)
-    for c in label:
-        start[c + 1] += 1
-    for c in range(k):
-        start[c + 1] += start[c]
-    member, end = np.empty(len(label), np.int32), start[:-1].copy()
-    for u in range(len(label)):
-        member[end[label[u]]] = u
-        end[label[u]] += 1
-    return start, member
 
 
 @plain

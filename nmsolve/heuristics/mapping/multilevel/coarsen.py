@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.labels import number_labels
+from nmsolve.heuristics.mapping.common.labels import members, number_labels
 from nmsolve.heuristics.mapping.common.nodes import merged_nodes
 from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.heuristics.rng import shuffle, uniform
@@ -69,17 +69,7 @@ def _merge_rows(
     indptr: IntArray, indices: Int32Array, weights: AnyArray, label: Int32Array, k: int
 ) -> tuple[IntArray, Int32Array, AnyArray]:
     """Contracted CSR over ``k`` clusters; edges inside clusters vanish, parallel ones add up; rows unsorted."""
-    n = len(label)
-    start = np.zeros(k + 1, np.int64)
-    for u in range(n):
-        start[label[u] + 1] += 1
-    for c in range(k):
-        start[c + 1] += start[c]
-    member = np.empty(n, np.int32)
-    fill = start[:-1].copy()
-    for u in range(n):
-        member[fill[label[u]]] = u
-        fill[label[u]] += 1
+    start, member = members(label, k)
     out_ptr = np.zeros(k + 1, np.int64)
     seen = np.full(k, -1, np.int64)
     for c in range(k):
