@@ -95,7 +95,7 @@ def test_objectives_in_order_are_those_of_the_command(tmp_path: Path) -> None:
     words = ("--objective", "hops,max-link", "-t", 30, "--seed", 2, "--out", tmp_path / "its")
     command("map", EXAMPLES / "first.json", *words)
     reports = [json.loads((tmp_path / k / "report.json").read_text()) for k in ("mine", "its")]
-    assert reports[0]["inputs"]["before"] == reports[1]["inputs"]["before"] == mine.found.more["before"]
+    assert reports[0]["inputs"]["before"] == reports[1]["inputs"]["before"] == mine.found.inputs["before"]
     assert [(r["status"], r["objective"], r["bound"]) for r in reports] == [
         ("optimal", mine.objective, mine.bound)
     ] * 2

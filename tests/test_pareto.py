@@ -24,14 +24,15 @@ from nmsolve.heuristics.mapping.links.state import build
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import link_loads
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.kinds.mapping.answer import write_answer
-from nmsolve.kinds.mapping.found import Beside
 from nmsolve.kinds.mapping.front import MapFront
-from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.mapping.given import Given
+from nmsolve.kinds.mapping.kind import KIND
+from nmsolve.kinds.mapping.options import MapOptions, VerifyOptions
 from nmsolve.kinds.pareto import say_front, write_front
 from nmsolve.kinds.patience import Patience
 from nmsolve.model.bound import Bound, Result, Stage, gap
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -194,8 +195,8 @@ def order_folder(folder: Path, solver: Solve) -> Path:
     last = replace(problem, objective=stage.objective, ceilings=stage.ceilings)
     before = {"objective": "hops", "value": held.objective, "bound": held.bound, "status": held.status}
     inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
-    beside = Beside(earlier=[first])
-    write_answer(folder, last, result, inputs | {"before": [before]}, None, Patience(0), beside)
+    o = MapOptions(folder / "g.json", out=folder)
+    KIND.write(o, Given(last, o), result, inputs | {"before": [before]}, Patience(0), new_run(), [first])
     return folder
 
 

@@ -20,10 +20,13 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.kinds import patience
 from nmsolve.kinds.answer import exit_code
 from nmsolve.kinds.mapping import page as html
-from nmsolve.kinds.mapping.answer import write_answer
+from nmsolve.kinds.mapping.given import Given
+from nmsolve.kinds.mapping.kind import KIND
+from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.patience import Patience
 from nmsolve.model import clock
 from nmsolve.model.bound import Result
+from nmsolve.model.file_set import new_run
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.report import drawing
@@ -58,7 +61,8 @@ def written(out: Path, answer: tuple[MappingProblem, Result]) -> dict[str, objec
     """report.json of the answer; all files are there, and the handlers are as before."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with Patience() as kept:
-        report = write_answer(out, *answer, {}, None, kept)
+        o = MapOptions(out, out=out)
+        report = KIND.write(o, Given(answer[0], o), answer[1], {}, kept, new_run())
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert sorted(os.listdir(out)) == FILES
     assert exit_code(answer[1], report, None) == 0

@@ -14,15 +14,16 @@ import msgspec
 from nmsolve.api.answers import Answer, Verification, drawn, table, verified
 from nmsolve.api.how import MapHow, in_order, left, run_options, split
 from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
-from nmsolve.api.mapping import MappingAnswer, map_options, run_of
+from nmsolve.api.mapping import MappingAnswer, map_options
 from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import prepare_folder
 from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.in_order import PLAIN
 from nmsolve.kinds.mapping.front import MapFront
+from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.options import MapOptions
-from nmsolve.kinds.mapping.run import map_inputs
-from nmsolve.kinds.mapping.statement import objectives_of, state_map
+from nmsolve.kinds.mapping.search import objectives_from
+from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map
 from nmsolve.kinds.pareto import picture_of, write_front
 from nmsolve.kinds.patience import Patience
 from nmsolve.model.arguments import plain_arguments
@@ -30,7 +31,6 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.report.figures import number
-from nmsolve.solvers.mapping.multi_objective import MappingObjectives
 from nmsolve.solvers.multi_objective import Front, pareto_front
 from nmsolve.solvers.run import Options
 
@@ -244,9 +244,8 @@ def pareto(
     assert names is not None  # as it was asked for
     core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
-    with Patience() as patience:
-        run = run_of(o, problem, core, how, patience)
-        front = pareto_front(MappingObjectives(problem, run.stage), names, points, run.clock.left(run.limit))
+    with Patience():
+        front = pareto_front(objectives_from(Given(problem, o), how, core), names, points, left(how))
     return ParetoFront(front, OfMappings(problem, source, o))
 
 

@@ -20,10 +20,11 @@ from nmsolve.api.inputs import (
 )
 from nmsolve.api.mapping import MappingAnswer, map_options
 from nmsolve.kinds.loading import load_answer
-from nmsolve.kinds.mapping.found import Beside, Found
 from nmsolve.kinds.mapping.gap import ROUTED, gap_problem, known_in
+from nmsolve.kinds.mapping.given import Given as Stated
 from nmsolve.kinds.mapping.options import GapOptions
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.run import Searched
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
@@ -126,13 +127,8 @@ def gap(
     with Patience():
         found = bound_mapping(problem, core, known=known, **how)
     told = map_options(how, problem.objective, balance=balance)
-    beside = Beside(better=found.better)
-    return MappingAnswer(
-        **values_of(found.result),
-        found=Found(problem, found.result, beside=beside),
-        source=source,
-        options=told,
-    )
+    searched = Searched(Stated(problem, told), {}, found.result, better=found.better)
+    return MappingAnswer(**values_of(found.result), found=searched, source=source, options=told)
 
 
 #: Where a problem comes from, the problem, the given mapping, and bounds that are known.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nmsolve.api.answers import Answer, drawn, table, values_of
-from nmsolve.api.how import TIME_LIMIT, MapHow, in_order, names_of, run_options, split
+from nmsolve.api.how import TIME_LIMIT, MapHow, in_order, names_of, run_options, silent, split
 from nmsolve.api.inputs import (
     ConstraintsLike,
     MachineLike,
@@ -21,17 +21,20 @@ from nmsolve.api.inputs import (
     source_of,
 )
 from nmsolve.hw.scores import score
-from nmsolve.kinds.clock import Clock
 from nmsolve.kinds.console import Quiet
-from nmsolve.kinds.mapping.found import Found, Run
+from nmsolve.kinds.mapping.given import Given, Run
+from nmsolve.kinds.mapping.kind import KIND
 from nmsolve.kinds.mapping.options import MapOptions
+from nmsolve.kinds.mapping.routes import with_routes
 from nmsolve.kinds.mapping.search import search_map
-from nmsolve.kinds.mapping.statement import objectives_of, state_map, with_objective
+from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map, with_objective
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.run import Searched
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.types import IntArray
 
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from nmsolve.kinds.mapping.given import MappedRoutes
     from nmsolve.kinds.mapping.report import RoutingPart
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.run import RunOptions
@@ -51,19 +55,20 @@ class MappingAnswer(Answer[IntArray]):
 
     Attributes
     ----------
-    found : the problem that was solved (the last of several objectives) and routes that were chosen
+    found : the problem that was solved (the last of several objectives), and routes that were chosen
     source : graph, machine and constraints as they were given
     options : those of the command that gives the same answer, but for files
     """
 
-    found: Found
+    found: Searched
     source: Source
     options: MapOptions
 
     @property
     def problem(self) -> MappingProblem:
         """The problem that objective and bound are about."""
-        return self.found.problem
+        problem: MappingProblem = self.found.given.problem
+        return problem
 
     @cached_property
     def mapping(self) -> dict[Hashable, int]:
@@ -73,34 +78,28 @@ class MappingAnswer(Answer[IntArray]):
     @cached_property
     def better(self) -> dict[Hashable, int]:
         """A better mapping that :func:`nmsolve.gap` met on its way, else empty."""
-        return self._named(self.found.beside.better)
+        return self._named(self.found.better)
 
     @property
     def routing(self) -> RoutingPart | None:
         """Rule, loads and bounds of the routes that were added to the mapping (``route``), or None."""
-        return None if self.found.beside.mapped is None else self.found.beside.mapped.part
+        return None if self._mapped is None else self._mapped.part
+
+    @property
+    def _mapped(self) -> MappedRoutes | None:
+        given: Given = self.found.given
+        return given.mapped
 
     def _named(self, core: IntArray | None) -> dict[Hashable, int]:
         return {} if core is None else dict(zip(self.source.named.nodes, core.tolist(), strict=True))
 
     def _write(self, folder: Path) -> None:
         """Write what ``nmsolve map`` writes."""
-        from nmsolve.kinds.mapping.answer import write_answer
-        from nmsolve.kinds.mapping.run import map_inputs
-
         o = replace(self.options, **self.source.files(folder), out=folder)
-        inputs = map_inputs(o, self.problem) | self.found.more
+        given, _, _, earlier, better = self.found
+        inputs = map_inputs(o, self.problem) | self.found.inputs
         with Patience() as patience:
-            write_answer(
-                folder,
-                self.problem,
-                self,
-                inputs,
-                o.prohibit_turns,
-                patience,
-                self.found.beside,
-                plain=o.plain,
-            )
+            KIND.write(o, given, self, inputs, patience, new_run(), earlier, better)
 
     def recomputed(self) -> Mapping[str, float]:
         """Return every objective of mappings by name."""
@@ -136,7 +135,7 @@ class MappingAnswer(Answer[IntArray]):
         }
         if self.core is not None:
             kinds |= mapping_pictures(self.problem, self.core)
-        if self.core is not None and self.found.beside.mapped is not None:
+        if self.core is not None and self._mapped is not None:
             kinds["links"] = self._links
         return drawn(kind, kinds)
 
@@ -146,7 +145,7 @@ class MappingAnswer(Answer[IntArray]):
         from nmsolve.kinds.routing.page import drawn_links, hottest_links
         from nmsolve.report import pictures
 
-        mapped, machine = self.found.beside.mapped, self.problem.machine
+        mapped, machine = self._mapped, self.problem.machine
         assert mapped is not None
         loads = route_loads(machine, mapped.problem.flows, mapped.routes)
         return pictures.link_loads.figure(*drawn_links(machine, loads, hottest_links(machine, loads)))
@@ -226,13 +225,16 @@ def map(
         prohibit_turns=prohibit_turns, **own,
     )  # fmt: skip
     o = with_objective(o, source.named.graph, source.board, source.constraints)
-    names, _ = objectives_of(o)
+    objectives_of(o)
     core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
+    seconds, started = how.pop("time_limit", TIME_LIMIT), how.get("started") or now()
     with Patience() as patience:
-        found = search_map(run_of(o, problem, core, how, patience), names)
-    if found.trouble is not None:
-        raise found.trouble
+        found = search_map(Run(Given(problem, o), {}, core, seconds, how, silent))
+        console = Quiet(how.get("observers", ()))
+        found = with_routes(found, how, started + seconds, patience.asked, console)
+    if found.given.trouble is not None:
+        raise found.given.trouble
     return MappingAnswer(**values_of(found.result), found=found, source=source, options=o)
 
 
@@ -247,13 +249,3 @@ def map_options(how: RunOptions, objective: str | Sequence[str] | None, **more: 
         resume=scratch.resume,
         engines=None if engines is None else ",".join(names_of(engines)),
     )  # fmt: skip
-
-
-def run_of(
-    o: MapOptions, problem: MappingProblem, start: IntArray | None, how: RunOptions, patience: Patience
-) -> Run:  # fmt: skip
-    """Return the search for a mapping that these options ask for."""
-    observers = how.get("observers", ())
-    started, limit = how.get("started"), how.get("time_limit", TIME_LIMIT)
-    clock = Clock(now() if started is None else started)
-    return Run(o, problem, start, limit, how, patience, clock, Quiet(observers), listen=observers)

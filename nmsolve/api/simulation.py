@@ -195,7 +195,7 @@ def simulate(
 def _beside(mapped: Placed | None) -> Any:
     """Return the routes that were chosen for a mapping when it was made, or None."""
     answer = None if mapped is None else mapped.answer
-    chosen = None if answer is None else answer.found.beside.mapped
+    chosen = None if answer is None else answer.found.given.mapped
     return None if chosen is None else chosen.routes
 
 

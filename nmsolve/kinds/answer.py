@@ -169,8 +169,8 @@ def hint(command: str = "") -> str:
 
 
 @contextmanager
-def explained(command: str) -> Iterator[None]:
-    """Add a hint at ``explain`` to what is shown to be impossible before any search.
+def explained(command: str | None) -> Iterator[None]:
+    """Add a hint at ``explain`` to what is shown to be impossible before any search; None: none.
 
     Raises
     ------
@@ -179,6 +179,8 @@ def explained(command: str) -> Iterator[None]:
     try:
         yield
     except DoesNotFitError as error:
+        if command is None:
+            raise
         raise DoesNotFitError(error.what + hint(command), error.where, error.expected) from None
 
 
@@ -229,16 +231,18 @@ def last_words(
 
 
 def finish(
-    o: Any, result: Result[Any], report: Any, words: Iterable[str], files: Sequence[str], command: str, none: str
+    o: Any, result: Result[Any], report: Any, words: Iterable[str], files: Sequence[str], command: str | None, none: str
 ) -> int:  # fmt: skip
     """Say what a run found and wrote, and return its exit code.
 
-    ``none`` : what does not exist where the problem is proved infeasible, e.g. ``plan exists``; ``command`` explains that
+    ``none`` : what does not exist where the problem is proved infeasible, e.g. ``plan exists``, "" to say nothing; ``command``
+    of ``nmsolve explain`` says why
     """
     last_words(o.out, report, o.json, words, files)
     if (o.out / BETTER).exists():
         print(f"a better answer was found on the way: {o.out / BETTER}", file=sys.stderr)
-    say_infeasible(none, result, command)
+    if none:
+        say_infeasible(none, result, command or "")
     return exit_code(result, report, fraction(o.gap))
 
 

@@ -1,128 +1,59 @@
-"""Kinds whose problem is stated by files and options alone: one way to run, write, draw and continue them."""
+"""Kinds whose problem is stated by files and options alone, as the reports of their answers say."""
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from nmsolve.kinds import clock
-from nmsolve.kinds import values as opt
-from nmsolve.kinds.answer import (
-    BETTER,
-    FRONT_FILES,
-    Answer,
-    as_json,
-    event_lines,
-    explained,
-    finish,
-    prepare_folder,
-    write_models,
-)
+from nmsolve.kinds.answer import BETTER
 from nmsolve.kinds.earlier import stated_options
-from nmsolve.kinds.kind import OF_GRAPHS, Kind, Pictures, Start, refuse, refuse_of_mappings
+from nmsolve.kinds.kind import OF_GRAPHS, Pictures, Start, refuse, refuse_of_mappings
 from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
-from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
-from nmsolve.kinds.progress import watching
+from nmsolve.kinds.run import Asked, RunKind, Searched
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import new_run, require_one_run
+from nmsolve.model.file_set import require_one_run
 from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.kinds.mapping.report import CheckPart
-    from nmsolve.model.bound import Bound, Result, Stage
+    from nmsolve.model.bound import Bound, Result
     from nmsolve.solvers.bounding import Bounded
-    from nmsolve.solvers.multi_objective import Objectives
-    from nmsolve.solvers.run import Options
 
 FRONT = "pareto.json"
-#: Takes the report of a run each time that more is known.
-Keep = Callable[[Any], None]
 
 
-class Asked(NamedTuple):
-    """What the options of a command ask for.
-
-    Attributes
-    ----------
-    inputs : what states the problem, as its report keeps it
-    names : objectives, in order; empty: the problem's own
-    front : the two objectives of a front, or None
-    """
-
-    inputs: Any
-    names: tuple[str, ...] = ()
-    front: tuple[str, str] | None = None
-
-
-class Searched(NamedTuple):
-    """What a search found.
-
-    Attributes
-    ----------
-    given, inputs : the problem that the result is about, and what states it
-    earlier : of several objectives in order, the problems that were solved before
-    better : where a given answer was kept, a better one met on the way, or None
-    """
-
-    given: Any
-    inputs: Any
-    result: Result[Any]
-    earlier: Sequence[Stage] = ()
-    better: Any = None
-
-
-class StatedKind(Kind):
+class StatedKind(RunKind):
     """A kind whose problem is stated by files and options: routes, pipelines, assignments, schedules.
-
-    What is stated, ``given``, has the ``problem`` and what it was made from.
 
     Attributes
     ----------
     inputs : the struct that states a problem, ``inputs`` of reports
     source : which of its fields names the file
-    page : name of the page
     reports : where the struct of its reports is, ``module:name`` below ``nmsolve``
-    units : of objectives, where they have any
-    free : methods of which a recomputed bound holds under all ceilings
-    unchecked : what a report names before the checks are done
     both : the objectives of a front from Python if none are named
     no_gap : options of ``nmsolve gap`` that are for other kinds
     """
 
     inputs: ClassVar[type[msgspec.Struct]]
     source: ClassVar[str]
-    page: ClassVar[str] = "report.html"
-    report: ClassVar[str] = "report.json"
-    units: ClassVar[Mapping[str, str]] = {}
     reports: ClassVar[str]
-    unchecked: ClassVar[Sequence[str]]
     both: ClassVar[str]
     no_gap: ClassVar[Sequence[str]] = OF_GRAPHS
 
     # what a kind says of itself
 
     @property
-    def free(self) -> Collection[str]:
-        """Methods of which a recomputed bound holds under all ceilings."""
-        return ()
-
-    @property
     def shape(self) -> type[msgspec.Struct]:
         """The struct of its reports."""
         found: type[msgspec.Struct] = named(self.reports)
         return found
-
-    @abstractmethod
-    def asked(self, o: Any, stays: bool) -> Asked:
-        """Return what options ask for; ``stays``: a given answer is kept. InputError for what does not belong together."""
 
     def objectives_in(self, text: str, option: str = "--objective") -> tuple[str, ...]:
         """Return objectives in order. InputError for a name that is unknown, or there twice."""
@@ -163,50 +94,12 @@ class StatedKind(Kind):
         """Return the answer in a file, whatever objective and limits it was made for. InputError for any other file."""
 
     @abstractmethod
-    def write_solution(self, path: Path, given: Any, solution: Any) -> None:
-        """Write the file of an answer."""
-
-    @abstractmethod
-    def models(self, given: Any) -> tuple[Any, Any]:
-        """Return the exact models of ``--write-model``."""
-
-    @abstractmethod
     def solve(self, problem: Any, **how: Any) -> Result[Any]:
         """Search for the best answer."""
 
     @abstractmethod
     def bound(self, problem: Any, solution: Any, **how: Any) -> Bounded[Any]:
         """Raise the bound of an answer."""
-
-    @abstractmethod
-    def objectives(
-        self, given: Any, options: Options, first: Any, known: tuple[Bound, ...] = ()
-    ) -> Objectives[Any]:
-        """Return what can be minimised, for fronts and for objectives in order."""
-
-    @abstractmethod
-    def front(self, given: Any) -> FrontKind:
-        """Return how points of a front are written and checked."""
-
-    @abstractmethod
-    def build_report(
-        self, o: Any, given: Any, result: Result[Any], inputs: dict[str, Any], left: Sequence[str]
-    ) -> Any:
-        """Return the report before any check; ``left``: what is not checked."""
-
-    @abstractmethod
-    def complete(
-        self, o: Any, given: Any, result: Result[Any], report: Any, patience: Patience, keep: Keep
-    ) -> None:
-        """Check the answer and do what else takes time; ``keep`` each report that says more than the one before."""
-
-    @abstractmethod
-    def render(self, given: Any, result: Result[Any], report: Any, command: str, plain: bool) -> str:
-        """Return the page; ``command`` checks what is shown."""
-
-    @abstractmethod
-    def words(self, report: Any) -> Iterator[str]:
-        """Yield what the report says, for people."""
 
     @abstractmethod
     def drawings(self, given: Any, solution: Any, report: Any) -> Mapping[str, tuple[Any, tuple[Any, ...]]]:
@@ -228,94 +121,19 @@ class StatedKind(Kind):
         """Return the stated problem of a run: options say how much of it may be in memory."""
         return self.state(inputs)
 
-    def require(self, o: Any, given: Any, asked: Asked) -> None:
-        """Refuse early what must not wait for the end of the search."""
-
-    def beside(self, o: Any, folder: Path, given: Any, result: Result[Any], report: Any) -> None:
-        """Write files for other tools, as far as they were asked for, with the answer."""
-
-    def after(self, o: Any, given: Any, result: Result[Any], run: str, patience: Patience, code: int) -> int:
-        """Do what comes after the answer ``run`` has its files, e.g. remember it; return the exit code."""
-        return code
-
-    def search_time(self, o: Any, limit: float) -> float:
-        """Return seconds of a limit that are for searching."""
-        return search_time(limit, LONG_PAGE)
-
-    def refined(self, o: Any, given: Any, result: Result[Any], patience: Patience) -> Result[Any]:
-        """Return the result of a search, improved for what the search does not know."""
-        return result
-
-    def recorded(self, o: Any, given: Any, inputs: Any) -> Any:
-        """Return the inputs as the report in the output folder keeps them."""
-        return inputs
-
-    def alone(self, o: Any) -> bool:
-        """Return whether the output folder is this run's own."""
-        return True
-
-    def rows(self, result: Result[Any]) -> Sequence[tuple[str, Bound]]:
-        """Return the bounds of a result as certificates have them: with the name of the objective, "" if the problem has one."""
-        return [("", bound) for bound in result.bounds]
-
     def known(self, rows: Sequence[tuple[str, Bound]]) -> Any:
         """Return such bounds of an earlier run as a search takes them."""
         return [bound for _, bound in rows]
 
-    @property
-    def of_models(self) -> str:
-        """Name of the files of ``--write-model``, before their endings."""
-        return self.name
-
-    @property
-    def none(self) -> str:
-        """What is not there where a problem is proved infeasible."""
-        return f"{self.noun} exists"
-
     # what follows from these
 
-    def run(self, o: Any, start: Start | None = None) -> int:
-        """Run the command; see :meth:`Kind.run`."""
-        limit, how = opt.seconds(o.time_limit), opt.search(o)
-        stays = start is not None and start.stays
-        asked = self.asked(o, stays)
-        with explained(self.name):
-            given = self.loaded(o, asked.inputs)
-            self.require(o, given, asked)
-        first, known = self._first(o, start, given)
-        for warning in getattr(getattr(given, "graph", None), "warnings", ()):
-            print(f"warning: {warning}", file=sys.stderr)
-        prepare_folder(o.out, (*self.files, *FRONT_FILES), o)
-        inputs = self.recorded(o, given, asked.inputs)
-        if o.write_model is not None:
-            with explained(self.name):
-                write_models(self.of_models, lambda: self.models(given), o.write_model)
-        with Patience(clock.end(limit)) as patience:
-            if asked.front is not None:
-                return self._front(o, asked.front, given, inputs, first, patience)
-            run, seconds = new_run(), self.search_time(o, limit)
-            keep = partial(self.write_unchecked, o, given, inputs, run)  # of several in order the first
-            with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.name):
-                told = {"observers": observers, "known": known, "keep": keep, **how}
-                found = self.search(given, inputs, asked, first, stays, seconds, told)
-            given, inputs, result, earlier, better = found
-            if better is None:
-                result = self.refined(o, given, result, patience)
-            report = self.write(o, given, result, inputs, patience, run, earlier, better)
-            words, files = self.words(report), (self.page, self.report)
-            code = finish(o, result, report, words, files, self.name, self.none)
-            return self.after(o, given, result, run, patience, code)
-
-    def _units(self, asked: Asked, given: Any) -> Sequence[str]:
-        return [self.units[name] for name in asked.names if name in self.units]
-
-    def _first(self, o: Any, start: Start | None, given: Any) -> tuple[Any, Any]:
+    def first(self, o: Any, start: Start | None, given: Any) -> tuple[Any, Any]:
         """Return the answer to begin with, and what an earlier run proved of this problem."""
         path = o.warm_start if start is None else start.answer
         if path is None:
             return None, self.known(())
         first = self.read(path / self.answer if path.is_dir() else path, given)
-        about = given.problem.content_hash
+        about = self.about(given)
         return first, self.known(() if start is None else start.known(self.proofs, about))
 
     def search(
@@ -327,67 +145,6 @@ class StatedKind(Kind):
             return Searched(given, inputs, result)
         found = self.bound(given.problem, first, time_limit=seconds, **how)
         return Searched(given, inputs, found.result, better=found.better)
-
-    def _front(
-        self, o: Any, names: tuple[str, str], given: Any, inputs: Any, first: Any, patience: Patience
-    ) -> int:
-        """Compute the front of two objectives; return the exit code."""
-        from nmsolve.kinds.pareto import run_front
-        from nmsolve.solvers.run import Options
-
-        objectives = self.objectives(given, Options(**opt.search(o)), first)
-        limit = opt.seconds(o.time_limit)
-        return run_front(
-            o, self.front(given), objectives, names, limit, patience, msgspec.to_builtins(inputs)
-        )
-
-    # files
-
-    def write(
-        self, o: Any, given: Any, result: Result[Any], inputs: Any, patience: Patience, run: str,
-        earlier: Sequence[Stage] = (), better: Any = None,
-    ) -> Any:  # fmt: skip
-        """Write answer, certificates, events and report, then what :meth:`complete` finds, and the page; return the report.
-
-        Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
-        """
-        report = self.write_unchecked(o, given, inputs, run, result, earlier, better)
-        with Answer(o.out, self.files, run, alone=self.alone(o)).added() as files:
-
-            def keep(more: Any) -> None:
-                nonlocal report
-                report = more
-                files[self.report] = as_json(report)
-
-            self.complete(o, given, result, report, patience, keep)
-            with patience.drawing():
-                files[self.page] = self.render(
-                    given, result, report, f"nmsolve verify {o.out} --bound", o.plain
-                )
-        return report
-
-    def write_unchecked(
-        self, o: Any, given: Any, inputs: Any, run: str, result: Result[Any], earlier: Sequence[Stage] = (),
-        better: Any = None,
-    ) -> Any:  # fmt: skip
-        """Write answer, certificates, events and a report that says what is not checked yet; return the report."""
-        from nmsolve.check.certificates import certificates_text
-        from nmsolve.model.files import write_atomic
-
-        solution = result.solution
-        with Answer(o.out, self.files, run, alone=self.alone(o)).found() as folder:
-            if solution is not None:
-                self.write_solution(folder / self.answer, given, solution)
-            if better is not None:
-                self.write_solution(folder / BETTER, given, better)
-            left = [] if solution is None else self.unchecked
-            report = self.build_report(o, given, result, msgspec.to_builtins(inputs), left)
-            self.beside(o, folder, given, result, report)
-            proofs = certificates_text(given.problem.content_hash, self.rows(result), earlier, self.free)
-            write_atomic(folder / self.proofs, proofs)
-            write_atomic(folder / "events.jsonl", event_lines(result.events))
-            write_atomic(folder / self.report, as_json(report))
-        return report
 
     def read_inputs(self, report: Path) -> tuple[dict[str, Any], Any]:
         """Return a report, and the part of it that states the problem. InputError for a file of another command."""

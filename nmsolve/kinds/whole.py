@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nmsolve.kinds.kind import OF_GRAPHS, Scores, refuse_of_mappings
-from nmsolve.kinds.stated import Asked, Searched, StatedKind
+from nmsolve.kinds.run import Asked, Searched
+from nmsolve.kinds.stated import StatedKind
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 

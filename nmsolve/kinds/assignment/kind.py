@@ -17,7 +17,7 @@ from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_proble
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.loading import Held
 from nmsolve.kinds.patience import CHECKS
-from nmsolve.kinds.stated import Asked, Keep
+from nmsolve.kinds.run import Asked, Keep
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.assignment.network import CostNetwork

@@ -94,7 +94,7 @@ def _field_checks(
 ) -> list[CheckPart]:  # fmt: skip
     """Check every other field of a mapping and of its report, and name what was not read."""
     from nmsolve.kinds.check_fields import field_check, mapping_check, not_read
-    from nmsolve.kinds.mapping.found import MAP_FILES as FILES
+    from nmsolve.kinds.mapping.given import MAP_FILES as FILES
 
     bounds = load_certificates(loaded.folder / "certificates.json")[1] if o.bound else None
     given = {

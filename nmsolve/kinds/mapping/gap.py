@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.answer import exit_code, prepare_folder
+from nmsolve.kinds.answer import finish, prepare_folder
 from nmsolve.kinds.loading import Loaded, given_reading, load_answer, load_certificates
-from nmsolve.kinds.mapping.answer import say, write_answer
-from nmsolve.kinds.mapping.found import MAP_FILES, Beside
+from nmsolve.kinds.mapping.given import Given
+from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.routes import AFTER
 from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.progress import watching
+from nmsolve.model.file_set import new_run
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.options import GapOptions
+    from nmsolve.kinds.run import RunKind
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
 
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 ROUTED = (*AFTER, "joint")
 
 
-def gap_of_mapping(o: GapOptions) -> int:
-    """Raise the bound of a mapping; return the exit code.
+def gap_of_mapping(o: GapOptions, kind: RunKind) -> int:
+    """Raise the bound of a mapping, and write what the ``kind`` of mappings writes; return the exit code.
 
     Raises
     ------
@@ -47,20 +49,18 @@ def gap_of_mapping(o: GapOptions) -> int:
     if known:
         best = max((b.value for b in known if b.scope == "full"), default=None)
         print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
-    prepare_folder(o.out, MAP_FILES, o)
+    prepare_folder(o.out, kind.files, o)
     inputs = _inputs(o, loaded, problem)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json, out=o.out) as observers:
             how["observers"] = observers
             bounded = bound_mapping(problem, loaded.core, known=known, **how)
-        beside = Beside(better=bounded.better)
-        report = write_answer(
-            o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, beside
+        told = MapOptions(
+            o.mapping, out=o.out, gap=o.gap, json=o.json, prohibit_turns=inputs["prohibit_turns"]
         )
-    say(o.out, report, o.json)
-    if bounded.better is not None:
-        print(f"a better mapping was found on the way: {o.out / 'better.json'}", file=sys.stderr)
-    return exit_code(bounded.result, report, opt.fraction(o.gap))
+        given, result = Given(problem, told), bounded.result
+        report = kind.write(told, given, result, inputs, patience, new_run(), better=bounded.better)
+    return finish(told, result, report, kind.words(report), (kind.page, kind.report), "", "")
 
 
 def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nmsolve.kinds.mapping.found import CHOSEN, MappedRoutes
+from nmsolve.kinds.mapping.given import CHOSEN, MappedRoutes
 from nmsolve.kinds.mapping.routes import chosen_part
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
@@ -18,7 +18,7 @@ from nmsolve.model.mapping.features import takes
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.found import Run
+    from nmsolve.kinds.mapping.given import Run
     from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.problem import RoutingProblem
@@ -62,22 +62,20 @@ def map_in_turns(run: Run) -> Taken | IntArray | None:
     o, problem, core = run.o, run.problem, None
     reason: str | None = one_after_the_other(o, problem)
     if reason is None:
-        cpu = _cpu_seconds()
-        with run.console.watching() as observers:
-            told = _Told(observers)
-            try:
-                found = alternate(
-                    problem, time_limit=run.limit, started=run.clock.started, seed=o.seed, workers=o.workers,
-                    memory=run.memory, warm_start=run.start, observer=told.round, cluster=o.cluster,
-                )  # fmt: skip
-                told.end(found, run.clock.spent())
-            except InputError as error:  # faults cut off cores: the mapping still deserves its files
-                found, reason = None, error.what
+        cpu, told = _cpu_seconds(), _Told(run.how.get("observers", ()))
+        try:
+            found = alternate(
+                problem, time_limit=run.seconds, started=run.clock.started, seed=o.seed, workers=o.workers,
+                memory=run.how.get("memory"), warm_start=run.first, observer=told.round, cluster=o.cluster,
+            )  # fmt: skip
+            told.end(found, run.clock.spent())
+        except InputError as error:  # faults cut off cores: the mapping still deserves its files
+            found, reason = None, error.what
         core = None if found is None else found.core
         if found is not None and found.solution is not None and found.solution.routing is not None:
             return _answer(run, found, told.events, run.clock.spent(), _cpu_seconds() - cpu)
         reason = reason or "no mapping with routes was found in turns"
-    run.console.say(f"mapping first, routes after it: {reason}")
+    run.say(f"mapping first, routes after it: {reason}")
     return core
 
 
@@ -123,7 +121,7 @@ def _answer(run: Run, found: Result[InTurns], events: list[Event], wall: float, 
     scores.pop("hysmap", None)  # of the machine's own routes
     result = replace(
         found, scores=scores, events=tuple(events), wall_seconds=wall, cpu_seconds=cpu, seed=run.o.seed,
-        memory_budget=run.memory, memory_peak=best.routing.memory_peak,
+        memory_budget=run.how.get("memory"), memory_peak=best.routing.memory_peak,
     )  # fmt: skip
     return Taken(result, mapped, value if best.first_value is None else best.first_value)
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.kind import Explainable, Kind, Pictures, Scores, plain_scores
-from nmsolve.kinds.mapping.found import MAP_FILES
+from nmsolve.kinds import clock
+from nmsolve.kinds import values as opt
+from nmsolve.kinds.answer import FEASIBLE, OK, UNKNOWN, prepare_folder
+from nmsolve.kinds.console import Terminal
+from nmsolve.kinds.kind import Explainable, Pictures, Scores, plain_scores
+from nmsolve.kinds.mapping.given import MAP_FILES, Given, Run
 from nmsolve.kinds.mapping.options import MapOptions
+from nmsolve.kinds.mapping.statement import load_map, map_inputs, objectives_of
+from nmsolve.kinds.patience import PICTURES, search_time
+from nmsolve.kinds.run import Asked, Keep, RunKind, Searched
+from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -23,25 +32,207 @@ if TYPE_CHECKING:
         ScoreOptions,
         VerifyOptions,
     )
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.mapping.report import CheckPart, Report
+    from nmsolve.kinds.patience import Patience
+    from nmsolve.model.bound import Bound, Result
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
     from nmsolve.model.types import IntArray
+    from nmsolve.solvers.multi_objective import Objectives
+    from nmsolve.solvers.run import Options
 
 
-class MapKind(Kind):
+class MapKind(RunKind):
     """Nodes on cores."""
 
     name, noun, options = "map", "mapping", MapOptions
     method_tables = ("check.mapping.recheck:METHODS",)
-    answer, report, files = "mapping.json", "report.json", MAP_FILES
+    answer, files = "mapping.json", MAP_FILES
+    of_models = "mapping"
+    explain = None  # what states a mapping says it where it helps
 
-    def run(self, o: MapOptions, start: Start | None = None) -> int:
-        """Run ``nmsolve map``."""
-        from nmsolve.kinds.mapping.run import run_map
+    @property
+    def unchecked(self) -> Sequence[str]:
+        """What a report names before the checks are done."""
+        from nmsolve.check.mapping.verify import STAGES
 
-        return run_map(o, start)
+        return STAGES
+
+    @property
+    def free(self) -> Collection[str]:
+        """Methods of which a recomputed bound holds under all ceilings."""
+        from nmsolve.check.mapping.recheck import RECHECKS
+
+        return RECHECKS
+
+    def about(self, given: Given) -> str:
+        """Return the hash of the problem."""
+        return given.problem.hash
+
+    def none(self, given: Given) -> str:
+        """Return what is not there, where `nmsolve explain` knows all limits."""
+        return "" if given.problem.limits_moves or given.options.route == "joint" else "mapping exists"
+
+    def asked(self, o: MapOptions, stays: bool) -> Asked:
+        """Return the options themselves, and their objectives."""
+        return Asked(o, *objectives_of(o))
+
+    def loaded(self, o: MapOptions, inputs: MapOptions) -> Given:
+        """Load graph, machine, constraints and the mapping to start from."""
+        return load_map(o)
+
+    def require(self, o: MapOptions, given: Given, asked: Asked) -> None:
+        """Refuse a folder for large data that cannot be used."""
+        if o.scratch is not None:
+            prepare_folder(o.scratch)
+
+    def first(
+        self, o: MapOptions, start: Start | None, given: Given
+    ) -> tuple[IntArray | None, Sequence[Bound]]:
+        """Return the mapping of an earlier run with its bounds, else that of ``--warm-start``."""
+        from nmsolve.model.mapping.files import read_mapping
+
+        if start is None:
+            return given.start, ()
+        if o.route == "joint":
+            wanted = (
+                "`nmsolve map --warm-start` with another --out, which keeps the mapping and finds new routes"
+            )
+            raise InputError("a run with free routes", str(start.answer.parent), wanted)
+        problem = given.problem
+        known = [bound for _, bound in start.known(self.proofs, problem.hash)]
+        return read_mapping(start.answer, problem.graph, problem.machine), known
+
+    def recorded(self, o: MapOptions, given: Given, inputs: MapOptions) -> dict[str, Any]:
+        """Return what ``verify`` needs; of several objectives in order the first, which is kept on the way."""
+        found = map_inputs(replace(given.options, out=o.out), given.problem)
+        return found if o.pareto is not None else found | {"objectives": [given.problem.objective]}
+
+    def models(self, given: Given) -> tuple[Any, Any]:
+        """Return the models of the mapping, with its routes where they are free."""
+        from nmsolve.solvers.mapping.models import models
+
+        return models(given.problem, free_routes=given.options.route == "joint")
+
+    def search_time(self, o: MapOptions, limit: float) -> float:
+        """Return all but what a short page takes."""
+        return search_time(limit)
+
+    def search(
+        self, given: Given, inputs: Any, asked: Asked, first: IntArray | None, stays: bool, seconds: float, how: dict[str, Any]
+    ) -> Searched:  # fmt: skip
+        """Return the best mapping."""
+        from nmsolve.kinds.mapping.search import search_map
+
+        return search_map(Run(given, inputs, first, seconds, how))
+
+    def refined(self, o: MapOptions, found: Searched, patience: Patience) -> Searched:
+        """Return the mapping with the routes that come after it."""
+        from nmsolve.kinds.mapping.routes import with_routes
+
+        end = clock.end(search_time(opt.seconds(o.time_limit)))
+        return with_routes(found, opt.search(o), end, patience.asked, Terminal(o.json, o.out))
+
+    def objectives(
+        self, given: Given, options: Options, first: IntArray | None, known: tuple[Bound, ...] = ()
+    ) -> Objectives[IntArray]:
+        """Return all of them."""
+        from nmsolve.kinds.mapping.search import objectives_from
+
+        return objectives_from(given, vars(options), first)
+
+    def front(self, given: Given) -> FrontKind:
+        """Return mapping.json per point."""
+        from nmsolve.kinds.mapping.front import MapFront
+
+        return MapFront(given.problem)
+
+    def write_solution(self, path: Path, given: Given, solution: Any) -> None:
+        """Write mapping.json; of a mapping with free routes the cores."""
+        from nmsolve.model.mapping.files import write_mapping
+
+        core = getattr(solution, "core", solution)
+        write_mapping(path, given.problem.graph, given.problem.machine, core)
+
+    def beside(self, o: MapOptions, folder: Path, given: Given, result: Result[Any], report: Report) -> None:
+        """Write what a budget counts from, routes, and what other tools read."""
+        from nmsolve.kinds.mapping.answer import write_beside
+
+        write_beside(folder, given, result)
+
+    def build_report(
+        self, o: MapOptions, given: Given, result: Result[Any], inputs: dict[str, Any], left: Sequence[str]
+    ) -> Report:
+        """Return objective, bounds and machine, with the figures of added routes."""
+        from nmsolve.kinds.mapping.report import build_report
+        from nmsolve.kinds.mapping.routes import ADDED
+
+        mapped = given.mapped
+        left = [*left, ADDED] if left and mapped is not None else left
+        return build_report(given.problem, result, [], inputs, left, None if mapped is None else mapped.part)
+
+    def complete(
+        self, o: MapOptions, given: Given, result: Result[Any], report: Report, patience: Patience, keep: Keep
+    ) -> None:
+        """Check the mapping and its routes."""
+        from nmsolve.kinds.mapping.answer import checks_of_run
+
+        if result.core is not None:
+            checks, left = checks_of_run(o.out, given, result, patience)
+            keep(msgspec.structs.replace(report, checks=checks, not_checked=left))
+
+    def page_of(
+        self, o: MapOptions, given: Given, result: Result[Any], report: Report, patience: Patience, keep: Keep
+    ) -> str:
+        """Return the page, without pictures if time is up; it may be what takes the most memory."""
+        from nmsolve.model.host.memory import own_peak
+
+        command, plain = f"nmsolve verify {o.out} --bound", o.plain
+        still = plain or given.mapped is not None or result.core is None
+        try:
+            with patience.drawing() if still else patience.optional(0.0 if patience.asked else PICTURES):
+                page = self.render(given, result, report, command, plain)
+        except KeyboardInterrupt:
+            page = self.render(given, result, report, command, plain, drawn=False)
+        if own_peak() > report.memory.peak:
+            keep(
+                msgspec.structs.replace(
+                    report, memory=msgspec.structs.replace(report.memory, peak=own_peak())
+                )
+            )
+        return page
+
+    def render(
+        self, given: Given, result: Result[Any], report: Report, command: str, plain: bool, drawn: bool = True
+    ) -> str:
+        """Return the page."""
+        from nmsolve.kinds.mapping.page import render_html
+
+        between = None if result.core is None or not drawn else given.between(result.core)
+        return render_html(given.problem, result, report, command, between, drawn, given.mapped, plain)
+
+    def words(self, report: Report) -> Iterator[str]:
+        """Yield engines, objective with its gap, and checks."""
+        from nmsolve.kinds.mapping.report import run_words
+
+        return run_words(report)
+
+    def after(
+        self, o: MapOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int
+    ) -> int:
+        """Say the rest, and count routes that were asked for and are not there as no answer."""
+        from nmsolve.kinds.mapping.report import tick_part, tick_words, waiting_words
+        from nmsolve.kinds.mapping.routes import AFTER
+
+        if given.trouble is not None:
+            raise given.trouble
+        problem, core = given.problem, result.core
+        waits, ticks = waiting_words(problem, core), tick_words(tick_part(problem.machine, result.scores))
+        for text in (*given.words, *waits, *ticks):
+            print(text, file=sys.stderr if o.json else sys.stdout)
+        lacking = given.options.route in AFTER and core is not None and given.mapped is None
+        return UNKNOWN if lacking and code in (OK, FEASIBLE) else code
 
     def answer_of(self, path: Path, source: Path | None = None) -> Path | None:
         """Return the file, or that in the folder; any file may hold a mapping."""
@@ -62,7 +253,7 @@ class MapKind(Kind):
         """Raise the bound."""
         from nmsolve.kinds.mapping.gap import gap_of_mapping
 
-        return gap_of_mapping(o)
+        return gap_of_mapping(o, self)
 
     def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
         """Return every check, also of routes beside it."""

@@ -21,7 +21,7 @@ from nmsolve.report.page import fill, inline
 from nmsolve.report.use_chart import use_chart
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.found import MappedRoutes
+    from nmsolve.kinds.mapping.given import MappedRoutes
 
 
 def render_html(

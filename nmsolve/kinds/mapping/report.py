@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -375,3 +375,33 @@ def routing_words(routing: RoutingPart) -> str:
             known = f" (at least {number(o.bound)}, gap {percent(o.gap)})"
         parts.append(f"{o.name} {number(o.value)}{known}")
     return f"{routing.flows:,} flows, " + ", ".join(parts)
+
+
+def run_words(report: Report) -> Iterator[str]:
+    """Yield what is printed at the end of a run: engines, objective with its gap, checks."""
+    engines = [e for e in report.engines if e.offers or e.bound is not None or e.status]
+    if engines:
+        yield f"\n{'engine':16} {'CPU s':>8} {'accepted':>9} {'its best':>16} {'its bound':>16}  ended"
+    for e in engines:
+        figures = f"{e.cpu_seconds:8.2f} {e.incumbents:9} {number(e.best):>16} {number(e.bound):>16}"
+        yield f"{e.engine:16} {figures}  {e.status}"
+    yield (
+        f"\n{report.status}: {report.objective_name} {number(report.objective)}, bound {number(report.bound)}, "
+        f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s, {_memory(report)})"
+    )
+    yield from in_words(report)
+    if report.routing is not None:
+        yield f"routes ({report.routing.rule}): {routing_words(report.routing)}"
+    failed = [c for c in report.checks if not c.ok]
+    if report.checks or report.not_checked:
+        words = [f"{len(failed)} FAILED"] if failed else ["all passed"] if not report.not_checked else []
+        words += [f"not done for lack of time: {', '.join(report.not_checked)}"] if report.not_checked else []
+        yield "independent checks: " + "; ".join(words)
+    for c in failed:
+        yield f"  FAILED {c.name}: {c.text}"
+
+
+def _memory(report: Report) -> str:
+    """Return the memory used, and the budget if there is one."""
+    peak = f"peak memory {-(-report.memory.peak // 2**20)}"
+    return f"{peak} MiB" if report.memory.budget is None else f"{peak} of {report.memory.budget // 2**20} MiB"

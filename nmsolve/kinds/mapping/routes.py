@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import event_lines
-from nmsolve.kinds.mapping.found import CHOSEN, MappedRoutes, Run
+from nmsolve.kinds.mapping.given import CHOSEN, MappedRoutes
 from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart, check_parts
 from nmsolve.kinds.routing.report import PROOFS
 from nmsolve.model.bound import gap
@@ -15,7 +17,10 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.turns import RULES
 
 if TYPE_CHECKING:
+    from nmsolve.kinds.console import Console
+    from nmsolve.kinds.mapping.given import Given
     from nmsolve.kinds.mapping.options import MapOptions
+    from nmsolve.kinds.run import Searched
     from nmsolve.model.bound import Result
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
@@ -33,6 +38,8 @@ ROUTES = ("given", "joint", *AFTER)
 
 #: Least seconds for the routes, however late it is.
 LEAST = 0.5
+#: What is checked of routes that were added to a mapping, beside :data:`nmsolve.check.mapping.verify.STAGES`.
+ADDED = "routes"
 #: The routes of a mapping.
 FLOWS = "flow-routes.json"
 
@@ -47,29 +54,39 @@ def require_route(o: MapOptions) -> None:
         )
 
 
-def routes_of_answer(
-    run: Run, problem: MappingProblem, result: Result
-) -> tuple[MappedRoutes | None, InputError | None]:
-    """Return routes for a fixed mapping, or why there are none; a failure must not cost the mapping its files."""
-    o = run.o
-    if o.route not in AFTER or result.core is None:
-        return None, None
-    if run.patience.asked and o.route == CHOSEN:
-        run.console.say("interrupted: no routes are chosen; `nmsolve route` can do it")
-        return None, None
-    left = run.clock.left(run.limit, LEAST)
-    if not o.json:
-        run.console.say(f"routes ({o.route}): {left:.1f} s")
+def with_routes(
+    found: Searched, how: Mapping[str, Any], end: float, asked: bool, console: Console
+) -> Searched:
+    """Return what was found with the routes that the options ask for after the mapping; a failure must not cost it its files.
+
+    Parameters
+    ----------
+    how : the options of every search
+    end : ``clock.now()`` at which the limit is over
+    asked : the end of the run was asked for
+    """
+    given, core = found.given, found.result.core
+    route = given.options.route
+    if route not in AFTER or core is None or given.mapped is not None:
+        return found
+    if asked and route == CHOSEN:
+        console.say("interrupted: no routes are chosen; `nmsolve route` can do it")
+        return found
+    left = max(LEAST, end - now())
+    if not given.options.json:
+        console.say(f"routes ({route}): {left:.1f} s")
     try:
-        mapped = routes_after(run, problem, result.core, left)
+        mapped = routes_after(given, core, left, how, console)
     except InputError as error:
-        return None, error
+        return found._replace(given=replace(given, trouble=error))
     if mapped is None:
-        run.console.say("no routes were found in the time left; `nmsolve route` can continue")
-    return mapped, None
+        console.say("no routes were found in the time left; `nmsolve route` can continue")
+    return found._replace(given=replace(given, mapped=mapped))
 
 
-def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: float) -> MappedRoutes | None:
+def routes_after(
+    given: Given, core: IntArray, seconds: float, how: Mapping[str, Any], console: Console
+) -> MappedRoutes | None:
     """Return routes for the mapping ``core`` (n,); None if none were found in time.
 
     Parameters
@@ -82,18 +99,17 @@ def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: flo
     """
     from nmsolve.model.routing.flows import flows_of
 
+    problem, rule = given.problem, given.options.route
     flows = flows_of(problem.graph, core, problem.machine.size)
-    if run.o.route != CHOSEN:
-        return routes_by_rule(problem.machine, flows, run.o.route)
+    if rule != CHOSEN:
+        return routes_by_rule(problem.machine, flows, rule)
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.solvers.routing.api import route
 
     asked = RoutingProblem(problem.machine, flows, turns=problem.turns)
-    with run.console.watching() as observers:
-        found = route(
-            asked, time_limit=seconds, started=now(), seed=run.o.seed, workers=run.o.workers,
-            memory=run.memory, observers=observers, cluster=run.o.cluster,
-        )  # fmt: skip
+    told = {name: how[name] for name in ("seed", "workers", "memory", "cluster") if name in how}
+    with console.watching() as observers:
+        found = route(asked, time_limit=seconds, started=now(), observers=observers, **told)
     return None if found.solution is None else chosen_part(asked, found)
 
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import hint
+from nmsolve.kinds.loading import given_reading, instance
+from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.routes import require_route
-from nmsolve.kinds.mapping.turns import with_turns
+from nmsolve.kinds.mapping.turns import resolved, with_turns
 from nmsolve.kinds.pareto import require_front
 from nmsolve.model.errors import DoesNotFitError, InputError, doubtful
 from nmsolve.model.mapping.problem import tell_unicast
@@ -73,12 +75,12 @@ def with_objective(
     return replace(o, objective=PLAIN if plain or not has_step_time(graph, machine) else TIMED)
 
 
-def chosen_words(asked: MapOptions, o: MapOptions, machine: Machine) -> list[str]:
+def _chosen_words(asked: MapOptions, o: MapOptions, machine: Machine) -> tuple[str, ...]:
     """Return what is said where the machine chose the objective."""
     if asked.objective is not None or o.objective == PLAIN:
-        return []
+        return ()
     why = f"{machine.name} has the figures of how long a step takes"
-    return [f"Objective {o.objective}: {why}; --objective takes another, such as hops."]
+    return (f"Objective {o.objective}: {why}; --objective takes another, such as hops.",)
 
 
 def state_map(
@@ -209,3 +211,56 @@ def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
             "a migration budget needs a mapping to stay close to", "--migration-budget", "--warm-start FILE"
         )
     return Migration.of(start, o.migration_budget)
+
+
+def load_map(o: MapOptions) -> Given:
+    """Read the files that the options name, and state the problem.
+
+    Raises
+    ------
+    InputError : a wrong file, or options that do not belong together
+    DoesNotFitError : no mapping exists, shown by counting
+    """
+    from nmsolve.model.mapping.any_file import read_any_mapping
+    from nmsolve.model.mapping.constraints_file import load_constraints
+
+    memory, reading = opt.size_in_bytes(o.memory), given_reading(o)
+    graph, machine = instance(o.graph, o.machine, o.chips, memory, o.occupied or (), reading)
+    for run in o.occupied or ():
+        if o.out.resolve() in (run.resolve(), run.resolve().parent):
+            raise InputError("the run would overwrite an earlier one", str(o.out), "another folder for --out")
+    constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
+    start = None
+    if o.warm_start is not None:
+        first = o.warm_start / "mapping.json" if o.warm_start.is_dir() else o.warm_start
+        start = read_any_mapping(first, graph, machine, other_faults=True)
+    chosen = with_objective(o, graph, machine, constraints)
+    problem = state_map(chosen, graph, machine, constraints, start, opt.names(o.engines))
+    return Given(problem, chosen, start, _chosen_words(o, chosen, machine))
+
+
+def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
+    """Return what ``verify`` needs to load the same problem again."""
+    return {
+        "graph": opt.whole(o.graph),
+        "machine": opt.machine(o.machine),
+        "chips": o.chips,
+        **given_reading(o).options(),
+        "constraints": opt.whole(o.constraints),
+        "balance": o.balance,
+        "node_limit": problem.node_limit,
+        "occupied": [opt.whole(run) for run in o.occupied or ()],
+        "warm_start": opt.whole(o.warm_start),
+        "memory_of": opt.whole(o.memory_of),
+        "migration_budget": o.migration_budget,
+        "reference": None if problem.migration is None else problem.migration.reference_hash,
+        "reference_file": None if problem.migration is None else str((o.out / "reference.json").resolve()),
+        "time_limit": opt.seconds(o.time_limit),
+        "gap": opt.fraction(o.gap),
+        "workers": o.workers,
+        "engines": o.engines,
+        "prohibit_turns": resolved(o.prohibit_turns),
+        "route": o.route,
+        "limits": limits_of(o),
+        "objectives": list(objective_names(o.pareto or o.objective or PLAIN)),
+    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.kinds.mapping.found import CHOSEN
+from nmsolve.kinds.mapping.given import CHOSEN
 from nmsolve.kinds.mapping.routes import AFTER
 from nmsolve.model.errors import InputError
 

@@ -17,7 +17,7 @@ from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.patience import CHECKS, search_time
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
-from nmsolve.kinds.stated import Asked, Keep
+from nmsolve.kinds.run import Asked, Keep, Searched
 from nmsolve.kinds.verdict import label
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
@@ -170,20 +170,19 @@ class PipelineKind(WholeKind):
         """Return half where tiles are placed, too."""
         return limit * (1 - PLACE_PART) if o.place else search_time(limit)
 
-    def refined(
-        self, o: PipelineOptions, given: Given, result: Result[PipelinePlan], patience: Patience
-    ) -> Result[PipelinePlan]:
-        """Return the result with a cut that the links of the board can bear."""
+    def refined(self, o: PipelineOptions, found: Searched, patience: Patience) -> Searched:
+        """Return a cut that the links of the board can bear."""
         if not o.place or patience.asked:
-            return result
+            return found
         from nmsolve.kinds.pipeline.check_floorplan import board_of
         from nmsolve.kinds.pipeline.links import cut_for_links
 
         until = clock.end(search_time(opt.seconds(o.time_limit)))
         memory = opt.size_in_bytes(o.memory)
-        board = board_of(given, opt.size_in_bytes(o.core_memory, "--core-memory"))
+        board = board_of(found.given, opt.size_in_bytes(o.core_memory, "--core-memory"))
         how = {"seed": o.seed, "workers": o.workers, "cluster": o.cluster, "memory": memory}
-        return cut_for_links(given, stated_inputs(o), board, result, until, how)
+        result = cut_for_links(found.given, stated_inputs(o), board, found.result, until, how)
+        return found._replace(result=result)
 
     def build_report(
         self,

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.answer import exit_code, prepare_folder
-from nmsolve.kinds.mapping.answer import say, write_answer
+from nmsolve.kinds.answer import finish, prepare_folder
+from nmsolve.kinds.mapping.given import Given as GivenMapping
+from nmsolve.kinds.mapping.kind import KIND as MAPPINGS
+from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.pipeline.check_floorplan import FOLDER, GRAPH, REGIONS, board_of
 from nmsolve.kinds.pipeline.links import COOL, SLACK, Tiles, busy_us, link_words, slowest_us, tiles_of
 from nmsolve.kinds.progress import watching
@@ -73,11 +75,14 @@ def place_tiles(
             result = solve(
                 problem, time_limit=max(LEAST, until - clock.now()), warm_start=result.core, observers=observers, **how
             )  # fmt: skip
-    report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
-    say(folder, report, o.json)
+    told = MapOptions(folder / GRAPH, out=folder, json=o.json)
+    placed = GivenMapping(problem, told)
+    report = MAPPINGS.write(told, placed, result, _inputs(o, folder, seconds), patience, run)
+    files = (MAPPINGS.page, MAPPINGS.report)
+    code = finish(told, result, report, MAPPINGS.words(report), files, None, "")
     if linked and result.core is not None:
         print(link_words(busy_us(given, graph, machine, result.core), slowest), file=sys.stderr)
-    return exit_code(result, report, None)
+    return code
 
 
 def _say_regions(tiles: Tiles) -> None:

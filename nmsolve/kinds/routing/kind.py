@@ -24,7 +24,8 @@ from nmsolve.kinds.routing.statement import (
     state_problem,
     stated_inputs,
 )
-from nmsolve.kinds.stated import Asked, Keep, StatedKind
+from nmsolve.kinds.run import Asked, Keep
+from nmsolve.kinds.stated import StatedKind
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number, percent
 
@@ -56,7 +57,7 @@ class RouteKind(StatedKind):
     unchecked = ("routes", TURN_MODELS)
     both = "max-link,total-link"
     no_gap = ("constraints", "balance", "bind", "library")
-    of_models, none = "routes", "routes exist"
+    of_models = "routes"
 
     def asked(self, o: RouteOptions, stays: bool) -> Asked:
         """Return mapping, rules and objectives, those of a front instead where there is one."""
@@ -64,6 +65,10 @@ class RouteKind(StatedKind):
         if o.pareto is not None:
             inputs = msgspec.structs.replace(inputs, objective=o.pareto)
         return Asked(inputs, front=front)
+
+    def none(self, given: Given) -> str:
+        """Return what there is none of."""
+        return "routes exist"
 
     def on_front(self, given: Given, inputs: Any, names: tuple[str, str]) -> tuple[Given, Any]:
         """Return them with these objectives."""

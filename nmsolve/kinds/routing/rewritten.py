@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nmsolve.kinds.loading import Loaded
-    from nmsolve.kinds.mapping.found import MappedRoutes
+    from nmsolve.kinds.mapping.given import MappedRoutes
     from nmsolve.kinds.routing.proofs import Said
     from nmsolve.model.routing.files import FlowRoutes
     from nmsolve.model.routing.problem import RoutingProblem
@@ -77,7 +77,7 @@ def routes_check(path: Path, file: FlowRoutes, problem: RoutingProblem, rule: st
 
 def routing_again(loaded: Loaded, said: RoutingPart) -> RoutingPart:
     """Return what a report.json says of the routes in the flow-routes.json beside it, as it would be written again."""
-    from nmsolve.kinds.mapping.found import CHOSEN
+    from nmsolve.kinds.mapping.given import CHOSEN
     from nmsolve.model.routing.files import read_flow_routes
 
     rule = loaded.inputs.route

@@ -12,6 +12,7 @@ import msgspec
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.patience import CHECKS
+from nmsolve.kinds.run import Asked, Keep
 from nmsolve.kinds.schedule.again import EARLIER
 from nmsolve.kinds.schedule.options import ScheduleOptions
 from nmsolve.kinds.schedule.statement import (
@@ -24,7 +25,6 @@ from nmsolve.kinds.schedule.statement import (
     state_problem,
     stated_inputs,
 )
-from nmsolve.kinds.stated import Asked, Keep
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
 from nmsolve.model.errors import InputError
