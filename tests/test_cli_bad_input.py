@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from command_support import run_here
 
+from nmsolve.model.host import cores
+
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
 
 
@@ -202,6 +204,8 @@ def test_a_header_that_promises_too_much_allocates_nothing(name: str, text: str,
         ("--warm-start", "absent.json"),
         ("--prohibit-turns", "sideways"),
         ("--mip-solver", "oracle"),
+        ("--workers", "0"),
+        ("--workers", "most"),
     ],
 )
 def test_wrong_option_values_are_refused(option: str, value: str, tmp_path: Path) -> None:
@@ -210,6 +214,14 @@ def test_wrong_option_values_are_refused(option: str, value: str, tmp_path: Path
         "map", write(tmp_path, graph_data()), "--machine", "mesh:2x3", "--out", tmp_path / "o", option, value
     )
     refused(done, value)
+
+
+def test_all_workers_are_the_cores_of_this_machine(tmp_path: Path) -> None:
+    """The report has their number."""
+    words = ("map", write(tmp_path, graph_data()), "--machine", "mesh:2x3", "--out", tmp_path / "o", "-t", 2)
+    assert run(*words, "--workers", "all").returncode == 0
+    report = json.loads((tmp_path / "o" / "report.json").read_text())
+    assert report["inputs"]["workers"] == cores()
 
 
 def test_engines_that_take_no_later_objective_are_refused_before_the_first(tmp_path: Path) -> None:
