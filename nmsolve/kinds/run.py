@@ -209,7 +209,7 @@ class RunKind(Kind):
 
     def run(self, o: Any, start: Start | None = None) -> int:
         """Run the command; see :meth:`Kind.run`."""
-        limit, how = opt.seconds(o.time_limit), opt.search(o)
+        opt.seconds(o.time_limit), opt.search(o)  # refused before anything is read
         stays = start is not None and start.stays
         asked = self.asked(o, stays)
         with explained(self.explain):
@@ -218,8 +218,18 @@ class RunKind(Kind):
         first, known = self.first(o, start, given)
         for warning in getattr(getattr(given, "graph", None), "warnings", ()):
             print(f"warning: {warning}", file=sys.stderr)
-        prepare_folder(o.out, (*self.files, *FRONT_FILES), o)
         inputs = self.recorded(o, given, asked.inputs)
+        return self.search_stated(o, asked, given, inputs, first, known, stays)
+
+    def search_stated(
+        self, o: Any, asked: Asked, given: Any, inputs: Any, first: Any, known: Any, stays: bool
+    ) -> int:
+        """Search a stated problem from ``first``, write what was found and say it; return the exit code.
+
+        ``inputs`` : as the report keeps them; ``known`` : bounds from before; ``stays`` : only bounds of ``first`` are raised
+        """
+        limit, how = opt.seconds(o.time_limit), opt.search(o)
+        prepare_folder(o.out, (*self.files, *FRONT_FILES), o)
         if o.write_model is not None:
             with explained(self.explain):
                 write_models(self.of_models, lambda: self.models(given), o.write_model)

@@ -7,21 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.answer import finish, prepare_folder
 from nmsolve.kinds.loading import Loaded, given_reading, load_answer, load_certificates
 from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.routes import AFTER
-from nmsolve.kinds.patience import Patience
-from nmsolve.kinds.progress import watching
-from nmsolve.model.file_set import new_run
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.options import GapOptions
-    from nmsolve.kinds.run import RunKind
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
 
@@ -29,19 +23,17 @@ if TYPE_CHECKING:
 ROUTED = (*AFTER, "joint")
 
 
-def gap_of_mapping(o: GapOptions, kind: RunKind) -> int:
-    """Raise the bound of a mapping, and write what the ``kind`` of mappings writes; return the exit code.
+def stated_by(o: GapOptions) -> tuple[MapOptions, Given, dict[str, Any], list[Bound]]:
+    """Return what options of ``nmsolve gap`` ask: those of a run, the problem with the mapping, the inputs of the report, and
+    bounds from before.
 
     Raises
     ------
     InputError : anything wrong with the input, or the answer breaks a rule
     """
     from nmsolve.solvers.bounding import require_feasible
-    from nmsolve.solvers.mapping.api import bound_mapping
     from nmsolve.solvers.mapping.task import MappingTask
 
-    limit = opt.seconds(o.time_limit)
-    how = opt.search(o, time_limit=limit)
     loaded = load_answer(o, o.memory)
     problem = gap_problem(o, loaded)
     require_feasible(MappingTask(problem, loaded.core), problem.graph.name)
@@ -49,18 +41,12 @@ def gap_of_mapping(o: GapOptions, kind: RunKind) -> int:
     if known:
         best = max((b.value for b in known if b.scope == "full"), default=None)
         print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
-    prepare_folder(o.out, kind.files, o)
     inputs = _inputs(o, loaded, problem)
-    with Patience(clock.end(limit)) as patience:
-        with watching(o.json, out=o.out) as observers:
-            how["observers"] = observers
-            bounded = bound_mapping(problem, loaded.core, known=known, **how)
-        told = MapOptions(
-            o.mapping, out=o.out, gap=o.gap, json=o.json, prohibit_turns=inputs["prohibit_turns"]
-        )
-        given, result = Given(problem, told), bounded.result
-        report = kind.write(told, given, result, inputs, patience, new_run(), better=bounded.better)
-    return finish(told, result, report, kind.words(report), (kind.page, kind.report), "", "")
+    names = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
+    options = MapOptions(
+        o.mapping, prohibit_turns=inputs["prohibit_turns"], **{name: getattr(o, name) for name in names}
+    )
+    return options, Given(problem, options, loaded.core), inputs, known
 
 
 def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:

@@ -122,9 +122,13 @@ class MapKind(RunKind):
     def search(
         self, given: Given, inputs: Any, asked: Asked, first: IntArray | None, stays: bool, seconds: float, how: dict[str, Any]
     ) -> Searched:  # fmt: skip
-        """Return the best mapping."""
+        """Return the best mapping, or how good a given one is."""
         from nmsolve.kinds.mapping.search import search_map
+        from nmsolve.solvers.mapping.api import bound_mapping
 
+        if stays and first is not None:
+            found = bound_mapping(given.problem, first, time_limit=seconds, **how)
+            return Searched(given, inputs, found.result, better=found.better)
         return search_map(Run(given, inputs, first, seconds, how))
 
     def refined(self, o: MapOptions, found: Searched, patience: Patience) -> Searched:
@@ -250,10 +254,12 @@ class MapKind(RunKind):
         }
 
     def gap(self, path: Path, o: GapOptions) -> int:
-        """Raise the bound."""
-        from nmsolve.kinds.mapping.gap import gap_of_mapping
+        """Raise the bound; what the options do not state is as in the report beside the mapping."""
+        from nmsolve.kinds.mapping.gap import stated_by
 
-        return gap_of_mapping(o, self)
+        opt.seconds(o.time_limit), opt.search(o)
+        options, given, inputs, known = stated_by(o)
+        return self.search_stated(options, Asked(inputs), given, inputs, given.start, known, stays=True)
 
     def verify(self, path: Path, o: VerifyOptions) -> list[CheckPart]:
         """Return every check, also of routes beside it."""
