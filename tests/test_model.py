@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -47,7 +48,16 @@ def test_graph_arrays_against_a_dictionary(edges: list[tuple[int, int, int]], di
         )
         both = {v: wanted.get((u, v), 0) + wanted.get((v, u), 0) for v in range(6)
                 if (u, v) in wanted or (v, u) in wanted}  # fmt: skip
-        assert row == both
+        assert row == both and list(row) == sorted(row)
+
+
+def test_traffic_of_rows_that_are_not_sorted() -> None:
+    """Rows may come in any order, and name a target twice."""
+    rows = LogicGraph.from_edges(3, [0, 0, 2], [1, 2, 0], [2.0, 3.0, 4.0])
+    mixed = replace(rows, targets=np.array([2, 1, 0], np.int32), weights=np.array([3.0, 2.0, 4.0]))
+    twice = replace(rows, targets=np.array([2, 2, 0], np.int32))
+    assert [a.tolist() for a in mixed.traffic] == [a.tolist() for a in rows.traffic]
+    assert [a.tolist() for a in twice.traffic] == [[0, 1, 1, 2], [2, 0], [9.0, 9.0]]
 
 
 def test_graph_is_frozen_and_hash_covers_what_counts() -> None:
