@@ -28,7 +28,7 @@ class QuietContext:
     def __init__(self):
         self.bounds, self.notes = [], []
 
-    def errands(self, doer):
+    def subtasks(self, worker):
         return None
 
     def remotes(self, kind):

@@ -33,8 +33,8 @@ INSTANCES = Path(engine.__file__).parents[3] / "benchmarks/instances"
 class Away:
     """Machines with this many threads that do a few steps of a part at a time; one part in ``lose`` is lost, or all."""
 
-    def __init__(self, doer: Any, threads: int, lose: float, rng: np.random.Generator) -> None:
-        self.doer, self.threads, self.lose, self.rng = pickle.dumps(doer), threads, lose, rng
+    def __init__(self, worker: Any, threads: int, lose: float, rng: np.random.Generator) -> None:
+        self.worker, self.threads, self.lose, self.rng = pickle.dumps(worker), threads, lose, rng
         self.out: dict[int, Any] = {}
         self.count = self.lost = self.hurried = 0
         self.change: Callable[[Any], Any] = lambda came: came
@@ -47,7 +47,7 @@ class Away:
         self.out[self.count] = pickle.dumps(part)
         return self.count
 
-    def hurry(self, number: int) -> None:
+    def recall(self, number: int) -> None:
         self.hurried += 1
 
     def back(self, seconds: float) -> list[tuple[int, Any]]:
@@ -59,7 +59,7 @@ class Away:
             self.lost += 1
             return [(number, None)]
         steps = iter(range(int(self.rng.integers(1, 6))))
-        came = pickle.loads(self.doer).work(part, lambda: next(steps, None) is None)
+        came = pickle.loads(self.worker).work(part, lambda: next(steps, None) is None)
         return [(number, self.change(pickle.loads(pickle.dumps(came))))]
 
     def close(self) -> None:
@@ -77,8 +77,8 @@ class Spread(Recorder):
         self.away: Away | None = None
         self.change: Callable[[Any], Any] = lambda came: came
 
-    def errands(self, doer: Any) -> Away:
-        self.away = Away(doer, self.threads, self.lose, np.random.default_rng(1))
+    def subtasks(self, worker: Any) -> Away:
+        self.away = Away(worker, self.threads, self.lose, np.random.default_rng(1))
         self.away.change = self.change
         return self.away
 

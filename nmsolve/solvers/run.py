@@ -20,13 +20,13 @@ from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
-from nmsolve.solvers.search.crew import Crew
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.worker_pool import WorkerPool
 
 S = TypeVar("S")
 #: Seconds kept back to stop children: a part of the time limit, and at most this many.
@@ -253,10 +253,10 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     InputError : an option is wrong, or the task refuses the engines asked for
     """
     stood, limit = clock.stood(), options.time_limit
-    options, crew = _with_crew(options)
+    options, worker_pool = _with_worker_pool(options)
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
-    reserve += 0.0 if crew is None else min(AWAY, AWAY_PART * limit)
+    reserve += 0.0 if worker_pool is None else min(AWAY, AWAY_PART * limit)
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
         incumbent = Incumbent(
@@ -272,7 +272,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
             _raise_known(task, run)
             portfolio = Portfolio(
                 task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
-                scratch=options.scratch, crew=crew, look=keeper.look,
+                scratch=options.scratch, worker_pool=worker_pool, look=keeper.look,
             )  # fmt: skip
             portfolio.run(run.steps)
             placement = task.finish(run)
@@ -295,8 +295,8 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
 
 
-def _with_crew(options: Options) -> tuple[Options, Callable[[Referee], Crew] | None]:
-    """Return the options with the workers of the cluster, if one was asked for, and what makes its crew.
+def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Referee], WorkerPool] | None]:
+    """Return the options with the workers of the cluster, if one was requested, and what makes its worker pool.
 
     Raises
     ------
@@ -304,11 +304,13 @@ def _with_crew(options: Options) -> tuple[Options, Callable[[Referee], Crew] | N
     """
     if options.cluster is None:
         return options, None
-    from nmsolve.solvers.cluster.crew import ClusterCrew
     from nmsolve.solvers.cluster.machines import joined
+    from nmsolve.solvers.cluster.worker_pool import ClusterWorkerPool
 
     cluster = joined(options.cluster)
-    return replace(options, cluster=None, workers=max(1, cluster.slots())), partial(ClusterCrew, cluster)
+    return replace(options, cluster=None, workers=max(1, cluster.slots())), partial(
+        ClusterWorkerPool, cluster
+    )
 
 
 def _doubtful(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:

@@ -19,7 +19,7 @@ import numpy as np
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Doer, Engine, ScratchPlace
+from nmsolve.model.engine import Engine, ScratchPlace, SubtaskWorker
 from nmsolve.model.host.memory import limit_data, rarely_collect
 from nmsolve.model.host.processes import die_with
 from nmsolve.model.types import IntArray
@@ -88,7 +88,7 @@ class ChildContext:
         """The system's folder for temporary files: what must continue after a kill does not run in a child."""
         return ScratchPlace()
 
-    def errands(self, doer: Doer) -> None:
+    def subtasks(self, worker: SubtaskWorker) -> None:
         """Return None: only the run's own process asks other machines."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:

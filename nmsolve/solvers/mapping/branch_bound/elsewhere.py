@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Errands
+from nmsolve.model.engine import Subtasks
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.branch_bound.frontier import Came, Frontier, Open
 from nmsolve.solvers.mapping.branch_bound.search import Tree
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     seconds: float
 
 
-class PartDoer:
+class BranchBoundWorker:
     """Works on parts of one search.
 
     Parameters
@@ -62,11 +62,11 @@ class Dealer:
     Parameters
     ----------
     frontier : the whole search
-    errands : threads of other machines that work by a :class:`PartDoer` of its tree
+    subtasks : threads of other machines that work by a :class:`BranchBoundWorker` of its tree
     """
 
-    def __init__(self, frontier: Frontier, errands: Errands) -> None:
-        self._frontier, self._errands = frontier, errands
+    def __init__(self, frontier: Frontier, subtasks: Subtasks) -> None:
+        self._frontier, self._subtasks = frontier, subtasks
         self._since: dict[int, float] = {}
         self._called: set[int] = set()
         #: Parts that came back, and that were lost.
@@ -74,13 +74,13 @@ class Dealer:
 
     def advance(self) -> bool:
         """Lend what can be lent, and take what has come back; True once no mapping below the limit is left."""
-        f, free = self._frontier, self._errands.free()
+        f, free = self._frontier, self._subtasks.free()
         hands = free + len(self._since)
         if hands == 0:  # no machine is there: the work goes on here
             return f.advance()
         stint = max(STINT, EACH * hands)
         while free > 0 and (items := f.take(min(MOST, 1 + len(f.heap) // (SHARE * hands)))):
-            number = self._errands.send(Part(items, f.limit, stint))
+            number = self._subtasks.send(Part(items, f.limit, stint))
             f.lend(number, items)
             self._since[number] = clock.now()
             free -= 1
@@ -97,7 +97,7 @@ class Dealer:
         end = clock.now() + LAST
         while self._since and clock.now() < end:
             self._settle(SOON)
-        self._errands.close()
+        self._subtasks.close()
 
     def _call_back(self, idle: int, stint: float) -> None:
         """Call back what has been out for longest, for those that have nothing, and what is overdue."""
@@ -112,10 +112,10 @@ class Dealer:
     def _call(self, number: int) -> None:
         if number not in self._called:
             self._called.add(number)
-            self._errands.hurry(number)
+            self._subtasks.recall(number)
 
     def _settle(self, seconds: float) -> None:
-        for number, came in self._errands.back(seconds):
+        for number, came in self._subtasks.back(seconds):
             self._frontier.settle(number, came)
             del self._since[number]
             self._called.discard(number)

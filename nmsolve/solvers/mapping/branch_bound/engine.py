@@ -11,12 +11,12 @@ import numpy as np
 from nmsolve.hw.scores import objective_value
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Errands
+from nmsolve.model.engine import Context, Subtasks
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.branch_bound.elsewhere import Dealer, PartDoer
+from nmsolve.solvers.mapping.branch_bound.elsewhere import BranchBoundWorker, Dealer
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
 from nmsolve.solvers.mapping.branch_bound.kept import Kept
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
@@ -92,8 +92,8 @@ class BranchBound:
         first = tree.domain[0].copy()
         before = None if claim is None else left_open(claim, tree)
         places, symmetric = np.flatnonzero(first.any(axis=0)), bool((data.dense == data.dense.T).all())
-        errands = context.errands(PartDoer(tree, places)) if symmetric else None
-        alone = ALONE_EASY if data.n <= EASY and errands is None else ALONE
+        subtasks = context.subtasks(BranchBoundWorker(tree, places)) if symmetric else None
+        alone = ALONE_EASY if data.n <= EASY and subtasks is None else ALONE
         done = before is None and self._depth_first(
             data, tree, context, alone if symmetric else 0, start is not None
         )
@@ -104,9 +104,9 @@ class BranchBound:
                 return
             begin(tree, np.full(data.n, -1, np.int64), first)
             self._earlier = 0 if before is None else before.nodes
-            frontier = Frontier(tree, places, 1 if errands else max(1, context.workers))
+            frontier = Frontier(tree, places, 1 if subtasks else max(1, context.workers))
             frontier.begin(None if before is None else (before.low, before.core))
-            if not self._best_first(data, frontier, context, errands, kept):
+            if not self._best_first(data, frontier, context, subtasks, kept):
                 return
             nodes, limit = frontier.nodes, frontier.limit
             best = _mapping(data, frontier.best) if frontier.found else best
@@ -138,11 +138,11 @@ class BranchBound:
         return False
 
     def _best_first(
-        self, data: ExactData, frontier: Frontier, context: Context, errands: Errands | None, kept: Kept
+        self, data: ExactData, frontier: Frontier, context: Context, subtasks: Subtasks | None, kept: Kept
     ) -> bool:
         """Work at the frontier with all threads, or those of other machines; True if nothing below the limit is left, else the
         last claim says what is."""
-        dealer = None if errands is None else Dealer(frontier, errands)
+        dealer = None if subtasks is None else Dealer(frontier, subtasks)
         advance = frontier.advance if dealer is None else dealer.advance
         found, said = 0, 0.0
         with frontier.helped() as look:
