@@ -29,7 +29,7 @@ from nmsolve.solvers.cluster import machines
 from nmsolve.solvers.cluster.subtasks import RemoteSubtasks
 from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.branch_bound import engine
-from nmsolve.solvers.mapping.branch_bound.elsewhere import BranchBoundWorker, Part
+from nmsolve.solvers.mapping.branch_bound.remote import BranchBoundWorker, Subtask
 from nmsolve.solvers.mapping.exact.data import exact_data
 
 STORE = 100_000_000
@@ -71,7 +71,7 @@ def overhead(path: Path, address: str, rounds: int = 300) -> dict[str, float]:
     for measured in (False, True):
         begun, cpu = time.perf_counter(), time.process_time()
         for _ in range(rounds):
-            subtasks.send(Part([], 2, 0.0))
+            subtasks.send(Subtask([], 2, 0.0))
             while not subtasks.back(1.0):
                 continue
         if measured:
