@@ -3,13 +3,13 @@
     python bench/cluster_traffic.py [--seconds 10] [--workers 64,256,1024,2048] [--net 20000] [--record 20]
 
 First a real search on a cluster of two machines with one core each (on this one) is recorded: how often a worker sends offers,
-bounds or notes, and how often the run publishes a new state. Then agents are simulated, each of which stands for 16 workers. It
-polls ten times a second, as a real one, and sends messages at 16 times the recorded rate of a worker, with arrays of that size. One
-more process simulates the run, which collects twenty times a second and publishes states at its recorded rate. Processes simulate
-all agents; they, the message log and Ray share the cores of this machine, so times are upper limits. Latency is what an agent
-waits for the answer to a poll, or until its messages are in the log. Each number of workers is also run with polls alone: what a
-search does once it finds little. `log_ms`: CPU time of the message log per call, which other work on the machine hardly changes.
-The last line is JSON.
+bounds or notes, and how often the run publishes a new state. Then agents are simulated, each of which stands for 16 workers.
+It polls ten times a second, as a real one, and sends messages at 16 times the recorded rate of a worker, with arrays of that
+size. One more process simulates the run, which collects twenty times a second and publishes states at its recorded rate.
+Processes simulate all agents; they, the message log and Ray share the cores of this machine, so times are upper limits. Latency
+is what an agent waits for the answer to a poll, or until its messages are in the log. Each number of workers is also run with
+polls alone: what a search does once it finds little. `log_ms`: CPU time of the message log per call, which other work on the
+machine hardly changes. The last line is JSON.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import pytest
 from assign_reference import Answer, Reference, problem_of
 
 from nmsolve.check.assignment.recheck import check_assign_bound
-from nmsolve.check.assignment.walk import walked_objectives
+from nmsolve.check.assignment.reevaluate import reevaluated_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
@@ -110,7 +110,7 @@ def test_rules_and_both_evaluators_are_those_of_the_reference(first: int) -> Non
             if said is None:
                 legal += 1
                 worth = reference.worth(answer)
-                assert all_objectives(problem, found) == walked_objectives(problem, found) == worth, (
+                assert all_objectives(problem, found) == reevaluated_objectives(problem, found) == worth, (
                     seed,
                     answer,
                 )

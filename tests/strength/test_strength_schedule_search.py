@@ -69,8 +69,8 @@ def test_search_energy() -> None:
     at_most(run(ScheduleSearch(), ENERGY, stops=24).value, 659450)
 
 
-def test_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails if no stretch is kept."""
+def test_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails if no window is accepted."""
     monkeypatch.setattr(module, "MANY", 1)
-    monkeypatch.setattr(module, "STRETCH", 20)
+    monkeypatch.setattr(module, "WINDOW", 20)
     at_most(run(ScheduleSearch(), NETWORKS, stops=60).value, 259)

@@ -99,7 +99,7 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What :func:`play` writes: ``mode``, ``start``, ``loaded`` (P,); ``why`` (P,) the process that it waited for last, -1 for
+    """What :func:`decode` writes: ``mode``, ``start``, ``loaded`` (P,); ``why`` (P,) the process that it waited for last, -1 for
     none; ``before``, ``behind``, ``place`` (P, G) by units of its set: the processes before and behind it there, -1 for none, and
     its place in the lane; ``free``, ``tail``, ``used`` (U,) end, last process and number of the activities so far; ``peak``
     (lanes,) bytes; ``user`` (D,) last user; ``time``, ``taken`` steps of what resources have taken, ``steps`` (1,) how many;
@@ -210,7 +210,7 @@ EARLIEST = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
 
 
 @plain
-def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> None:
+def decode(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> None:
     """Write the schedule of a state and all its values.
 
     Parameters
@@ -218,16 +218,16 @@ def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> 
     price : (5,) what modes that are :data:`FREE` cost: per tick of the end, and of :data:`AREA` and so on
     taste : (M,) what a mode costs besides; (0,) for nothing
     """
-    begin_play(g, w)
-    play_part(g, s, w, 0, len(s.order), price, taste)
-    end_play(g, w)
+    begin_decode(g, w)
+    decode_part(g, s, w, 0, len(s.order), price, taste)
+    end_decode(g, w)
 
 
 @plain
-def play_part(
+def decode_part(
     g: Ground, s: State, w: Work, low: int, high: int, price: FloatArray, taste: FloatArray
 ) -> None:
-    """Go on with the processes at places ``low`` to ``high - 1`` of the order."""
+    """Decode the processes at places ``low`` to ``high - 1`` of the order."""
     for i in range(low, high):
         p = s.order[i]
         m = s.mode[p]
@@ -239,8 +239,8 @@ def play_part(
 
 
 @plain
-def begin_play(g: Ground, w: Work) -> None:
-    """Forget everything."""
+def begin_decode(g: Ground, w: Work) -> None:
+    """Reset all arrays."""
     w.free[:] = 0
     w.tail[:] = -1
     w.used[:] = 0
@@ -252,7 +252,7 @@ def begin_play(g: Ground, w: Work) -> None:
 
 
 @plain
-def end_play(g: Ground, w: Work) -> None:
+def end_decode(g: Ground, w: Work) -> None:
     """Complete the values."""
     dark = 0
     for u in range(len(w.free)):

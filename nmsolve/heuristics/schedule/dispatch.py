@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, end_play, put, seat
+from nmsolve.heuristics.schedule.decode import Ground, Work, begin_decode, end_decode, put, seat
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -25,7 +25,7 @@ def dispatch(
     heap : (P, 2), waits : (P,), busy : (U,), mark : (2, criteria + 1) are overwritten; ``waits`` is at first how many sources a
         process waits for
     """
-    begin_play(g, w)
+    begin_decode(g, w)
     busy[:] = 0
     size = 0
     for p in range(len(w.start)):
@@ -52,7 +52,7 @@ def dispatch(
             waits[q] -= 1
             if waits[q] == 0:
                 size = _push(heap, size, _soonest(g, w, q), q)
-    end_play(g, w)
+    end_decode(g, w)
 
 
 @plain

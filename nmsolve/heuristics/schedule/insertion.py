@@ -1,14 +1,14 @@
 """Processes put into the first gap that holds them, in the mode that ends first, compiled: how HEFT and PEFT build schedules.
 
 Every process loads its item here, as if loading were part of its span: so a gap is long enough whatever else uses the item. The
-decoder then plays the queues, and what can stay in memory stays.
+decoder then decodes the queues, and items stay in memory where they fit.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, delay_of
+from nmsolve.heuristics.schedule.decode import Ground, Work, begin_decode, delay_of
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -25,7 +25,7 @@ def insert_all(
     ahead : (M,) what follows at least after each mode: that with the least end and this together is taken
     begins, ends : (lanes,) overwritten
     """
-    begin_play(g, w)
+    begin_decode(g, w)
     for i in range(len(order)):
         p = order[i]
         best, least, at = g.first[p], np.inf, 0

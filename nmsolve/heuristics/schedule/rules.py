@@ -11,8 +11,8 @@ from nmsolve.heuristics.schedule.decode import (
     FREE,
     Ground,
     Work,
+    decode,
     ground_of,
-    play,
     schedule_of,
     state_from,
     state_of,
@@ -172,10 +172,10 @@ def inserted(
     """Return a schedule by gaps; with resources, which have no gaps, one by the order alone."""
     order = by_priority(problem, priority)
     if len(problem.resources):
-        play(g, state_of(order, np.full(problem.count, FREE)), w, EARLIEST, ahead)
+        decode(g, state_of(order, np.full(problem.count, FREE)), w, EARLIEST, ahead)
         return schedule_of(w)
     lanes = int(g.lane[-1])
     insert_all(g, order, ahead, np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), w)
     none = np.zeros(problem.count, bool)
-    play(g, state_from(problem, Schedule(w.mode.copy(), w.start.copy(), none)), w, EARLIEST, NO_TASTE)
+    decode(g, state_from(problem, Schedule(w.mode.copy(), w.start.copy(), none)), w, EARLIEST, NO_TASTE)
     return schedule_of(w)

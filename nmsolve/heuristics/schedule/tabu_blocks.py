@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.rng import below
-from nmsolve.heuristics.schedule.tabu_shop import Shop, State, delay, settle
+from nmsolve.heuristics.schedule.tabu_shop import Shop, State, delay, reevaluate
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -271,7 +271,7 @@ def _move(s: Shop, a: State, v: int, m: int, at: int) -> int:
 
 @plain
 def tabu(s: Shop, a: State, best: State, w: Work, rng: AnyArray, moves: int, patience: int) -> bool:
-    """Make ``moves`` moves from a settled state; ``best`` takes the best one. False after ``patience`` moves without gain."""
+    """Make ``moves`` moves from a evaluated state; ``best`` takes the best one. False after ``patience`` moves without gain."""
     for _ in range(moves):
         if w.counts[IDLE] >= patience:
             return False
@@ -299,10 +299,10 @@ def tabu(s: Shop, a: State, best: State, w: Work, rng: AnyArray, moves: int, pat
         was = a.mode[v]
         w.until[was] = w.counts[MOVES] + length + s.mode_at[v + 1] - s.mode_at[v] + below(rng, 5)
         old = _move(s, a, v, m, at)
-        makespan = settle(s, a)
+        makespan = reevaluate(s, a)
         if makespan < 0:
             _move(s, a, v, was, old)
-            makespan = settle(s, a)
+            makespan = reevaluate(s, a)
             w.until[m] = w.until[was]
         w.counts[NOW] = makespan
         if makespan < w.counts[BEST]:
@@ -328,7 +328,7 @@ def shake(s: Shop, a: State, w: Work, rng: AnyArray, moves: int) -> int:
             continue
         was = a.mode[v]
         old = _move(s, a, v, pick[HOW], pick[WHERE])
-        if settle(s, a) < 0:
+        if reevaluate(s, a) < 0:
             _move(s, a, v, was, old)
-            settle(s, a)
-    return int(settle(s, a))
+            reevaluate(s, a)
+    return int(reevaluate(s, a))

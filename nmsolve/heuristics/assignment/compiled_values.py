@@ -161,7 +161,7 @@ def values(g: Ground, s: State, w: Work, result: FloatArray) -> None:
     if g.goal != MAKESPAN or g.limit[LATENCY] < MOST or g.limit[ENERGY] < MOST or g.limit[LOAD] < MOST:
         _sums(g, s, w)
     if g.goal == MAKESPAN or g.limit[MAKESPAN] < MOST:
-        w.value[MAKESPAN] = _play(g, s, w)
+        w.value[MAKESPAN] = _latest_end(g, s, w)
     excess = 0.0
     for k in range(len(g.limit)):
         if w.value[k] > g.limit[k]:
@@ -235,7 +235,7 @@ def _sums(g: Ground, s: State, w: Work) -> None:
 
 
 @plain
-def _play(g: Ground, s: State, w: Work) -> int:
+def _latest_end(g: Ground, s: State, w: Work) -> int:
     """Return the makespan of the schedule that the order means."""
     w.free[:] = 0
     w.quiet[:] = 0

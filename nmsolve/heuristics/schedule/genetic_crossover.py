@@ -1,4 +1,4 @@
-"""Breeding of activity lists, compiled: crossover, shifts, a schedule, and its justification to both sides."""
+"""Crossover of activity lists, compiled: a child is crossed, shifted, decoded and justified to both sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Shifts of a child, at most.
 SHIFTS = 6
-#: Processes that could be next in a random list, of which one is taken: this many at most.
+#: Largest candidate set when the next activity is drawn.
 LOOKS = 64
 #: Numbers in ``Work.counts``: children made, children kept, children since the last gain.
 CHILDREN, KEPT, IDLE = range(3)
@@ -145,7 +145,7 @@ def _fingerprint(w: Work) -> int:
 
 
 @plain
-def settle(g: Population, w: Work, now: int, place: int) -> bool:
+def insert(g: Population, w: Work, now: int, place: int) -> bool:
     """Put the schedule of ``w`` into the population, unless it is there; return whether it was put there."""
     if now < w.top[1]:
         w.top[1] = now
@@ -202,7 +202,7 @@ def sample(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, place:
     w.stamp[0] = 0
     now: int = improve(f, b, w, LATE)
     if now != LATE:
-        settle(g, w, now, place)
+        insert(g, w, now, place)
     return now
 
 
@@ -263,8 +263,10 @@ def _shift(f: Project, b: Project, w: Work, rng: AnyArray) -> None:
 
 
 @plain
-def breed(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, children: int, stall: int) -> bool:
-    """Make children one after the other; each takes the place of a worse list. False after ``stall`` children without gain."""
+def make_children(
+    f: Project, b: Project, g: Population, w: Work, rng: AnyArray, children: int, stall: int
+) -> bool:
+    """Make children by crossover; each replaces a worse list. False after ``stall`` children in a row without gain."""
     size = len(g.cost)
     for _ in range(children):
         if w.counts[IDLE] >= stall:
@@ -287,6 +289,6 @@ def breed(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, childre
             if g.cost[other] > g.cost[place]:
                 place = other
         now = improve(f, b, w, LATE)
-        if now <= g.cost[place] and settle(g, w, now, place):
+        if now <= g.cost[place] and insert(g, w, now, place):
             w.counts[KEPT] += 1
     return True

@@ -1,7 +1,7 @@
-"""Starts moved within what order and modes leave, compiled, so that units idle less and are switched less often.
+"""Starts shifted right, then left, with orders and modes fixed, so that units idle less and are switched less often. Compiled.
 
-A gap between two activities costs the less per tick the longer it is, and nothing if it is closed. So what a process can gain is
-at the ends of the stretch in which it may start, where it meets a neighbour, or where a gap becomes long enough to be dark.
+The longer a gap between two activities, the less it costs per tick; a closed gap costs nothing. So the best start of a process is
+at an end of its time window, next to a neighbour, or where a gap becomes long enough to switch the unit off.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from nmsolve.model.types import IntArray
 
 
 @plain
-def settle(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
-    """Move the processes of a schedule that was just written later, then earlier, as long as that lowers what gaps cost: idle
-    ticks, where these are the objective, else energy.
+def shift_starts(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
+    """Shift the processes of the schedule in ``w`` right, then left, as long as that lowers the cost of gaps: idle ticks if these
+    are the objective, else energy.
 
     Makespan, lateness, modes, loads and queues stay as they are. ``order`` (P,) is the order that gave the schedule.
     """
