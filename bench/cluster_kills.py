@@ -95,12 +95,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=2000)
     o = parser.parse_args()
-    referees: list[Any] = []
+    checkers: list[Any] = []
     plain = worker_pool.ClusterWorkerPool.__init__
 
-    def spied(self: Any, cluster: Any, referee: Any) -> None:
-        referees.append(referee)
-        plain(self, cluster, referee)
+    def spied(self: Any, cluster: Any, checker: Any) -> None:
+        checkers.append(checker)
+        plain(self, cluster, checker)
 
     worker_pool.ClusterWorkerPool.__init__ = spied  # type: ignore[method-assign]
     graph = reservoir(o.nodes)
@@ -119,7 +119,7 @@ def main() -> int:
             answer = search.result(o.seconds + HANG)
         wall = time.monotonic() - begun
         offers = [m for _, _, _, m in read_log(machines.joined(cluster.address).log) if m[0] == "offer"]
-        judged = [judge(referees[0], m[1]) for m in offers]
+        judged = [judge(checkers[0], m[1]) for m in offers]
     finally:
         machines.joined(cluster.address).ray.shutdown()
         cluster.shutdown()

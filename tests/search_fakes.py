@@ -77,7 +77,7 @@ class TimedContext(QuietContext):
 
 
 @dataclass(frozen=True)
-class ToyReferee:
+class ToyChecker:
     """Numbers must be >= 0; engines see them in half of the user's units (a reduction with ``lift``)."""
 
     problem: str = "toy"

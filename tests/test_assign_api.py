@@ -30,8 +30,8 @@ from nmsolve.solvers.assignment.api import (
     solve_assignment,
     solve_network,
 )
+from nmsolve.solvers.assignment.checker import NetworkChecker
 from nmsolve.solvers.assignment.multi_objective import AssignObjectives
-from nmsolve.solvers.assignment.referee import NetworkReferee
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.budget import Budget
@@ -111,14 +111,14 @@ def test_an_offer_that_breaks_a_rule_or_a_ceiling_is_turned_down() -> None:
     problem = random_problem(3, operators=4, units=2)
     answer = random_assignment(problem, 1)
     energy = reevaluated_objectives(problem, answer)["energy"]
-    referee = AssignTask(replace(problem, ceilings=(("energy", float(energy)),))).referee
-    assert referee.complaint(answer.packed(problem)) is None
-    tight = AssignTask(replace(problem, ceilings=(("energy", energy - 1.0),))).referee
+    checker = AssignTask(replace(problem, ceilings=(("energy", float(energy)),))).checker
+    assert checker.complaint(answer.packed(problem)) is None
+    tight = AssignTask(replace(problem, ceilings=(("energy", energy - 1.0),))).checker
     assert "energy is" in str(tight.complaint(answer.packed(problem)))
     packed = answer.packed(problem)
-    assert referee.complaint(packed[:-1]) is not None
+    assert checker.complaint(packed[:-1]) is not None
     packed[problem.count] = 2
-    assert "fused (1) or not (0)" in str(referee.complaint(packed))
+    assert "fused (1) or not (0)" in str(checker.complaint(packed))
 
 
 def test_under_a_ceiling_an_exact_model_comes_before_a_long_search() -> None:
@@ -189,8 +189,8 @@ def test_a_network_of_two_nodes() -> None:
         np.zeros((0, 5), np.int64), np.zeros(0),
     )  # fmt: skip
     task = NetworkTask(network, np.array([0, 0]))
-    assert task.referee.score(task.first) == 11
-    assert task.referee.complaint(np.array([0, 2])) is not None
+    assert task.checker.score(task.first) == 11
+    assert task.checker.complaint(np.array([0, 2])) is not None
     with pytest.raises(InputError, match="cannot be used"):
         NetworkTask(network, np.array([0, 2]))
 
@@ -202,7 +202,7 @@ def test_a_gap_of_a_few_units_in_billions_is_a_gap() -> None:
         "n", np.array([0, 1]), np.array([6_500_000_026]), none, np.array([0]), np.zeros(0, np.int64),
         np.zeros((0, 5), np.int64), np.zeros(0),
     )  # fmt: skip
-    incumbent = Incumbent(NetworkReferee(network), Budget(1.0), exact=NetworkTask(network).exact)
+    incumbent = Incumbent(NetworkChecker(network), Budget(1.0), exact=NetworkTask(network).exact)
     incumbent.offer("a", np.array([0]), "")
     incumbent.raise_bound("b", Bound(6_500_000_000.0, "b"))
     assert not incumbent.optimal and incumbent.bound == 6_500_000_000

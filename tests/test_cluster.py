@@ -147,9 +147,9 @@ class FarWorkerPool:
 
 
 def far_run(*script: tuple[list, Ending]):
-    referee, budget, incumbent = make(5.0)
+    checker, budget, incumbent = make(5.0)
     pool = FarWorkerPool(list(script))
-    Portfolio(referee, incumbent, budget, worker_pool=lambda referee: pool).run([Step(Script(()))])
+    Portfolio(checker, incumbent, budget, worker_pool=lambda checker: pool).run([Step(Script(()))])
     return incumbent, pool
 
 

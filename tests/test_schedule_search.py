@@ -17,7 +17,7 @@ from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.windows import open_window, window_of
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 from tests.schedule_support import random_problem
 from tests.strength.counted import Counted
 
@@ -26,11 +26,11 @@ NAMES = [name for name in OBJECTIVES if name != "weighted"]
 
 def searched(problem: ScheduleProblem, seed: int = 1, stops: float = 40) -> Counted:
     """The context after a run; every offer is checked as the run of a search checks it."""
-    referee = ScheduleReferee(problem)
+    checker = ScheduleChecker(problem)
 
     def value(packed: np.ndarray) -> float:
-        assert referee.complaint(packed) is None, referee.complaint(packed)
-        return referee.score(packed)
+        assert checker.complaint(packed) is None, checker.complaint(packed)
+        return checker.score(packed)
 
     context = Counted(value, seed=seed, stops=stops)
     assert ScheduleSearch().refuses(problem) is None

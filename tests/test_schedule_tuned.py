@@ -22,7 +22,7 @@ from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 from tests.schedule_support import random_problem, whole
 from tests.strength.counted import Counted
 
@@ -62,11 +62,11 @@ def searched(
     engine, problem: ScheduleProblem, seed: int = 1, stops: float = 6, low: float = 0.0, **more: object
 ) -> Counted:
     """The context after a run; every offer is checked as the run of a search checks it."""
-    referee = ScheduleReferee(problem)
+    checker = ScheduleChecker(problem)
 
     def value(packed: np.ndarray) -> float:
-        assert referee.complaint(packed) is None, referee.complaint(packed)
-        return referee.score(packed)
+        assert checker.complaint(packed) is None, checker.complaint(packed)
+        return checker.score(packed)
 
     context = Counted(value, seed=seed, stops=stops, **more)
     context.low = low

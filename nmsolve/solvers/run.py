@@ -20,12 +20,12 @@ from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
-from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.worker_pool import WorkerPool
 
 S = TypeVar("S")
@@ -184,14 +184,14 @@ class Task(ABC, Generic[S]):
     Attributes
     ----------
     objective : what is minimised
-    referee : checks and scores solutions; it holds the problem that engines get
+    checker : checks and scores solutions; it holds the problem that engines get
     first : a solution in the user's terms to start from, or None
     registry : all engines by name; empty where none can bound a given answer
     exact : objectives and bounds are whole numbers without rounding, so that a gap of one is a gap; most are sums of floats
     """
 
     objective: str
-    referee: Referee
+    checker: Checker
     first: IntArray | None = None
     registry: Mapping[str, Entry] = MappingProxyType({})
     exact: bool = False
@@ -238,7 +238,7 @@ class Task(ABC, Generic[S]):
     def provers(self, seconds: float) -> list[str]:
         """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a
         run without ``--engines`` would also use."""
-        return provers(self.registry, self.referee.problem, may=lambda name: self.registry[name].unasked)
+        return provers(self.registry, self.checker.problem, may=lambda name: self.registry[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Return what a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""
@@ -260,7 +260,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
         incumbent = Incumbent(
-            task.referee, budget, options.observers, options.gap, options.enough, task.exact
+            task.checker, budget, options.observers, options.gap, options.enough, task.exact
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
@@ -271,7 +271,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
             incumbent.doubt(others, partial(_doubtful, task, budget))
             _raise_known(task, run)
             portfolio = Portfolio(
-                task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
+                task.checker, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
                 scratch=options.scratch, worker_pool=worker_pool, look=keeper.look,
             )  # fmt: skip
             portfolio.run(run.steps)
@@ -295,7 +295,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
 
 
-def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Referee], WorkerPool] | None]:
+def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Checker], WorkerPool] | None]:
     """Return the options with the workers of the cluster, if one was requested, and what makes its worker pool.
 
     Raises

@@ -21,10 +21,10 @@ from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.elimination_kernels import NEVER
 from nmsolve.solvers.assignment.fill import Filler
-from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import Relaxation, relaxation_of
 from nmsolve.solvers.assignment.subgradient import SubgradientAscent
 from nmsolve.solvers.assignment.tree_certificate import certificate_of
@@ -108,7 +108,7 @@ class TreeSearch:
         self.problem, self.relaxation, self.context = problem, relaxation, context
         self.reduced: Reduced = relaxation.reduced
         self.filler = Filler(relaxation)
-        self.referee = NetworkReferee(problem) if isinstance(problem, CostNetwork) else AssignReferee(problem)
+        self.checker = NetworkChecker(problem) if isinstance(problem, CostNetwork) else AssignChecker(problem)
         self.rng = np.random.default_rng(context.seed)
         self.best: IntArray | None = None
         self.cost = FORBIDDEN
@@ -260,7 +260,7 @@ class TreeSearch:
     def _offer(self, strategy: IntArray, move: str) -> None:
         """Offer strategies (N,) that keep all rules; the best is kept."""
         solution = self.reduced.lift(strategy)
-        if self.referee.complaint(solution) is None:
+        if self.checker.complaint(solution) is None:
             self.context.offer(solution, move)
         self._learn()
 

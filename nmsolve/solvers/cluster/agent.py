@@ -35,7 +35,7 @@ class Job:
     ----------
     number : of the child, in the run's process
     run : of the run, in that process
-    problem : reference to the pickled referee, in a list
+    problem : reference to the pickled checker, in a list
     size : length of a solution
     left : seconds until the end of the run
     """

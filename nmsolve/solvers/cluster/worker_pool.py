@@ -16,7 +16,7 @@ from nmsolve.solvers.cluster.machines import AGENT_START, Cluster, ClusterMachin
 from nmsolve.solvers.cluster.message_log import Record, State
 from nmsolve.solvers.cluster.objects import RemoteObjects
 from nmsolve.solvers.cluster.subtasks import RemoteSubtasks
-from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.shared import SharedPickle
 
 #: Seconds that an engine which spreads its data waits for machines that are about to join.
@@ -29,19 +29,19 @@ class ClusterWorkerPool:
     Parameters
     ----------
     cluster : with its agents
-    referee : checks the solutions of the run; it is sent to every machine once
+    checker : checks the solutions of the run; it is sent to every machine once
 
     Raises
     ------
     InputError : the problem does not fit into the object store of a machine
     """
 
-    def __init__(self, cluster: Cluster, referee: Referee) -> None:
+    def __init__(self, cluster: Cluster, checker: Checker) -> None:
         import numpy as np
 
-        self._cluster, self._size = cluster, referee.size
+        self._cluster, self._size = cluster, checker.size
         self._run = next(cluster.runs)
-        shared = SharedPickle(referee)
+        shared = SharedPickle(checker)
         raw = np.frombuffer(shared.whole(), np.uint8)
         shared.close()
         store = cluster.smallest_store()

@@ -36,7 +36,7 @@ class Child:
     Parameters
     ----------
     engine, seed, workers, span, last, memory_limit : see :class:`nmsolve.solvers.search.child_main.Order`
-    shared : the pickled referee
+    shared : the pickled checker
     board : what children know of the run
     size : length of a solution
     """

@@ -14,13 +14,13 @@ from typing import TypeVar
 from nmsolve.model import clock
 from nmsolve.model.engine import Engine, Remotes, ScratchPlace, Subtasks, SubtaskWorker
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.pausing import PausingContext, PausingRun
 from nmsolve.solvers.search.race import IDLE, Past, last_turn, spent_by
-from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.worker_pool import LocalWorkerPool, Worker, WorkerPool
 
 Local = TypeVar("Local", bound=LocalContext)
@@ -105,7 +105,7 @@ class Portfolio:
 
     def __init__(
         self,
-        referee: Referee,
+        checker: Checker,
         incumbent: Incumbent,
         budget: Budget,
         *,
@@ -113,12 +113,12 @@ class Portfolio:
         workers: int = 1,
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
-        worker_pool: Callable[[Referee], WorkerPool] | None = None,
+        worker_pool: Callable[[Checker], WorkerPool] | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._look_too = look
         self._away, self._make_pool = worker_pool is not None, worker_pool or LocalWorkerPool
-        self._referee, self._incumbent, self._budget = referee, incumbent, budget
+        self._checker, self._incumbent, self._budget = checker, incumbent, budget
         self._seed, self._workers = seed, workers
         self._here = min(workers, os.cpu_count() or 1) if self._away else workers
         self._memory, self._scratch = memory or Memory(), scratch
@@ -284,7 +284,7 @@ class Portfolio:
             ending = self._go_on(step, span, left)
         else:
             context = self._context(LocalContext, step, number, clock.now() + span)
-            ending = run_guarded(step.engine, self._referee.problem, context)
+            ending = run_guarded(step.engine, self._checker.problem, context)
         past.end(clock.now() - begun, self._level(step), paused=ending is None)
         elsewhere = self._pool.workers.subtask_cpu() if self._pool and step.threads else 0.0
         self.child_cpu += elsewhere
@@ -315,7 +315,7 @@ class Portfolio:
         name = step.engine.name
         if name not in self._paused:
             context = self._context(PausingContext, step, self._past[name].runs - 1, 0.0)
-            self._paused[name] = PausingRun(step.engine, self._referee.problem, context)
+            self._paused[name] = PausingRun(step.engine, self._checker.problem, context)
         ending = self._paused[name].go_on(span, left)
         if ending is not None:
             del self._paused[name]
@@ -329,7 +329,7 @@ class Portfolio:
     def _open(self) -> _Pool:
         """Return the pool; made when it is first needed."""
         if self._pool is None:
-            self._pool = _Pool(self._make_pool(self._referee))
+            self._pool = _Pool(self._make_pool(self._checker))
         return self._pool
 
     def _start_child(self, step: Step, number: int, span: float) -> None:

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from nmsolve.model.engine import Engine, Remotes, Subtasks, SubtaskWorker
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.child import Child
 from nmsolve.solvers.search.context import Ending
-from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 
@@ -82,12 +82,12 @@ class LocalWorkerPool:
 
     Parameters
     ----------
-    referee : judges the solutions of the run
+    checker : judges the solutions of the run
     """
 
-    def __init__(self, referee: Referee) -> None:
-        self._shared, self._board = SharedPickle(referee), Blackboard(referee.size)
-        self._size = referee.size
+    def __init__(self, checker: Checker) -> None:
+        self._shared, self._board = SharedPickle(checker), Blackboard(checker.size)
+        self._size = checker.size
         self._children: list[Child] = []
         self.publish, self.stop = self._board.publish, self._board.stop
 
