@@ -26,8 +26,8 @@ from nmsolve.model.mapping.routes import (
 )
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.bounds import core_traffic
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.joint.api import solve_joint
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
@@ -166,7 +166,7 @@ def test_placing_a_partition_can_be_left_and_taken_up_again():
     problem = MappingProblem(graph, Machine("m", (1, 1), (2, 3)), "multicast-hops", (), 2)
     joint, core = JointProblem(problem), np.arange(8) % 6
     limit = joint.value("multicast-hops", core, joint.given_routes(core))
-    price = [b.certificate["price"] for b in core_traffic_bounds(problem, Guide(lambda: limit))][-1]
+    price = [b.certificate["price"] for b in core_traffic_bounds(problem, BoundContext(lambda: limit))][-1]
     ends = []
     for steps in (1, 7, 10**7):
         walk, state = partition_walk(joint, problem, price, limit)

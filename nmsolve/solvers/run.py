@@ -268,7 +268,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         try:
             run.steps = task.start(run)
             others = [step.engine.name for step in run.steps if step.foreign]
-            incumbent.doubt(others, partial(_doubtful, task, budget))
+            incumbent.require_recheck(others, partial(_recheck, task, budget))
             _raise_known(task, run)
             portfolio = Portfolio(
                 task.checker, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
@@ -313,7 +313,7 @@ def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Checker], Wo
     )
 
 
-def _doubtful(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
+def _recheck(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
     """Re-check a bound of other people's code, and that its certificate can be written."""
     try:
         plain(bound.certificate)

@@ -85,7 +85,7 @@ def _none_swept(sizes: list[Blocks], problem: PipelineProblem, place: list[int],
     states = states_of(len(first.price), first.tensors, first.order, places)
     if states is None:
         return None
-    doubt = False
+    undecided = False
     for blocks in sizes:
         none = (
             False
@@ -95,8 +95,8 @@ def _none_swept(sizes: list[Blocks], problem: PipelineProblem, place: list[int],
         none = none or no_block(states, _asked(blocks, states, True), end)
         if none is False:
             return False
-        doubt |= none is None
-    return None if doubt else True
+        undecided |= none is None
+    return None if undecided else True
 
 
 def _none_of_all(blocks: Blocks) -> bool:

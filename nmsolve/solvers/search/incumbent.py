@@ -72,7 +72,7 @@ class Incumbent:
         self._noted: set[tuple[str, str]] = set()
         self._infeasible_by: str | None = None
         self._changes = 0
-        self._doubted: Collection[str] = ()
+        self._to_recheck: Collection[str] = ()
         self._recheck: Callable[[Bound], BoundCheck] = _nothing_recomputed
 
     # what is known
@@ -190,7 +190,7 @@ class Incumbent:
 
         The value inf with the certificate status ``infeasible`` means: there is no solution.
         """
-        if engine in self._doubted:
+        if engine in self._to_recheck:
             found = self._recheck(bound)
             if not found.ok or (found.word and not found.by_package):
                 self.record("error", engine, f"bound rejected: {found.text}")
@@ -221,9 +221,9 @@ class Incumbent:
                 self._event("bound", engine, move=bound.method)
             return is_best
 
-    def doubt(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
+    def require_recheck(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
         """Take bounds of these engines only as far as ``recheck`` can recompute them: they are other people's code."""
-        self._doubted, self._recheck = frozenset(engines), recheck
+        self._to_recheck, self._recheck = frozenset(engines), recheck
 
     def record(self, kind: str, engine: str, text: str) -> None:
         """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``. An engine's note is said once."""

@@ -24,7 +24,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, starts
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.pairs import no_core
 
@@ -116,10 +116,10 @@ def shortest_step(problem: MappingProblem) -> float:
     return next(step_load_bounds(replace(problem, objective="step-time", ceilings=()))).value
 
 
-def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def step_load_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better bounds; the best known mapping is the first limit."""
     costs = step_costs(problem.machine)
-    work, cores, began = work_of(problem, costs), int(problem.machine.usable.sum()), guide.clock()
+    work, cores, began = work_of(problem, costs), int(problem.machine.usable.sum()), context.clock()
     safe = margin(problem)
     best = least(work, costs, cores, 0.0) * (1 - safe)
     yield Bound(best, METHOD, "full", {"method": METHOD, "within": 0.0})
@@ -127,17 +127,17 @@ def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
     if graph is None:
         return
     for k in range(ROUNDS):
-        limit = guide.upper()
+        limit = context.upper()
         if np.isfinite(limit) and k:
             limit = best + BETWEEN * (limit - best)
-        if guide.should_stop() or limit <= best:
+        if context.should_stop() or limit <= best:
             return
         room = problem.n
         if np.isfinite(limit):
             room = min(room, room_within(work, (limit - costs.barrier) * (1 + safe), costs.aside))
         total = copies_problem(problem, graph, room)
-        part = guide.after(began).seconds / (ROUNDS - k)
-        for inner in sum_bounds(total, guide.toward(np.inf)._replace(seconds=part)):
+        part = context.after(began).seconds / (ROUNDS - k)
+        for inner in sum_bounds(total, context.toward(np.inf)._replace(seconds=part)):
             value = min(limit, least(work, costs, cores, inner.value)) * (1 - safe)
             if value > best:
                 best = value
