@@ -17,8 +17,8 @@ from nmsolve.heuristics.schedule.decode import (
     IDLE,
     LATE,
     MAKESPAN,
+    DecoderArrays,
     State,
-    Work,
     decode,
     ground_of,
     schedule_of,
@@ -40,7 +40,9 @@ WEIGHTED = {"objective": "weighted", "weights": (("makespan", 3), ("energy", 2))
 PRICE = np.array([1.0, 0.1, 0.2, 0.3, 0.4])
 
 
-def decoded(problem: ScheduleProblem, state: State, price: np.ndarray = EARLIEST) -> tuple[Work, Schedule]:
+def decoded(
+    problem: ScheduleProblem, state: State, price: np.ndarray = EARLIEST
+) -> tuple[DecoderArrays, Schedule]:
     w = work_of(ground_of(problem))
     decode(ground_of(problem), state, w, price, NO_TASTE)
     return w, schedule_of(w)
@@ -60,7 +62,7 @@ def some_state(problem: ScheduleProblem, seed: int, free: bool) -> State:
     return state
 
 
-def values_agree(problem: ScheduleProblem, w: Work) -> None:
+def values_agree(problem: ScheduleProblem, w: DecoderArrays) -> None:
     answer = schedule_of(w)
     assert schedule_complaint(problem, answer) is None
     assert dict(zip(OBJECTIVES, w.value.tolist(), strict=False)) == all_objectives(problem, answer)
@@ -161,7 +163,7 @@ def test_every_schedule_has_a_state_that_gives_it_or_a_better_one(
     assert (earlier.start <= given_one.start).all() and (earlier.loaded <= given_one.loaded).all()
 
 
-def values_agree_without_objective(problem: ScheduleProblem, w: Work) -> None:
+def values_agree_without_objective(problem: ScheduleProblem, w: DecoderArrays) -> None:
     found = all_objectives(problem, schedule_of(w))
     assert {name: w.value[list(OBJECTIVES).index(name)] for name in found} == found
 

@@ -11,7 +11,7 @@ from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.model.schedule.feasible import earliest_ends
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.tasks import stated
-from nmsolve.model.schedule.tasks_file import Power, Process, Task, TasksFile, Unit
+from nmsolve.model.schedule.tasks_file import Power, Process, TaskEntry, TasksFile, Unit
 from nmsolve.solvers.schedule.api import solve_schedule
 from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs
 
@@ -82,7 +82,7 @@ def test_the_sets_of_paragraph_79_are_those_of_the_least_energy_for_uses_that_al
     """
     names = [f"{r},{c}" for r in (1, 2, 3) for c in (1, 2, 3)]
     networks = [
-        Task(
+        TaskEntry(
             name,
             [
                 Process(f"{t}", span=1, sets=[sorted(used[k])], after=[f"{t - 1}"] if t else [])

@@ -12,8 +12,8 @@ import numpy as np
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.schedule.genetic_crossover import (
     IDLE,
+    GeneticArrays,
     Population,
-    Work,
     improve,
     insert,
     make_children,
@@ -75,7 +75,7 @@ class GeneticSearch:
         self._problem, self._order, self._rng = problem, problem.order, new_rng(seed)
         self._forward, self._backward = projects_of(problem, self._order)
         n = problem.count
-        self._work: Work = new_work(self._forward, problem.horizon + 2)
+        self._work: GeneticArrays = new_work(self._forward, problem.horizon + 2)
         # a place stays empty where two lists make one schedule; its list can be a parent all the same, so it must be a list
         some = np.tile(np.arange(n), (LISTS, 1))
         self._lists = Population(some, np.full(LISTS, LATE), np.zeros(LISTS, np.int64))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.schedule.decode import Ground, Work, begin_decode, delay_of
+from nmsolve.heuristics.schedule.decode import DecoderArrays, Ground, begin_decode, delay_of
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 
 @plain
 def insert_all(
-    g: Ground, order: IntArray, ahead: FloatArray, begins: IntArray, ends: IntArray, w: Work
+    g: Ground, order: IntArray, ahead: FloatArray, begins: IntArray, ends: IntArray, w: DecoderArrays
 ) -> None:
     """Write ``w.mode`` and ``w.start``; needs a problem without resources.
 
@@ -47,7 +47,7 @@ def insert_all(
 
 
 @embedded
-def _first_gap(g: Ground, w: Work, p: int, m: int, begins: IntArray, ends: IntArray) -> int:
+def _first_gap(g: Ground, w: DecoderArrays, p: int, m: int, begins: IntArray, ends: IntArray) -> int:
     """Return the earliest start with all units of the mode free from the load to the end."""
     k, d = g.unit_set[m], g.item[m]
     load = g.load[d] if d >= 0 else 0

@@ -14,9 +14,9 @@ from nmsolve.heuristics.schedule.decode import (
     LATE,
     MAKESPAN,
     OVER,
+    DecoderArrays,
     Ground,
     State,
-    Work,
     decode,
 )
 from nmsolve.heuristics.schedule.shift import shift_starts
@@ -33,7 +33,7 @@ FREEING = (WINDOW, UNIT)
 
 
 @plain
-def cost_of(g: Ground, w: Work, worth: float) -> float:
+def cost_of(g: Ground, w: DecoderArrays, worth: float) -> float:
     """Return what a schedule costs: its objective, and more where deadlines, ceilings or budgets are broken."""
     cost = float(w.value[g.goal])
     if g.goal == MAKESPAN:
@@ -50,7 +50,7 @@ def cost_of(g: Ground, w: Work, worth: float) -> float:
 
 
 @plain
-def legal(g: Ground, w: Work) -> bool:
+def legal(g: Ground, w: DecoderArrays) -> bool:
     """Return whether deadlines, ceilings and budgets are kept."""
     fine = w.value[LATE] == 0 and w.value[OVER] == 0
     for k in range(len(g.limit)):
@@ -93,7 +93,7 @@ class Manner(NamedTuple):
 def anneal(
     g: Ground,
     x: Annealing,
-    w: Work,
+    w: DecoderArrays,
     v: Window,
     how: Manner,
     low: int,
@@ -147,7 +147,7 @@ def anneal(
 
 
 @plain
-def look(g: Ground, s: State, w: Work, v: Window, how: Manner, low: int, high: int) -> float:
+def look(g: Ground, s: State, w: DecoderArrays, v: Window, how: Manner, low: int, high: int) -> float:
     """Return what the places ``low`` to ``high - 1`` of a state cost between what is around them."""
     open_window(g, s, w, v, low, high, how.price, how.taste)
     decode_window(g, s, w, v, low, high, how.price, how.taste)

@@ -9,8 +9,8 @@ from nmsolve.heuristics.schedule.budgets import barred
 from nmsolve.heuristics.schedule.decode import (
     EARLIEST,
     FREE,
+    DecoderArrays,
     Ground,
-    Work,
     decode,
     ground_of,
     schedule_of,
@@ -153,7 +153,7 @@ def _kept(problem: ScheduleProblem, time_left: float) -> FloatArray:
     return np.zeros(problem.modes.count) if found is None else found
 
 
-def grounded(problem: ScheduleProblem) -> tuple[Ground, Work]:
+def grounded(problem: ScheduleProblem) -> tuple[Ground, DecoderArrays]:
     """Return the arrays of a problem, and those that are written."""
     g = ground_of(problem)
     return g, work_of(g)
@@ -167,7 +167,7 @@ def ranks_of(problem: ScheduleProblem, g: Ground) -> FloatArray:
 
 
 def inserted(
-    problem: ScheduleProblem, g: Ground, w: Work, priority: FloatArray, ahead: FloatArray
+    problem: ScheduleProblem, g: Ground, w: DecoderArrays, priority: FloatArray, ahead: FloatArray
 ) -> Schedule:
     """Return a schedule by gaps; with resources, which have no gaps, one by the order alone."""
     order = by_priority(problem, priority)

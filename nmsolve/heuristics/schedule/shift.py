@@ -12,8 +12,8 @@ from nmsolve.heuristics.schedule.decode import (
     MAKESPAN,
     WASTE,
     WEIGHTED,
+    DecoderArrays,
     Ground,
-    Work,
     delay_of,
     gap_energy,
     sum_up,
@@ -24,7 +24,7 @@ from nmsolve.model.types import IntArray
 
 
 @plain
-def shift_starts(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
+def shift_starts(g: Ground, order: IntArray, w: DecoderArrays, rounds: int) -> None:
     """Shift the processes of the schedule in ``w`` right, then left, as long as that lowers the cost of gaps: idle ticks if these
     are the objective, else energy.
 
@@ -44,20 +44,20 @@ def shift_starts(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
 
 
 @embedded
-def _begin(g: Ground, w: Work, p: int) -> int:
+def _begin(g: Ground, w: DecoderArrays, p: int) -> int:
     """Return when the units begin to work for a process."""
     d = g.item[w.mode[p]]
     return int(w.start[p] - g.load[d] if d >= 0 and w.loaded[p] == 1 else w.start[p])
 
 
 @embedded
-def _end(g: Ground, w: Work, p: int) -> int:
+def _end(g: Ground, w: DecoderArrays, p: int) -> int:
     """Return when a process ends."""
     return int(w.start[p] + g.span[w.mode[p]])
 
 
 @embedded
-def _later(g: Ground, w: Work, p: int) -> None:
+def _later(g: Ground, w: DecoderArrays, p: int) -> None:
     """Move a process later if that pays."""
     m = w.mode[p]
     k = g.unit_set[m]
@@ -82,7 +82,7 @@ def _later(g: Ground, w: Work, p: int) -> None:
 
 
 @embedded
-def _earlier(g: Ground, w: Work, p: int) -> None:
+def _earlier(g: Ground, w: DecoderArrays, p: int) -> None:
     """Move a process earlier if that pays."""
     m = w.mode[p]
     k = g.unit_set[m]
@@ -106,7 +106,7 @@ def _earlier(g: Ground, w: Work, p: int) -> None:
 
 
 @embedded
-def _shift(g: Ground, w: Work, p: int, most: int, sign: int) -> None:
+def _shift(g: Ground, w: DecoderArrays, p: int, most: int, sign: int) -> None:
     """Move a process by what gains most of: all there is room for, up to each neighbour, until a gap can be dark."""
     k = g.unit_set[w.mode[p]]
     at = g.members_at[k]
@@ -142,7 +142,7 @@ def _shift(g: Ground, w: Work, p: int, most: int, sign: int) -> None:
 
 
 @embedded
-def _gaps(g: Ground, w: Work, p: int, begin: int, end: int) -> tuple[int, int]:
+def _gaps(g: Ground, w: DecoderArrays, p: int, begin: int, end: int) -> tuple[int, int]:
     """Return energy and idle ticks of the gaps around a process, if its units worked for it from ``begin`` to ``end``."""
     k = g.unit_set[w.mode[p]]
     at = g.members_at[k]

@@ -21,9 +21,9 @@ from nmsolve.heuristics.schedule.decode import (
     TARDINESS,
     WASTE,
     WEIGHTED,
+    DecoderArrays,
     Ground,
     State,
-    Work,
     begin_decode,
     decode_part,
     delay_of,
@@ -42,8 +42,8 @@ ABOVE = 10.0
 class Window(NamedTuple):
     """State before a window of an order, and longest paths after it.
 
-    ``free``, ``tail``, ``used`` (U,), ``user`` (D,), ``peak`` (lanes,), ``value``: of :class:`Work` before it; ``ahead`` (U,)
-    ticks from when a unit is free to the end, ``next`` (U,) when it begins to work after the window, -1 if it does not;
+    ``free``, ``tail``, ``used`` (U,), ``user`` (D,), ``peak`` (lanes,), ``value``: of :class:`DecoderArrays` before it; ``ahead``
+    (U,) ticks from when a unit is free to the end, ``next`` (U,) when it begins to work after the window, -1 if it does not;
     ``length`` (P,) ticks from the start of a process to the end; ``crest`` (1,) the end.
     """
 
@@ -68,7 +68,14 @@ def window_of(g: Ground) -> Window:
 
 @plain
 def open_window(
-    g: Ground, s: State, w: Work, v: Window, low: int, high: int, price: FloatArray, taste: FloatArray
+    g: Ground,
+    s: State,
+    w: DecoderArrays,
+    v: Window,
+    low: int,
+    high: int,
+    price: FloatArray,
+    taste: FloatArray,
 ) -> None:
     """Decode a whole state; write the window of its places ``low`` to ``high - 1``."""
     begin_decode(g, w)
@@ -98,7 +105,7 @@ def _keep(a: IntArray, b: IntArray) -> None:
 
 
 @plain
-def _measure(g: Ground, s: State, w: Work, v: Window, p: int, high: int) -> None:
+def _measure(g: Ground, s: State, w: DecoderArrays, v: Window, p: int, high: int) -> None:
     """Write the length of the way from a process to the end; it is the next one of its units so far."""
     m = w.mode[p]
     k, d, longest = g.unit_set[m], g.item[m], 0
@@ -124,7 +131,14 @@ def _measure(g: Ground, s: State, w: Work, v: Window, p: int, high: int) -> None
 
 @plain
 def decode_window(
-    g: Ground, s: State, w: Work, v: Window, low: int, high: int, price: FloatArray, taste: FloatArray
+    g: Ground,
+    s: State,
+    w: DecoderArrays,
+    v: Window,
+    low: int,
+    high: int,
+    price: FloatArray,
+    taste: FloatArray,
 ) -> None:
     """Decode the window again."""
     for i in range(low, high):
@@ -149,7 +163,9 @@ def decode_window(
 
 
 @plain
-def cost_between(g: Ground, s: State, w: Work, v: Window, low: int, high: int, worth: float) -> float:
+def cost_between(
+    g: Ground, s: State, w: DecoderArrays, v: Window, low: int, high: int, worth: float
+) -> float:
     """Return the cost of the window decoded last, with its effect on the end of the schedule."""
     crest, blur = float(v.crest[0]), max(1.0, BLUR * v.crest[0])
     total, most, energy, idle, moved = 0.0, 0, w.value[ENERGY], w.value[IDLE], w.value[MOVED]

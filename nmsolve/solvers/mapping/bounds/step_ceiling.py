@@ -26,7 +26,7 @@ from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import no_core, pair_form
 from nmsolve.solvers.mapping.bounds.parts import least_apart
-from nmsolve.solvers.mapping.bounds.step_load import Work, margin, room_within, work_of
+from nmsolve.solvers.mapping.bounds.step_load import StepWork, margin, room_within, work_of
 
 METHOD = "step-ceiling"
 #: A sum is above its ceiling if it is by more than this part of it, and this: sums are rounded, and so are ceilings.
@@ -100,7 +100,7 @@ def _of_step(problem: MappingProblem, context: BoundContext) -> Iterator[Bound]:
             yield Bound(value, METHOD, "full", {**found.certificate, **more})
 
 
-def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -> float:
+def _busiest(total: MappingProblem, most: float, work: StepWork, costs: StepCosts) -> float:
     """Return the ns of the busiest group of nodes that a sum of at most ``most`` keeps on one core; 0 if there is none."""
     graph = total.graph
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
@@ -124,7 +124,7 @@ def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -
     return float((np.maximum(own, heard) if costs.aside else own + heard).max())
 
 
-def _least(work: Work, nodes: int, aside: bool) -> float:
+def _least(work: StepWork, nodes: int, aside: bool) -> float:
     """Return the ns that a core with this many nodes is busy at least; all of them take every message."""
     own, heard = (float(np.sort(side)[:nodes].sum()) for side in (work.own, work.heard))
     if nodes == len(work.own):

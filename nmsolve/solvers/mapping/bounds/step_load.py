@@ -37,7 +37,7 @@ SAFE, ROUNDED = 1e-9, 16 * 2.0**-52
 ROUNDS, BETWEEN = 3, 0.25
 
 
-class Work(NamedTuple):
+class StepWork(NamedTuple):
     """What nodes do wherever they are, in ns: ``own`` (n,) on the sending side with a copy of each message, ``heard`` (n,) on the
     receiving one, ``taking`` (n,) for taking every message that they are targets of; and what all cores do without further
     copies, ``sending`` and ``receiving``.
@@ -50,7 +50,7 @@ class Work(NamedTuple):
     receiving: float
 
 
-def work_of(problem: MappingProblem, costs: StepCosts) -> Work:
+def work_of(problem: MappingProblem, costs: StepCosts) -> StepWork:
     """Return the work of a problem."""
     graph = problem.graph
     own, heard = fixed_times(graph, costs)
@@ -61,7 +61,7 @@ def work_of(problem: MappingProblem, costs: StepCosts) -> Work:
     copies = np.where(graph.multicast, graph.rate * (length > 0), np.bincount(row, graph.weights, graph.rows))
     own = own + costs.sent * tally(graph.source, copies, graph.n)
     taking = costs.taken * tally(graph.targets, each, graph.n)
-    return Work(own, heard, taking, float(own.sum()), float(heard.sum() + costs.taken * copies.sum()))
+    return StepWork(own, heard, taking, float(own.sum()), float(heard.sum() + costs.taken * copies.sum()))
 
 
 def further_copies(graph: LogicGraph) -> LogicGraph | None:
@@ -84,7 +84,7 @@ def further_copies(graph: LogicGraph) -> LogicGraph | None:
     )  # fmt: skip
 
 
-def room_within(work: Work, limit: float, aside: bool) -> int:
+def room_within(work: StepWork, limit: float, aside: bool) -> int:
     """Return the most nodes that a core holds in a step of ``limit`` ns.
 
     Of K nodes one takes at least the K-th smallest time for messages, and any K have at least the smallest K works.
@@ -96,7 +96,7 @@ def room_within(work: Work, limit: float, aside: bool) -> int:
     return int((np.cumsum(np.sort(work.own + work.heard)) + taking <= limit).sum())
 
 
-def least(work: Work, costs: StepCosts, cores: int, copies: float) -> float:
+def least(work: StepWork, costs: StepCosts, cores: int, copies: float) -> float:
     """Return the bound with this many further copies of messages per step, barrier included."""
     sending, receiving = work.sending + costs.sent * copies, work.receiving + costs.taken * copies
     if costs.aside:

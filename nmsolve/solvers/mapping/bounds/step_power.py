@@ -22,7 +22,7 @@ from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.pairs import no_core
 from nmsolve.solvers.mapping.bounds.step_ceiling import packed
-from nmsolve.solvers.mapping.bounds.step_load import Work, least, margin, room_within, work_of
+from nmsolve.solvers.mapping.bounds.step_load import StepWork, least, margin, room_within, work_of
 
 METHOD = "step-power"
 #: Why the bound cannot take a problem, or None.
@@ -78,7 +78,7 @@ def step_power_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED
             pieces.append(_sooner(problem, weakest, end, room, context._replace(seconds=part)))
 
 
-def _room(work: Work, costs: StepCosts, end: float, problem: MappingProblem) -> int:
+def _room(work: StepWork, costs: StepCosts, end: float, problem: MappingProblem) -> int:
     """Return the most nodes of a core whose step takes no longer than ``end`` ns."""
     more = 1 + margin(problem)
     return room_within(work, (end * more - costs.barrier) * more, costs.aside)

@@ -77,7 +77,7 @@ def spread_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) ->
     form = spread_form(problem)
     if len(form.weight) == 0:
         return
-    search, proved = _Search(form, context), 0.0
+    search, proved = _SpreadSearch(form, context), 0.0
     while not search.over:
         packing = search.advanced()
         began = context.clock()
@@ -91,7 +91,7 @@ def spread_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) ->
             return
 
 
-class _Search:
+class _SpreadSearch:
     """Rounds of looking for rows and weighing them, and what time there is for them.
 
     Attributes
