@@ -314,7 +314,7 @@ def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Checker], Wo
 
 
 def _recheck(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
-    """Re-check a bound of other people's code, and that its certificate can be written."""
+    """Re-check a bound of a third-party engine, and that its certificate can be written."""
     try:
         plain(bound.certificate)
     except InputError as error:

@@ -22,7 +22,7 @@ def reevaluated_objectives(problem: AssignProblem, answer: Assignment) -> dict[s
         "latency": sum(time) + sum(int(problem.flows.time[t, a, b]) for t, a, b in moved),
         "energy": sum(energy) + sum(int(problem.flows.energy[t, a, b]) for t, a, b in moved),
         "load": max(loads.values()),
-        "makespan": _Play(problem, answer, time).end(),
+        "makespan": _EventSimulation(problem, answer, time).end(),
     }
 
 
@@ -78,11 +78,11 @@ class _Job:
     needs: set[int] = field(default_factory=set)
 
 
-class _Play:
-    """A schedule re-evaluated: at every moment what can begin does, what is first in the order first.
+class _EventSimulation:
+    """Event simulation of a schedule: at each event every ready operator starts, in list order.
 
-    A unit takes its jobs in their order. A channel sends what the first job in the order wants that still lacks something
-    of it: what was made first, and of what was made at the same time that with the lower number.
+    A unit takes its jobs in list order. A channel serves the first job in the order that still lacks an input from it. It sends
+    the oldest such input first, and of two made at the same time the one with the lower number.
     """
 
     def __init__(self, problem: AssignProblem, answer: Assignment, time: list[int]) -> None:

@@ -222,7 +222,7 @@ class Incumbent:
             return is_best
 
     def require_recheck(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
-        """Take bounds of these engines only as far as ``recheck`` can recompute them: they are other people's code."""
+        """Accept bounds of these third-party engines only after a re-check by ``recheck``."""
         self._to_recheck, self._recheck = frozenset(engines), recheck
 
     def record(self, kind: str, engine: str, text: str) -> None:

@@ -60,7 +60,7 @@ class Checkpoint:
         return best, {**left, "limit": limit, "nodes": nodes}
 
     def save(self, search: BestFirstSearch, best: IntArray, earlier: int) -> None:
-        """Checkpoint the open subproblems with the best mapping (n,), if it is time; ``earlier`` runs bounded so many nodes.
+        """Checkpoint the open subproblems with the best mapping (n,), if it is due; earlier runs bounded ``earlier`` nodes.
 
         If the mapping does not have the limit of the search, the checkpoint is of no use: the next run begins anew.
 
