@@ -158,10 +158,10 @@ def write_mapped_routes(out: Path, mapped: MappedRoutes) -> None:
     from nmsolve.model.routing.files import write_flow_routes
 
     problem = mapped.problem
-    packets = None
+    worms = None
     if mapped.numbering is not None:
-        packets, _ = cover_long_messages(problem.machine, problem.flows, mapped.routes)
-    write_flow_routes(out / FLOWS, problem, mapped.routes, mapped.turns, mapped.numbering, packets)
+        worms, _ = cover_long_messages(problem.machine, problem.flows, mapped.routes)
+    write_flow_routes(out / FLOWS, problem, mapped.routes, mapped.turns, mapped.numbering, worms)
     if mapped.bounds:
         rows = ((name, bound) for name, some in mapped.bounds.items() for bound in some)
         write_atomic(out / PROOFS, certificates_text(problem.content_hash, rows))
