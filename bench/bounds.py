@@ -132,7 +132,7 @@ class Alone:
         """Nothing here looks for mappings."""
         raise NotImplementedError
 
-    def errands(self, doer: object) -> None:
+    def subtasks(self, worker: object) -> None:
         """Return None: there is no other machine."""
 
     def remotes(self, kind: type) -> None:

@@ -1,10 +1,10 @@
-"""Kills workers, agents, the ledger and whole machines of a cluster while it maps, and counts what that costs.
+"""Kills workers, agents, the message log and whole machines of a cluster while it maps, and counts what that costs.
 
     python bench/cluster_kills.py [--kills 50] [--seconds 150] [--seed 1] [--nodes 2000]
 
 The cluster is on this machine: a machine that stays, on which the run itself works, and one that comes and goes. Every kill is
-SIGKILL, drawn by the seed: a process of an engine, an agent, the ledger, or the second machine (which comes back). An answer is
-lost if the ledger's log has one that holds and is better than what the run returned; a run hangs if it takes `LATE` seconds
+SIGKILL, drawn by the seed: an engine, an agent, the message log, or the second machine (which comes back). An answer is
+lost if the message log has one that holds and is better than what the run returned; a run hangs if it takes `LATE` seconds
 longer than its limit. The last line is JSON.
 """
 
@@ -30,13 +30,13 @@ from processes import below
 from ray.cluster_utils import Cluster
 
 import nmsolve
-from nmsolve.solvers.cluster import crew, machines
-from nmsolve.solvers.cluster.ledger import read_log
+from nmsolve.solvers.cluster import machines, worker_pool
+from nmsolve.solvers.cluster.message_log import read_log
 from nmsolve.solvers.search.incumbent import judge
 
 STORE, LATE, HANG, QUIET = 100_000_000, 2.0, 60.0, 2.0
-COMMANDS = {"engine": "search.child_main", "agent": "ray::Agent", "ledger": "ray::Ledger"}
-KINDS = ("engine", "engine", "agent", "agent", "ledger", "machine", "machine", "machine")
+COMMANDS = {"engine": "search.child_main", "agent": "ray::Agent", "message_log": "ray::MessageLog"}
+KINDS = ("engine", "engine", "agent", "agent", "message_log", "machine", "machine", "machine")
 
 
 class Killer:
@@ -95,14 +95,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=2000)
     o = parser.parse_args()
-    referees: list[Any] = []
-    plain = crew.ClusterCrew.__init__
+    checkers: list[Any] = []
+    plain = worker_pool.ClusterWorkerPool.__init__
 
-    def spied(self: Any, cluster: Any, referee: Any) -> None:
-        referees.append(referee)
-        plain(self, cluster, referee)
+    def spied(self: Any, cluster: Any, checker: Any) -> None:
+        checkers.append(checker)
+        plain(self, cluster, checker)
 
-    crew.ClusterCrew.__init__ = spied  # type: ignore[method-assign]
+    worker_pool.ClusterWorkerPool.__init__ = spied  # type: ignore[method-assign]
     graph = reservoir(o.nodes)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": STORE})
     try:
@@ -119,7 +119,7 @@ def main() -> int:
             answer = search.result(o.seconds + HANG)
         wall = time.monotonic() - begun
         offers = [m for _, _, _, m in read_log(machines.joined(cluster.address).log) if m[0] == "offer"]
-        judged = [judge(referees[0], m[1]) for m in offers]
+        judged = [judge(checkers[0], m[1]) for m in offers]
     finally:
         machines.joined(cluster.address).ray.shutdown()
         cluster.shutdown()

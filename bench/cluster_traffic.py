@@ -1,15 +1,15 @@
-"""What 64 to 1,024 workers send, played against a real ledger: how long looks and acknowledgements take, and where it is full.
+"""What 64 to 1,024 workers send, played against a real message log: how long polls and acknowledgements take, and its limit.
 
     python bench/cluster_traffic.py [--seconds 10] [--workers 64,256,1024,2048] [--net 20000] [--record 20]
 
 First a real search on a cluster of two machines with one core each (on this one) is recorded: how often a worker sends offers,
-bounds or notes, and how often the run shows something new. Then agents are played, each of which stands for 16 workers: it looks
-ten times a second, as a real one, and hands in messages at 16 times the recorded rate of a worker, with arrays of that
-size; one more plays the run, which collects twenty times a second and shows new states at its recorded rate. Processes play
-all agents; they, the ledger and Ray share the cores of this machine, so times are upper limits. Latency is what an agent waits
-for an answer: to a look, or until what it handed in is in the log. Each number of workers is played with looks alone, too: what a
-search does once it finds little. `ledger_ms`: CPU time of the ledger per call, which other work on the machine hardly changes.
-The last line is JSON.
+bounds or notes, and how often the run publishes a new state. Then agents are simulated, each of which stands for 16 workers.
+It polls ten times a second, as a real one, and sends messages at 16 times the recorded rate of a worker, with arrays of that
+size. One more process simulates the run, which collects twenty times a second and publishes states at its recorded rate.
+Processes simulate all agents; they, the message log and Ray share the cores of this machine, so times are upper limits. Latency
+is what an agent waits for the answer to a poll, or until its messages are in the log. Each number of workers is also run with
+polls alone: what a search does once it finds little. `log_ms`: CPU time of the message log per call, which other work on the
+machine hardly changes. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ray.cluster_utils import Cluster
 import nmsolve
 from nmsolve.solvers.cluster import machines
 from nmsolve.solvers.cluster.agent import LOOK
-from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
+from nmsolve.solvers.cluster.message_log import MessageLog, State, read_log
 
 STORE = 200_000_000
 #: Workers of an agent, processes that play agents, seconds between two collections, parts of the time before it counts.
@@ -66,8 +66,8 @@ def recorded(nodes: int, seconds: float) -> dict[str, float]:
 class Player:
     """Plays many agents, each waiting for its own answers."""
 
-    def __init__(self, ledger: Any, size: int, rate: dict[str, float]) -> None:
-        self._ledger, self._rate = ledger, rate
+    def __init__(self, message_log: Any, size: int, rate: dict[str, float]) -> None:
+        self._message_log, self._rate = message_log, rate
         self._messages = {
             "offer": ("offer", np.arange(size), "move"), "bound": ("bound", b"x" * 2000), "note": ("note", "x" * 80),
         }  # fmt: skip
@@ -98,7 +98,7 @@ class Player:
                 while rate > 0 and due[kind] <= now:
                     unsent.append((seed, message))
                     due[kind] += rng.exponential(1 / rate)
-            taken, state = await self._ledger.exchange.remote(name, taken, unsent, version)
+            taken, state = await self._message_log.exchange.remote(name, taken, unsent, version)
             version = version if state is None else state.version
             took = time.time() - now
             if now > begin + WARM * seconds:
@@ -116,20 +116,20 @@ class Player:
                 version += 1
                 state = State(version, 1, solution=np.arange(size), objective=1.0 / version)
                 due = now + rng.exponential(1 / max(1e-9, self._rate["shown"]))
-            records, _ = await self._ledger.collect.remote(seen, state)
+            records, _ = await self._message_log.collect.remote(seen, state)
             seen += len(records)
             await asyncio.sleep(max(0.0, now + COLLECT - time.time()))
         return seen
 
 
 def played(workers: int, rate: dict[str, float], size: int, seconds: float) -> dict[str, Any]:
-    """Return what this many workers see of one ledger."""
+    """Return what this many workers see of one message log."""
     agents = max(1, workers // PER_AGENT)
     with tempfile.TemporaryDirectory() as folder:
-        ledger = ray.remote(Ledger).options(num_cpus=0).remote(f"{folder}/log")
-        process = ray.get(ledger.process.remote())
+        message_log = ray.remote(MessageLog).options(num_cpus=0).remote(f"{folder}/log")
+        process = ray.get(message_log.process.remote())
         many = ray.remote(Player).options(num_cpus=0, max_concurrency=10_000)
-        players = [many.remote(ledger, size, rate) for _ in range(PLAYERS + 1)]
+        players = [many.remote(message_log, size, rate) for _ in range(PLAYERS + 1)]
         begin = time.time() + 2.0
         shares = [len(part) for part in np.array_split(np.arange(agents), PLAYERS)]
         firsts = np.cumsum([0, *shares])
@@ -145,13 +145,13 @@ def played(workers: int, rate: dict[str, float], size: int, seconds: float) -> d
         looks = np.array([x for part in parts for x in part[0]])
         handed = np.array([x for part in parts for x in part[1]])
         messages = ray.get(came)
-        for actor in [ledger, *players]:
+        for actor in [message_log, *players]:
             ray.kill(actor)
     calls, span = len(looks) + len(handed), (1 - WARM) * seconds
     return {
         "workers": workers, "agents": agents, "calls_per_s": round(calls / span), "asked_per_s": round(agents / LOOK),
-        "messages_per_s": round(messages / seconds, 1), "ledger_busy": round(cpu / seconds, 2),
-        "ledger_ms": round(1000 * cpu / max(1.0, calls / span * seconds), 2),
+        "messages_per_s": round(messages / seconds, 1), "log_busy": round(cpu / seconds, 2),
+        "log_ms": round(1000 * cpu / max(1.0, calls / span * seconds), 2),
         "look_ms": _quantiles(looks), "acknowledged_ms": _quantiles(handed),
     }  # fmt: skip
 

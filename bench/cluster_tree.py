@@ -26,10 +26,10 @@ import numpy as np
 import nmsolve
 from nmsolve.model.formats import load_instance
 from nmsolve.solvers.cluster import machines
-from nmsolve.solvers.cluster.errands import RemoteErrands
+from nmsolve.solvers.cluster.subtasks import RemoteSubtasks
 from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.branch_bound import engine
-from nmsolve.solvers.mapping.branch_bound.elsewhere import Part, PartDoer
+from nmsolve.solvers.mapping.branch_bound.remote import BranchBoundWorker, Subtask
 from nmsolve.solvers.mapping.exact.data import exact_data
 
 STORE = 100_000_000
@@ -65,14 +65,14 @@ def overhead(path: Path, address: str, rounds: int = 300) -> dict[str, float]:
     problem = make_problem(*load_instance(path))
     tree = engine._tree(exact_data(problem), 10**6)
     cluster = machines.joined(address)
-    errands = RemoteErrands(
-        cluster, PartDoer(tree, np.arange(problem.cores)), cluster.census, lambda cpu: None
+    subtasks = RemoteSubtasks(
+        cluster, BranchBoundWorker(tree, np.arange(problem.cores)), cluster.refresh, lambda cpu: None
     )
     for measured in (False, True):
         begun, cpu = time.perf_counter(), time.process_time()
         for _ in range(rounds):
-            errands.send(Part([], 2, 0.0))
-            while not errands.back(1.0):
+            subtasks.send(Subtask([], 2, 0.0))
+            while not subtasks.back(1.0):
                 continue
         if measured:
             wall, cpu = time.perf_counter() - begun, time.process_time() - cpu

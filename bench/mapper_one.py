@@ -67,7 +67,7 @@ class CpuContext:
         self.trace.append((self.used(), move, value))
         return True
 
-    def errands(self, doer: object) -> None:
+    def subtasks(self, worker: object) -> None:
         """Return None: there is no other machine."""
 
     def remotes(self, kind: type) -> None:

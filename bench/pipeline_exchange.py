@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds
-from nmsolve.check.pipeline.walk_exchange import walked_times
+from nmsolve.check.pipeline.reevaluate_exchange import reevaluated_times
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.exchange import best_splits
@@ -39,7 +39,7 @@ def cell(layers: Layers, figures: CoreFigures, cores: int) -> tuple[str, bool]:
         seconds = time.process_time() - begun
         at = np.arange(layers.count), plan.cores[plan.stage] - 1
         part = f"; {found.exchange[at].sum() / found.time[at].sum():.0%}; {seconds:.2f} s"
-        proved &= np.allclose(walked_times(layers, figures, cores), found.time, 1e-9, 0.0)
+        proved &= np.allclose(reevaluated_times(layers, figures, cores), found.time, 1e-9, 0.0)
     return f"{value:,.1f} us ({len(plan.cores)}{part})", bool(proved)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds
-from nmsolve.check.pipeline.walk import walked_loads
+from nmsolve.check.pipeline.reevaluate import reevaluated_loads
 from nmsolve.heuristics.pipeline.baselines import one_group
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import stage_loads
@@ -44,7 +44,8 @@ def row(path: Path, kind: str, o: argparse.Namespace) -> tuple[float, float, boo
     seconds = time.process_time() - begun
     assert plan is not None
     proved = (
-        chain_bound_holds(problem, value) and abs(max(walked_loads(problem, plan)) - value) <= 1e-9 * value
+        chain_bound_holds(problem, value)
+        and abs(max(reevaluated_loads(problem, plan)) - value) <= 1e-9 * value
     )
     weights, live = float(problem.storage.sum()), float(whole.live[0])
     moved = float(stage_loads(problem, plan).streamed.sum())

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.hw.schedule.evaluate import objective
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.files import load_schedule
@@ -77,7 +77,7 @@ def ours(problem: ScheduleProblem, arguments: argparse.Namespace) -> Ran:
     wall = time.monotonic() - since
     if result.solution is None:
         return Ran(np.inf, result.bound or 0.0, wall, wall)
-    seen = walked(problem, result.solution)
+    seen = reevaluate(problem, result.solution)
     for complaint in (schedule_complaint(problem, result.solution), seen.complaint):
         assert complaint is None, complaint
     value = float(objective(problem, result.solution))

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.heuristics.schedule.rules import heft, published
 from nmsolve.hw.schedule.evaluate import all_objectives, objective
 from nmsolve.hw.schedule.simulator import difference, queues_of, simulate
@@ -51,7 +51,7 @@ def solved(problem: ScheduleProblem, arguments: argparse.Namespace) -> tuple[Res
     )
     wall = time.monotonic() - since
     assert result.solution is not None and result.objective is not None
-    seen = walked(problem, result.solution)
+    seen = reevaluate(problem, result.solution)
     for complaint in (schedule_complaint(problem, result.solution), seen.complaint):
         assert complaint is None, complaint
     assert float(objective(problem, result.solution)) == result.objective

@@ -24,7 +24,7 @@ from nmsolve.hw.schedule.simulator import difference, queues_of, simulate
 from nmsolve.model.schedule.problem import NEVER, Items, Modes, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 
 
 class Looks(QuietContext):
@@ -32,17 +32,17 @@ class Looks(QuietContext):
 
     def __init__(self, problem: ScheduleProblem, looks: int) -> None:
         super().__init__()
-        self.referee, self.left, self.offers = ScheduleReferee(problem), looks, 0
+        self.checker, self.left, self.offers = ScheduleChecker(problem), looks, 0
 
     def should_stop(self) -> bool:
         self.left -= 1
         return self.left < 0
 
     def offer(self, core: np.ndarray, move: str = "") -> bool:
-        assert self.referee.complaint(core) is None, (move, self.referee.complaint(core))
+        assert self.checker.complaint(core) is None, (move, self.checker.complaint(core))
         self.offers += 1
-        if self.referee.score(core) < self.value:
-            self.best, self.value = core, self.referee.score(core)
+        if self.checker.score(core) < self.value:
+            self.best, self.value = core, self.checker.score(core)
         return True
 
 

@@ -28,7 +28,7 @@ class QuietContext:
     def __init__(self):
         self.bounds, self.notes = [], []
 
-    def errands(self, doer):
+    def subtasks(self, worker):
         return None
 
     def remotes(self, kind):
@@ -77,7 +77,7 @@ class TimedContext(QuietContext):
 
 
 @dataclass(frozen=True)
-class ToyReferee:
+class ToyChecker:
     """Numbers must be >= 0; engines see them in half of the user's units (a reduction with ``lift``)."""
 
     problem: str = "toy"

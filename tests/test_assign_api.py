@@ -13,7 +13,7 @@ from assignments_support import random_assignment, random_problem
 
 import nmsolve
 from nmsolve.check.assignment.recheck import check_assign_bound
-from nmsolve.check.assignment.walk import walked_objectives
+from nmsolve.check.assignment.reevaluate import reevaluated_objectives
 from nmsolve.check.claims import status_check
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
@@ -30,8 +30,8 @@ from nmsolve.solvers.assignment.api import (
     solve_assignment,
     solve_network,
 )
+from nmsolve.solvers.assignment.checker import NetworkChecker
 from nmsolve.solvers.assignment.multi_objective import AssignObjectives
-from nmsolve.solvers.assignment.referee import NetworkReferee
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.budget import Budget
@@ -46,7 +46,7 @@ def every(problem: AssignProblem) -> Iterator[dict[str, int]]:
         for fused in itertools.product([False, True], repeat=problem.groups.count):
             answer = Assignment(np.array(unit), np.array(fused, bool), np.arange(problem.count))
             if assignment_complaint(problem, answer) is None:
-                yield walked_objectives(problem, answer)
+                yield reevaluated_objectives(problem, answer)
 
 
 class Brute:
@@ -80,7 +80,7 @@ def test_the_optimum_is_that_of_all_assignments(objective: str, seed: int) -> No
     least = min(values[objective] for values in every(problem))
     result = nmsolve.assign(problem, time_limit=60)
     assert (result.status, result.objective, result.bound) == ("optimal", least, least)
-    assert result.scores == {k: float(v) for k, v in walked_objectives(problem, result.solution).items()}
+    assert result.scores == {k: float(v) for k, v in reevaluated_objectives(problem, result.solution).items()}
     task = AssignTask(problem)
     assert all(task.recheck(b, 10.0).ok for b in result.bounds)
 
@@ -110,15 +110,15 @@ def test_engines_by_name_a_warm_start_and_what_is_refused(brute: None) -> None:
 def test_an_offer_that_breaks_a_rule_or_a_ceiling_is_turned_down() -> None:
     problem = random_problem(3, operators=4, units=2)
     answer = random_assignment(problem, 1)
-    energy = walked_objectives(problem, answer)["energy"]
-    referee = AssignTask(replace(problem, ceilings=(("energy", float(energy)),))).referee
-    assert referee.complaint(answer.packed(problem)) is None
-    tight = AssignTask(replace(problem, ceilings=(("energy", energy - 1.0),))).referee
+    energy = reevaluated_objectives(problem, answer)["energy"]
+    checker = AssignTask(replace(problem, ceilings=(("energy", float(energy)),))).checker
+    assert checker.complaint(answer.packed(problem)) is None
+    tight = AssignTask(replace(problem, ceilings=(("energy", energy - 1.0),))).checker
     assert "energy is" in str(tight.complaint(answer.packed(problem)))
     packed = answer.packed(problem)
-    assert referee.complaint(packed[:-1]) is not None
+    assert checker.complaint(packed[:-1]) is not None
     packed[problem.count] = 2
-    assert "fused (1) or not (0)" in str(referee.complaint(packed))
+    assert "fused (1) or not (0)" in str(checker.complaint(packed))
 
 
 def test_under_a_ceiling_an_exact_model_comes_before_a_long_search() -> None:
@@ -150,7 +150,10 @@ def test_objectives_in_order_and_their_front() -> None:
 def test_the_gap_of_a_given_assignment() -> None:
     problem = random_problem(3, operators=5, units=2)
     given = random_assignment(problem, 4)
-    worth, least = walked_objectives(problem, given)["latency"], min(v["latency"] for v in every(problem))
+    worth, least = (
+        reevaluated_objectives(problem, given)["latency"],
+        min(v["latency"] for v in every(problem)),
+    )
     found = bound_assignment(problem, given, Options(time_limit=60.0))
     assert (found.result.objective, found.result.bound) == (worth, least)
     assert (found.better is None) == (worth == least)
@@ -186,8 +189,8 @@ def test_a_network_of_two_nodes() -> None:
         np.zeros((0, 5), np.int64), np.zeros(0),
     )  # fmt: skip
     task = NetworkTask(network, np.array([0, 0]))
-    assert task.referee.score(task.first) == 11
-    assert task.referee.complaint(np.array([0, 2])) is not None
+    assert task.checker.score(task.first) == 11
+    assert task.checker.complaint(np.array([0, 2])) is not None
     with pytest.raises(InputError, match="cannot be used"):
         NetworkTask(network, np.array([0, 2]))
 
@@ -199,7 +202,7 @@ def test_a_gap_of_a_few_units_in_billions_is_a_gap() -> None:
         "n", np.array([0, 1]), np.array([6_500_000_026]), none, np.array([0]), np.zeros(0, np.int64),
         np.zeros((0, 5), np.int64), np.zeros(0),
     )  # fmt: skip
-    incumbent = Incumbent(NetworkReferee(network), Budget(1.0), exact=NetworkTask(network).exact)
+    incumbent = Incumbent(NetworkChecker(network), Budget(1.0), exact=NetworkTask(network).exact)
     incumbent.offer("a", np.array([0]), "")
     incumbent.raise_bound("b", Bound(6_500_000_000.0, "b"))
     assert not incumbent.optimal and incumbent.bound == 6_500_000_000

@@ -11,7 +11,7 @@ from machines_support import table, two
 
 from nmsolve.hw.assignment.constraints import read_constraints
 from nmsolve.hw.assignment.machine_file import load_processors, processor_presets, processors_from_table
-from nmsolve.hw.assignment.roofline import Work, roofline, why_not
+from nmsolve.hw.assignment.roofline import OperatorWork, roofline, why_not
 from nmsolve.model.errors import InputError
 
 
@@ -89,9 +89,12 @@ def test_the_roofline_is_the_slowest_of_three() -> None:
     cpu = two().processors[0]
     floats = frozenset({"float32"})
     for macs, elements, size in ((5000, 0, 100), (0, 5000, 100), (10, 0, 5000)):
-        work = Work("X", "float32", floats, macs, elements, size)
+        work = OperatorWork("X", "float32", floats, macs, elements, size)
         assert roofline(cpu, [work]) == (1e6 + 5e6, 3 * (macs + elements) + 2 * size)
-    both = [Work("X", "float32", floats, 5000, 0, 1000), Work("Y", "float32", floats, 0, 100, 3000)]
+    both = [
+        OperatorWork("X", "float32", floats, 5000, 0, 1000),
+        OperatorWork("Y", "float32", floats, 0, 100, 3000),
+    ]
     assert roofline(cpu, both) == (1e6 + 5e6, 3 * 5100 + 2 * 4000)
 
 
@@ -99,14 +102,14 @@ def test_a_processor_says_what_keeps_it_from_running_something() -> None:
     """Control flow, the type, a width, a width without MACs."""
     cpu, acc = two(processor__1__never=["TopK"], processor__1__widths__int8__macs=0).processors
     whole = frozenset({"int64"})
-    assert why_not(acc, Work("Loop", "", frozenset(), 0, 0, 0)) == "control flow"
-    assert why_not(acc, Work("TopK", "float32", frozenset({"float32"}), 0, 1, 1)) == "type TopK"
-    assert why_not(acc, Work("Add", "int64", whole, 0, 1, 1)) == "width int64"
-    assert why_not(acc, Work("MatMulInteger", "int8", frozenset({"int8"}), 1, 0, 1)) == "width int8"
-    assert why_not(acc, Work("Add", "int8", frozenset({"int8"}), 0, 1, 1)) is None
-    assert why_not(cpu, Work("Add", "int64", whole, 0, 1, 1)) is None
+    assert why_not(acc, OperatorWork("Loop", "", frozenset(), 0, 0, 0)) == "control flow"
+    assert why_not(acc, OperatorWork("TopK", "float32", frozenset({"float32"}), 0, 1, 1)) == "type TopK"
+    assert why_not(acc, OperatorWork("Add", "int64", whole, 0, 1, 1)) == "width int64"
+    assert why_not(acc, OperatorWork("MatMulInteger", "int8", frozenset({"int8"}), 1, 0, 1)) == "width int8"
+    assert why_not(acc, OperatorWork("Add", "int8", frozenset({"int8"}), 0, 1, 1)) is None
+    assert why_not(cpu, OperatorWork("Add", "int64", whole, 0, 1, 1)) is None
     assert (
-        why_not(two(processor__1__only=["Add"]).processors[1], Work("Mul", "", frozenset(), 0, 1, 1))
+        why_not(two(processor__1__only=["Add"]).processors[1], OperatorWork("Mul", "", frozenset(), 0, 1, 1))
         == "type Mul"
     )
 

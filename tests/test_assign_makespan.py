@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import nmsolve.solvers.assignment.paths as paths
 from nmsolve.check.assignment.counting import check
+from nmsolve.heuristics.assignment.compiled_values import ground_of, state_of, values, work_of
 from nmsolve.heuristics.assignment.list_schedule import ListSchedule, ListSearch, first_assignments
 from nmsolve.heuristics.assignment.orders import earliest_finish, rank_by
-from nmsolve.heuristics.assignment.play import ground_of, state_of, values, work_of
 from nmsolve.hw.assignment.evaluate import all_objectives, objective, schedule_of
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint

@@ -12,7 +12,7 @@ from assign_support import optimum, random_problem, run_alone
 from machines_support import two
 from operators_support import Sketch
 
-from nmsolve.heuristics.assignment.places import Items, Ledger, Sums
+from nmsolve.heuristics.assignment.places import Items, MemoryProfile, Sums
 from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTensor, Threshold
 from nmsolve.heuristics.assignment.threshold import Limits, _Rule, thresholds
 from nmsolve.hw.assignment.constraints import AssignConstraints
@@ -238,19 +238,19 @@ def test_a_move_changes_the_sum_by_what_the_evaluator_says() -> None:
         assert (sums.unit == unit).all()
 
 
-def test_a_ledger_never_counts_less_than_the_rules() -> None:
+def test_a_memory_profile_never_counts_less_than_the_rules() -> None:
     """What it lets in is legal."""
     placed = 0
     for seed in range(20):
         problem = random_problem(seed, operators=6, limited=True)
         items = Items(problem)
-        ledger, unit = Ledger(items), np.zeros(items.count, np.int64)
+        profile, unit = MemoryProfile(items), np.zeros(items.count, np.int64)
         for k in range(items.count):
-            able = [j for j in np.flatnonzero(items.possible[k]).tolist() if ledger.fits(k, j)]
+            able = [j for j in np.flatnonzero(items.possible[k]).tolist() if profile.fits(k, j)]
             if not able:
                 break
             unit[k] = able[-1]
-            ledger.place(k, able[-1])
+            profile.place(k, able[-1])
         else:
             answer = Assignment(
                 items.spread(unit), np.zeros(problem.groups.count, bool), np.arange(problem.count)

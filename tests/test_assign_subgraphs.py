@@ -100,7 +100,7 @@ def test_what_moves_add_up_is_what_a_solution_costs(monkeypatch):
 
     seen = []
 
-    class Watched(network_search._Search):
+    class Watched(network_search._NetworkSearch):
         def _warm(self, turn):
             before = self.state.total[:2].copy(), self.state.used.copy()
             measure(self.net, self.needs, self.state)
@@ -108,7 +108,7 @@ def test_what_moves_add_up_is_what_a_solution_costs(monkeypatch):
             assert np.array_equal(before[1], self.state.used)
             super()._warm(turn)
 
-    monkeypatch.setattr(network_search, "_Search", Watched)
+    monkeypatch.setattr(network_search, "_NetworkSearch", Watched)
     NetworkSearch().run(ring(), Offers(ring()))
     assert len(seen) > 5 and all(seen)
 

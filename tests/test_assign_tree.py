@@ -25,9 +25,9 @@ from nmsolve.model.assignment.reduction import reduced
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError
 from nmsolve.solvers.assignment import tree
+from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
 from nmsolve.solvers.assignment.cut import Cut, minimum_cut
 from nmsolve.solvers.assignment.elimination import elimination_of, possible_choices
-from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import relaxation_of
 from nmsolve.solvers.assignment.tree import TreeDecomposition, TreeSearch
 
@@ -39,7 +39,7 @@ class Run:
 
     def __init__(self, problem: AssignProblem | CostNetwork, seconds: float = 2.0) -> None:
         network = isinstance(problem, CostNetwork)
-        self.referee = NetworkReferee(problem) if network else AssignReferee(problem)
+        self.checker = NetworkChecker(problem) if network else AssignChecker(problem)
         self.end = time.monotonic() + seconds
         self.solution: np.ndarray | None = None
         self.value = float("inf")
@@ -54,9 +54,9 @@ class Run:
         return reached or time.monotonic() > self.end
 
     def offer(self, solution: np.ndarray, move: str = "") -> bool:
-        assert self.referee.complaint(solution) is None, "engines offer what keeps all rules"
-        if self.referee.score(solution) < self.value:
-            self.solution, self.value = solution.copy(), self.referee.score(solution)
+        assert self.checker.complaint(solution) is None, "engines offer what keeps all rules"
+        if self.checker.score(solution) < self.value:
+            self.solution, self.value = solution.copy(), self.checker.score(solution)
             return True
         return False
 

@@ -21,7 +21,7 @@ from nmsolve.heuristics.mapping.published.backends.partitioners import write_par
 from nmsolve.heuristics.mapping.published.backends.place import placement_problem
 from nmsolve.heuristics.mapping.published.backends.task import (
     MOST,
-    Task,
+    PartitionTask,
     make_task,
     whole_sizes,
     whole_weights,
@@ -38,16 +38,16 @@ from nmsolve.solvers.mapping.api import make_problem
 TOOLS = {"metis": "pymetis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar"}
 
 
-def by_index(task: Task) -> IntArray:
+def by_index(task: PartitionTask) -> IntArray:
     """A partition that any machine can make: consecutive nodes."""
     return np.arange(len(task.sizes)) * task.parts // len(task.sizes)
 
 
-def consecutive(task: Task) -> Iterator[IntArray]:
+def consecutive(task: PartitionTask) -> Iterator[IntArray]:
     yield by_index(task)
 
 
-def all_in_one(task: Task) -> Iterator[IntArray]:
+def all_in_one(task: PartitionTask) -> Iterator[IntArray]:
     """A partitioner that ignores the limit."""
     yield np.zeros(len(task.sizes), np.int64)
 

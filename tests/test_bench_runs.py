@@ -20,7 +20,7 @@ import pytest
 
 from nmsolve.benchmarks import runner
 from nmsolve.benchmarks.run import BenchOptions, run_bench
-from nmsolve.benchmarks.runner import Process, Task, carry_out
+from nmsolve.benchmarks.runner import BenchTask, Process, carry_out
 from nmsolve.benchmarks.store import Key, Outcome
 from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.model.errors import InputError
@@ -185,20 +185,20 @@ def test_a_run_that_cannot_end_well_fails_in_words(tmp_path: Path, monkeypatch: 
     """A graph file that is gone, a process that is killed from outside, one that overruns its limit."""
     (one,) = load_suite(find_suite("qaplib", None), "nug12", {}, tmp_path)
     key = Key("s", "a", one.problem.hash, "branch-bound", 1, 60.0, "v", "m")
-    gone = finish(Process(Task(key, replace(one, options={"graph": str(tmp_path / "gone.dat")}))))
+    gone = finish(Process(BenchTask(key, replace(one, options={"graph": str(tmp_path / "gone.dat")}))))
     assert gone.status == "failed" and "gone.dat: no such file" in gone.text and gone.cpu > 0
-    killed = Process(Task(key, one))
+    killed = Process(BenchTask(key, one))
     os.kill(killed.pid, signal.SIGKILL)
     assert finish(killed).text == "killed by SIGKILL"
     monkeypatch.setattr(runner, "GRACE", 0.0)
-    late = finish(Process(Task(replace(key, limit=0.01), one)))
+    late = finish(Process(BenchTask(replace(key, limit=0.01), one)))
     assert late.status == "failed" and "it overran its limit" in late.text and not late.solved
 
 
 class Fake(Process):
     """A run that takes a number of polls and records when it was killed."""
 
-    def __init__(self, task: Task, log: list[str]) -> None:
+    def __init__(self, task: BenchTask, log: list[str]) -> None:
         self.task, self._log, self._polls = task, log, task.key.seed
         log.append(f"start {task.key.seed}")
 
@@ -213,7 +213,7 @@ class Fake(Process):
 def test_so_many_at_a_time_and_none_left_behind(tmp_path: Path) -> None:
     """Runs start in order as places become free; what goes on when the caller stops is killed."""
     (one,) = load_suite(find_suite("qaplib", None), "nug12", {}, tmp_path)
-    tasks = [Task(Key("s", "a", "h", "auto", seed, 1.0, "v", "m"), one) for seed in (4, 1, 2, 50)]
+    tasks = [BenchTask(Key("s", "a", "h", "auto", seed, 1.0, "v", "m"), one) for seed in (4, 1, 2, 50)]
     log: list[str] = []
     runs = carry_out(tasks, 2, lambda task: Fake(task, log))
     assert [next(runs)[0].key.seed for _ in range(2)] == [1, 4]

@@ -15,8 +15,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds import ascent, eigen
 from nmsolve.solvers.mapping.bounds.ascent import SpectralAscent, climb, smooth_parts
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, filtered
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
 from nmsolve.solvers.mapping.bounds.trees_form import Pulled, nets_of
 
@@ -51,7 +51,7 @@ def test_certificates_are_about_nodes_as_the_problem_numbers_them(
     problem: MappingProblem, core: IntArray
 ) -> None:
     """Steps work in the order of the mapping; what a certificate says of a node is about that node, or nothing is proved."""
-    bound = [*climb(partition_placement_form(problem), Guide(core=core, seed=1), 30)][-1]
+    bound = [*climb(partition_placement_form(problem), BoundContext(core=core, seed=1), 30)][-1]
     shift = bound.certificate["shift"]
     assert bound.value > 0 and np.ptp(shift) > 0.1
     assert check_bound(problem, bound).ok
@@ -67,8 +67,8 @@ def test_more_parts_than_are_decomposed_densely_begin_at_random(
 ) -> None:
     """Where a mapping has thousands of parts their eigenvectors would take a minute that nobody can interrupt."""
     monkeypatch.setattr(ascent, "smooth_parts", lambda *_: pytest.fail("21 parts, dense up to 20"))
-    guide = Guide(core=np.arange(problem.n) % 21, seed=1)
-    bound = [*climb(partition_placement_form(problem), guide, 5)][-1]
+    context = BoundContext(core=np.arange(problem.n) % 21, seed=1)
+    bound = [*climb(partition_placement_form(problem), context, 5)][-1]
     assert check_bound(problem, bound).ok
 
 
@@ -158,8 +158,8 @@ def test_the_first_certificate_is_made_while_there_is_time() -> None:
         steps.count, steps.best = 0, 0.0
         made.clear()
         left = lambda whole=whole: whole - steps.count  # noqa: E731
-        guide = Guide(seconds=seconds, left=left, clock=lambda: float(steps.count))
-        assert [*ascent.follow(steps, certify, False, guide, 20)] and made[0] == wanted
+        context = BoundContext(seconds=seconds, left=left, clock=lambda: float(steps.count))
+        assert [*ascent.follow(steps, certify, False, context, 20)] and made[0] == wanted
 
 
 def test_laplacians_are_numbered_as_asked(problem: MappingProblem) -> None:

@@ -21,9 +21,9 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds import ascent, eigen, partition_placement, placement_bound
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
@@ -212,7 +212,7 @@ def test_bounds_of_an_ascent_rise_and_stop_when_asked(single: MappingProblem) ->
     """Later bounds are better; asked to stop, the first step still yields a valid bound."""
     values = [b.value for b in projection_bounds(single, rounds=40)]
     assert values == sorted(values) and values[-1] > values[0]
-    assert 0 < next(projection_bounds(single, Guide(should_stop=lambda: True))).value <= values[-1]
+    assert 0 < next(projection_bounds(single, BoundContext(should_stop=lambda: True))).value <= values[-1]
 
 
 def laplacian(graph: LogicGraph) -> csr_array:
@@ -265,6 +265,6 @@ def test_a_projection_bound_of_a_thousand_cores_claims_what_its_re_check_proves(
     """The re-check encloses every eigenvalue: it is charged more for rounding than a decomposition errs."""
     graph = generate("mesh-layered", nodes=1000, side=32, seed=1)
     problem = MappingProblem(graph, load_machine("mesh:32x32"), node_limit=1)
-    bound = list(projection_bounds(problem, Guide(lambda: 27_000.0), 64))[-1]
+    bound = list(projection_bounds(problem, BoundContext(lambda: 27_000.0), 64))[-1]
     check = check_bound(problem, bound)
     assert check.ok and 0 < bound.value <= check.value, check.text

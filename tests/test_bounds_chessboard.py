@@ -19,6 +19,7 @@ from nmsolve.model.generators.mesh import communities
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.bundle import least_mixture
 from nmsolve.solvers.mapping.bounds.chessboard import (
     RANK,
@@ -28,7 +29,6 @@ from nmsolve.solvers.mapping.bounds.chessboard import (
     colour_distances,
     size_vertices,
 )
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import pair_form, refuses_pairs, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
 
@@ -60,7 +60,7 @@ def test_never_above_the_optimum_and_every_certificate_holds(part: int) -> None:
         seen += 1
         best = optimum(problem)
         core = maps[seed % len(maps)] if seed % 3 else None
-        found = list(chessboard_bounds(problem, chessboard_form(problem), Guide(core=core), 12))
+        found = list(chessboard_bounds(problem, chessboard_form(problem), BoundContext(core=core), 12))
         read = certificates_from_json(certificates_to_json(problem, found))
         for bound in read:
             assert bound.value <= best * (1 + 1e-9) + 1e-9, (seed, bound.value, best)
@@ -161,7 +161,7 @@ def test_four_parts_are_charged_more_than_the_least_distance() -> None:
     graph = LogicGraph.from_edges(32, u, v, weight[u, v])
     problem = MappingProblem(graph, load_machine("mesh:4x4"), "hops", node_limit=8)
     cut = MappingProblem(graph, load_machine("mesh:4x4"), "cut", node_limit=8)
-    best = list(parts_bounds(problem, Guide(core=np.array([5, 6, 9, 10])[part]), 60))[-1]
+    best = list(parts_bounds(problem, BoundContext(core=np.array([5, 6, 9, 10])[part]), 60))[-1]
     plain = list(parts_bounds(cut, rounds=60))[-1]
     assert best.method == "chessboard" and plain.method == "parts"
     assert best.value > 1.15 * plain.value and check_bound(problem, best).ok

@@ -12,8 +12,8 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
-from nmsolve.solvers.mapping.bounds.guide import Guide
 
 ENERGY = {"message": Figure(1.5), "router": Figure(0.5), "link_x": Figure(1.0), "link_y": Figure(2.0)}
 OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy")
@@ -47,7 +47,7 @@ def test_never_above_the_optimum_and_rechecked():
         if refuses_core_traffic(problem) is not None:
             continue
         best = optimum(problem)
-        for bound in list(core_traffic_bounds(problem, Guide(lambda best=best: best), 60))[-1:]:
+        for bound in list(core_traffic_bounds(problem, BoundContext(lambda best=best: best), 60))[-1:]:
             tried += 1
             above_zero += bound.value > 0
             assert bound.value <= best * (1 + 1e-9) + 1e-9, f"seed {seed}: {bound.value} above {best}"
@@ -64,9 +64,9 @@ def test_a_tampered_certificate_is_refused():
     problem = next(
         p
         for p in map(small, range(50))
-        if refuses_core_traffic(p) is None and list(core_traffic_bounds(p, Guide(lambda: 50.0)))
+        if refuses_core_traffic(p) is None and list(core_traffic_bounds(p, BoundContext(lambda: 50.0)))
     )
-    bound = list(core_traffic_bounds(problem, Guide(lambda: 50.0)))[-1]
+    bound = list(core_traffic_bounds(problem, BoundContext(lambda: 50.0)))[-1]
     for price in (
         [1.0],
         "x",
@@ -90,5 +90,5 @@ def test_beats_the_fan_out_bound_on_a_random_network(n):
         n, source, rng.integers(0, n, 5 * n), np.ones(5 * n), multicast=np.ones(n, bool), rate=np.ones(n)
     )
     problem = MappingProblem(graph, Machine("m", (1, 1), (2, 4)), "multicast-hops", (), 5)
-    found = list(core_traffic_bounds(problem, Guide(lambda: 3.0 * n), 120))[-1].value
+    found = list(core_traffic_bounds(problem, BoundContext(lambda: 3.0 * n), 120))[-1].value
     assert found > fan_out_bound(problem).value + n

@@ -20,7 +20,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import (
     link_load_bounds,
     refuses_link_load,
@@ -61,7 +61,9 @@ def test_never_above_the_optimum_and_confirmed_after_json(make) -> None:
         problem = replace(problem, objective="max-link")
         maps = all_mappings(problem)
         best = hottest(problem, maps)
-        found = list(link_load_bounds(problem, Guide(seconds=0.03, core=maps[0] if len(maps) else None)))
+        found = list(
+            link_load_bounds(problem, BoundContext(seconds=0.03, core=maps[0] if len(maps) else None))
+        )
         back = certificates_from_json(certificates_to_json(problem, found))
         for bound, read in zip(found, back, strict=True):
             assert bound.value <= best * (1 + 1e-9) + 1e-9, (seed, bound)
@@ -77,7 +79,7 @@ def test_the_check_knows_every_bound_of_a_sum() -> None:
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 3)), "max-link", node_limit=5)
     summed = sums_of(problem, "all")
     assert summed is not None
-    found = list(sum_bounds(summed[0], Guide(seconds=0.2, clock=count(0, 1e-3).__next__)))
+    found = list(sum_bounds(summed[0], BoundContext(seconds=0.2, clock=count(0, 1e-3).__next__)))
     for bound in found:
         assert (
             float(proved_of_sum(summed[0], {**bound.certificate, "inner": bound.method}))
@@ -97,7 +99,7 @@ def dense() -> MappingProblem:
 
 def test_halves_of_a_complete_graph(dense: MappingProblem) -> None:
     """16 x 8 pairs or more cross two rows of links on the way to the last column: 2 x 128 / 4 per link."""
-    best = list(link_load_bounds(dense, Guide(seconds=2.0)))[-1]
+    best = list(link_load_bounds(dense, BoundContext(seconds=2.0)))[-1]
     assert best.value >= 60
     core = np.arange(24) // 4
     assert best.value <= objective_value(dense, core)
@@ -106,7 +108,7 @@ def test_halves_of_a_complete_graph(dense: MappingProblem) -> None:
 
 def test_a_changed_certificate_proves_nothing_more(dense: MappingProblem) -> None:
     """Unknown sets of links and inner bounds are named; so are broken inner certificates and higher claims."""
-    bound: Bound = list(link_load_bounds(dense, Guide(seconds=1.0)))[-1]
+    bound: Bound = list(link_load_bounds(dense, BoundContext(seconds=1.0)))[-1]
     good = dict(bound.certificate)
     for change in ({"inner": "none"}, {"inner": 3}, {"links": "some"}, {"links": None}, {"inner": ["star"]}):
         check = check_bound(dense, replace(bound, certificate={**good, **change}))

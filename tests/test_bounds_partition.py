@@ -16,7 +16,7 @@ from nmsolve.model.generators.mesh import communities
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.partition.bound import parted_pairs
@@ -25,7 +25,7 @@ from nmsolve.solvers.mapping.bounds.partition.bound import parted_pairs
 def last(problem: MappingProblem, best: float, seconds: float, core: np.ndarray | None = None) -> Bound:
     """The best bound of a short ascent."""
     none = Bound(0.0, "slots", "full", {"method": "slots"})
-    return [none, *slots_bounds(problem, Guide(lambda: best, seconds=seconds, core=core))][-1]
+    return [none, *slots_bounds(problem, BoundContext(lambda: best, seconds=seconds, core=core))][-1]
 
 
 def single(seed: int) -> MappingProblem:

@@ -20,7 +20,7 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.projection import project
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum
 from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
@@ -257,9 +257,9 @@ def test_bounds_rise_stop_when_asked_and_beat_what_they_are_made_of() -> None:
     """On nug12: above Gilmore-Lawler (494) and projection (496), at least 547 of 578; a stopped run is valid too."""
     graph = load_instance(Path(__file__).parents[1] / "nmsolve" / "benchmarks" / "instances" / "nug12.dat")[0]
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=1)
-    values = [b.value for b in split_bounds(problem, Guide(lambda: 578.0))]
+    values = [b.value for b in split_bounds(problem, BoundContext(lambda: 578.0))]
     assert values == sorted(values) and 547 <= values[-1] <= 578
-    stopped = [b.value for b in split_bounds(problem, Guide(should_stop=lambda: True))]
+    stopped = [b.value for b in split_bounds(problem, BoundContext(should_stop=lambda: True))]
     assert len(stopped) == 1 and 0 < stopped[0] <= values[-1]
 
 
@@ -268,9 +268,9 @@ def test_a_proved_optimum_ends_the_ascent_and_no_traffic_costs_nothing() -> None
     u = np.arange(6)
     path = LogicGraph.from_edges(7, u, u + 1)
     line = MappingProblem(path, Machine("m", (1, 1), (1, 7)), node_limit=1)
-    assert [b.value for b in split_bounds(line, Guide(lambda: 6.0))][-1] == 6.0
+    assert [b.value for b in split_bounds(line, BoundContext(lambda: 6.0))][-1] == 6.0
     empty = MappingProblem(LogicGraph.from_edges(5, u[:0], u[:0]), line.machine, node_limit=1)
-    assert all(b.value == 0 for b in split_bounds(empty, Guide(lambda: 0.0)))
+    assert all(b.value == 0 for b in split_bounds(empty, BoundContext(lambda: 0.0)))
 
 
 def test_forbidden_cells_have_no_price_where_nothing_costs() -> None:

@@ -26,8 +26,8 @@ from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import common_neighbours, refuses_spread, spread_form
@@ -81,7 +81,9 @@ def found(problem: MappingProblem, most: int = 60) -> list[Bound]:
         asked += 1
         return asked > most
 
-    return list(spread_bounds(problem, Guide(should_stop=stop, seconds=most, clock=lambda: float(asked))))
+    return list(
+        spread_bounds(problem, BoundContext(should_stop=stop, seconds=most, clock=lambda: float(asked)))
+    )
 
 
 @pytest.mark.parametrize("block", range(4))

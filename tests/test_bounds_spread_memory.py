@@ -18,7 +18,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.spread.bound import (
     ENTRY_BYTES,
     FEWEST,
@@ -47,8 +47,8 @@ def bounds(problem: MappingProblem, rounds: int, memory: Callable[[], int | None
         asked += 1
         return asked > rounds
 
-    guide = Guide(should_stop=stop, seconds=rounds, clock=lambda: float(asked), memory=memory)
-    return list(spread_bounds(problem, guide))
+    context = BoundContext(should_stop=stop, seconds=rounds, clock=lambda: float(asked), memory=memory)
+    return list(spread_bounds(problem, context))
 
 
 def measured(room: int | None) -> None:

@@ -24,7 +24,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.auto import outdone
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread, spread_form
 from nmsolve.solvers.mapping.bounds.spread.messages import carried, messages_of
@@ -41,7 +41,9 @@ def found(problem: MappingProblem, most: int = 40) -> list[Bound]:
         asked += 1
         return asked > most
 
-    return list(spread_bounds(problem, Guide(should_stop=stop, seconds=most, clock=lambda: float(asked))))
+    return list(
+        spread_bounds(problem, BoundContext(should_stop=stop, seconds=most, clock=lambda: float(asked)))
+    )
 
 
 @pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
@@ -209,7 +211,7 @@ def test_paths_through_messages_say_more_than_eigenvalues_and_forgeries_are_refu
     problem = snn()
     bound = found(problem, 120)[-1]
     assert check_bound(problem, bound).ok
-    spectral = [b.value for b in tree_parts_bounds(problem, Guide(lambda: 3000.0), 60)][-1]
+    spectral = [b.value for b in tree_parts_bounds(problem, BoundContext(lambda: 3000.0), 60)][-1]
     assert bound.value > 1.2 * spectral > 0
     assert not check_bound(problem, replace(bound, value=bound.value * 1.01)).ok
     c = bound.certificate

@@ -25,8 +25,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import open_graph
 from nmsolve.solvers.mapping.auto import automatic
 from nmsolve.solvers.mapping.bounds.ascent import laplacian_of
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, filtered
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
 from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted, held_bytes
@@ -103,8 +103,8 @@ def test_the_bound_from_disk_is_about_that_in_memory(
     """Each certificate is believed from disk and in memory; a higher claim is not."""
     stored = both[0]
     core = np.random.default_rng(4).permutation(np.arange(NODES) % 16)
-    for guide in (Guide(), Guide(core=core)):
-        (on_disk, in_memory) = (list(FINDERS[name](p, guide, 30))[-1] for p in both)
+    for context in (BoundContext(), BoundContext(core=core)):
+        (on_disk, in_memory) = (list(FINDERS[name](p, context, 30))[-1] for p in both)
         assert 0.9 * in_memory.value <= on_disk.value <= 1.02 * in_memory.value
         for bound in (on_disk, in_memory):
             for problem in both:
@@ -118,9 +118,13 @@ def test_connections_are_held_only_within_the_memory(both: tuple[MappingProblem,
     """With little memory the file is read in every pass, with hardly any nothing is proved; the bound is about the same."""
     stored, _ = both
     least = LEAST + 24 * 2 * (1 << 18) + NODE_BYTES * NODES
-    assert not list(partition_placement_bounds(stored, Guide(memory=lambda: least + 8 * NODES * 15), 3))
+    assert not list(
+        partition_placement_bounds(stored, BoundContext(memory=lambda: least + 8 * NODES * 15), 3)
+    )
     values = [
-        list(partition_placement_bounds(stored, Guide(memory=lambda more=more: least + more), 6))[-1].value
+        list(partition_placement_bounds(stored, BoundContext(memory=lambda more=more: least + more), 6))[
+            -1
+        ].value
         for more in (8 * NODES * 16, 8 * NODES * 24 + held_bytes(stored.graph))
     ]
     assert values[0] == pytest.approx(values[1], rel=0.1)
@@ -131,7 +135,11 @@ def test_it_stops_when_told(both: tuple[MappingProblem, MappingProblem]) -> None
     stored, _ = both
     for looks in (0, 1, 5, 50, 400):
         left = iter([False] * looks)
-        list(partition_placement_bounds(stored, Guide(should_stop=lambda left=left: next(left, True)), 30))
+        list(
+            partition_placement_bounds(
+                stored, BoundContext(should_stop=lambda left=left: next(left, True)), 30
+            )
+        )
 
 
 def test_eigenvalues_that_are_not_there_are_not_believed(
@@ -147,7 +155,7 @@ def test_eigenvalues_that_are_not_there_are_not_believed(
     for wrong in (np.append(good[1:], lam[-1]), 1.05 * lam, 10 * lam + 5):
         with suppress(CertificateError):
             assert (proved_from_disk(traffic, none, 0.0, wrong) <= lam + 1e-9).all()
-    bound = list(partition_placement_bounds(stored, Guide(), 6))[-1]
+    bound = list(partition_placement_bounds(stored, BoundContext(), 6))[-1]
     for i in (0, 3, len(bound.certificate["eigenvalues"]) - 1):
         raised = np.array(bound.certificate["eigenvalues"])
         raised[i:] = np.maximum(raised[i:], 1.1 * raised[i] + 1.0)
@@ -169,7 +177,7 @@ def test_damaged_certificates_are_refused(
 ) -> None:
     """In words, without a crash."""
     stored, _ = both
-    bound = list(partition_placement_bounds(stored, Guide(), 3))[-1]
+    bound = list(partition_placement_bounds(stored, BoundContext(), 3))[-1]
     assert not check_bound(stored, replace(bound, certificate={**bound.certificate, field: value})).ok
 
 
@@ -196,7 +204,7 @@ def test_no_mapping_is_below_a_bound_from_disk(seed: int, objective: str, name: 
     maps = np.stack(np.meshgrid(*[np.arange(machine.size)] * n, indexing="ij"), -1).reshape(-1, n)
     maps = maps[np.array([np.bincount(m, minlength=machine.size).max() <= max(2, room) for m in maps])]
     least = float(costs_of(problem, maps).min())
-    for bound in FINDERS[name](stored, Guide(), 8):
+    for bound in FINDERS[name](stored, BoundContext(), 8):
         assert bound.value <= least + 1e-9
         assert bound.value == 0 or (check_bound(stored, bound).ok and check_bound(problem, bound).ok)
     stored.graph.store.close()
@@ -214,7 +222,7 @@ def test_a_re_check_that_would_take_too_much_memory_says_so(
     both: tuple[MappingProblem, MappingProblem],
 ) -> None:
     """It counts as unread, not as wrong."""
-    bound = list(partition_placement_bounds(both[0], Guide(), 3))[-1]
+    bound = list(partition_placement_bounds(both[0], BoundContext(), 3))[-1]
     stage = Stage(both[0].objective, (), both[0].hash, (bound,))
     found = MappingBounds(both[0], memory=1 << 20).check(stage, bound, None, np.inf)
     assert found.ok and found.word == "this run, unread" and "MiB of --memory" in found.text

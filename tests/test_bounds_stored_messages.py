@@ -22,7 +22,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import open_graph
 from nmsolve.solvers.mapping.auto import automatic
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.parts import edge_weights, parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.stored_ascent import LEAST, NODE_BYTES
@@ -69,7 +69,7 @@ def test_connections_weigh_the_same_from_disk(both: tuple[MappingProblem, Mappin
 
 def test_the_bound_from_disk_is_that_in_memory(both: tuple[MappingProblem, MappingProblem]) -> None:
     """Each certificate is believed from disk and in memory; a higher claim is not, nor are higher eigenvalues."""
-    first, second = (list(parts_bounds(problem, Guide(), 20))[-1] for problem in both)
+    first, second = (list(parts_bounds(problem, BoundContext(), 20))[-1] for problem in both)
     assert 0.9 * second.value <= first.value <= 1.02 * second.value and first.value > 0
     for bound in (first, second):
         for problem in both:
@@ -87,10 +87,10 @@ def test_it_stops_when_told_and_counts_its_memory(both: tuple[MappingProblem, Ma
     """Without an error wherever that is; nothing is proved where what messages count does not fit beside the vectors."""
     for looks in (0, 1, 5, 50):
         left = iter([False] * looks)
-        list(parts_bounds(both[0], Guide(should_stop=lambda left=left: next(left, True)), 30))
+        list(parts_bounds(both[0], BoundContext(should_stop=lambda left=left: next(left, True)), 30))
     pairs = LEAST + 24 * 2 * (1 << 18) + NODE_BYTES * NODES + 8 * NODES * 16
-    assert not list(parts_bounds(both[0], Guide(memory=lambda: pairs), 3))
-    assert list(parts_bounds(both[0], Guide(memory=lambda: pairs + (16 << 20)), 3))
+    assert not list(parts_bounds(both[0], BoundContext(memory=lambda: pairs), 3))
+    assert list(parts_bounds(both[0], BoundContext(memory=lambda: pairs + (16 << 20)), 3))
 
 
 def test_no_mapping_is_below_a_bound_from_disk() -> None:
@@ -104,7 +104,7 @@ def test_no_mapping_is_below_a_bound_from_disk() -> None:
         with TemporaryDirectory() as folder:
             on_disk = stored(problem, Path(folder))
         assert refuses_parts(on_disk) is None
-        for bound in parts_bounds(on_disk, Guide(), 8):
+        for bound in parts_bounds(on_disk, BoundContext(), 8):
             assert bound.value <= best * (1 + 1e-9), (seed, problem.objective)
             assert bound.value == 0 or (check_bound(on_disk, bound).ok and check_bound(problem, bound).ok)
             above += bound.value > 0

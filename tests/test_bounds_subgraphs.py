@@ -15,7 +15,7 @@ from nmsolve.model.generators.mesh import communities
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.subgraphs.pool import solve_parts
@@ -78,7 +78,7 @@ def test_bounds_are_valid_and_confirmed_on_small_machines(block: int) -> None:
         if refuses_form(problem) is not None:
             continue
         best = optimum(problem)
-        for bound in subgraph_bounds(problem, Guide(lambda best=best: best, rounds(16), seed=seed)):
+        for bound in subgraph_bounds(problem, BoundContext(lambda best=best: best, rounds(16), seed=seed)):
             assert bound.value <= best * (1 + 1e-9) + 1e-9, (seed, bound.value, best)
         checked = check_bound(problem, certificates_from_json(certificates_to_json(problem, [bound]))[0])
         assert checked.ok, (seed, checked.text)
@@ -111,7 +111,7 @@ def test_free_grid_search_agrees_with_brute_force_and_with_the_checker() -> None
 def proved() -> tuple[MappingProblem, Bound]:
     """communities-32 on 4x8 with a bound of a few rounds."""
     problem = MappingProblem(communities(32, seed=0), Machine("m", (1, 1), (4, 8)), "hops", (), 1)
-    return problem, list(subgraph_bounds(problem, Guide(lambda: 1900.0, rounds(25))))[-1]
+    return problem, list(subgraph_bounds(problem, BoundContext(lambda: 1900.0, rounds(25))))[-1]
 
 
 def test_a_bound_of_some_size_beats_the_stars(proved: tuple[MappingProblem, Bound]) -> None:

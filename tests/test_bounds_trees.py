@@ -18,7 +18,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds import eigen, trees_bundle, trees_parts
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
@@ -54,7 +54,7 @@ def random_nets(seed: int) -> MappingProblem:
 def last(problem: MappingProblem, rounds: int, upper: float = np.inf) -> Bound:
     """The best tree-parts bound after this number of steps."""
     none = Bound(0.0, "tree-parts", "full", {"method": "tree-parts"})
-    return [none, *tree_parts_bounds(problem, Guide(lambda: upper), rounds)][-1]
+    return [none, *tree_parts_bounds(problem, BoundContext(lambda: upper), rounds)][-1]
 
 
 def test_never_above_the_optimum_and_confirmed_after_json() -> None:
@@ -87,7 +87,7 @@ def test_begun_at_a_mapping_it_is_never_above_the_optimum() -> None:
         maps = all_mappings(problem)
         cost = costs_of(problem, maps)
         core = maps[int(cost.argmin()) if seed % 2 else seed % len(maps)]
-        found = list(tree_parts_bounds(problem, Guide(core=core), 10))
+        found = list(tree_parts_bounds(problem, BoundContext(core=core), 10))
         for bound in certificates_from_json(certificates_to_json(problem, found)):
             assert bound.value <= cost.min() * (1 + 1e-9) + 1e-9, seed
             check = check_bound(problem, bound)
@@ -99,7 +99,7 @@ def test_begun_at_a_mapping_it_is_never_above_the_optimum() -> None:
 def test_a_mapping_to_begin_at_saves_steps(spiking: MappingProblem) -> None:
     """Twenty-four steps from a mapping reach what forty from nothing do not."""
     core = np.arange(spiking.n) // 34
-    begun = list(tree_parts_bounds(spiking, Guide(lambda: 6000.0, core=core), 24))[-1]
+    begun = list(tree_parts_bounds(spiking, BoundContext(lambda: 6000.0, core=core), 24))[-1]
     assert begun.value > last(spiking, 40, 6000.0).value and check_bound(spiking, begun).ok
 
 
@@ -109,7 +109,7 @@ def test_too_many_pulls_for_a_bundle_climb_as_without_a_mapping(
     """Cuts hold every pull; where a few would fill the memory there are none."""
     monkeypatch.setattr(trees_bundle, "MOST_NUMBERS", 1000)
     monkeypatch.setattr(trees_parts, "PullBundle", None)
-    found = list(tree_parts_bounds(spiking, Guide(core=np.arange(spiking.n) // 34), 6))
+    found = list(tree_parts_bounds(spiking, BoundContext(core=np.arange(spiking.n) // 34), 6))
     assert found[-1].value > 0
 
 
@@ -177,5 +177,5 @@ def test_messages_go_one_way() -> None:
     machine = Machine("m", (1, 1), (1, 2), distance_matrix=matrix)
     problem = MappingProblem(graph, machine, "multicast-hops", node_limit=2)
     assert optimum(problem) <= 11
-    for bound in (last(problem, 40), list(parts_bounds(problem, Guide(lambda: 11.0), 40))[-1]):
+    for bound in (last(problem, 40), list(parts_bounds(problem, BoundContext(lambda: 11.0), 40))[-1]):
         assert 0 < bound.value <= optimum(problem) and check_bound(problem, bound).ok

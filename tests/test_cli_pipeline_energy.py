@@ -11,8 +11,8 @@ import pytest
 from conftest import Called
 from test_pipeline_exchange import chain
 
-from nmsolve.check.pipeline.walk_energy import energy_complaint
-from nmsolve.check.pipeline.walk_exchange import walked_bytes
+from nmsolve.check.pipeline.reevaluate_energy import energy_complaint
+from nmsolve.check.pipeline.reevaluate_exchange import reevaluated_bytes
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.energy import energy_of
 from nmsolve.hw.pipeline.exchange import best_splits
@@ -136,7 +136,7 @@ def test_figures_of_a_machine(tmp_path: Path, layers: Layers) -> None:
 def test_bytes_of_exchange_by_two_programs(layers: Layers) -> None:
     """The first program's bytes are among those of the fastest splits that the second finds; one core exchanges nothing."""
     figures = replace(ASSUMED, sync=100.0)
-    found, (fewest, most) = best_splits(layers, figures, 24).received, walked_bytes(layers, figures, 24)
+    found, (fewest, most) = best_splits(layers, figures, 24).received, reevaluated_bytes(layers, figures, 24)
     assert (found >= fewest * (1 - 1e-9)).all() and (found <= most * (1 + 1e-9)).all()
     assert not found[:, 0].any() and (most == fewest).mean() > 0.99 and (np.diff(found, axis=1) < 0).any()
 

@@ -365,10 +365,10 @@ def test_a_warm_start_that_breaks_a_rule_is_refused(answered: Path) -> None:
     with pytest.raises(InputError, match="cannot be used"):
         solve_schedule(problem, warm_start=late, time_limit=1.0)
     task = ScheduleTask(problem, good)
-    assert task.referee.complaint(np.append(good.packed(), 0)) is not None
+    assert task.checker.complaint(np.append(good.packed(), 0)) is not None
     wrong = good.packed()
     wrong[-1] = 2
-    assert "loads (1) or does not (0)" in str(task.referee.complaint(wrong))
+    assert "loads (1) or does not (0)" in str(task.checker.complaint(wrong))
 
 
 def test_plans_name_engines_that_are_registered() -> None:

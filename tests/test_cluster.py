@@ -24,8 +24,8 @@ from test_search import make
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.cluster.crew import ClusterCrew
-from nmsolve.solvers.cluster.ledger import Ledger, State, read_log
+from nmsolve.solvers.cluster.message_log import MessageLog, State, read_log
+from nmsolve.solvers.cluster.worker_pool import ClusterWorkerPool
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.portfolio import Portfolio, Step
@@ -43,29 +43,31 @@ ray = pytest.mark.skipif(
 def test_who_is_left_out_ends_a_run_only_while_nobody_has_joined() -> None:
     """A machine of another version once ended runs whose own machines had died: their best answer was lost."""
     cluster = SimpleNamespace(
-        seats={}, joined=False, refusals=lambda: "b: nmsolve 0.0.7 there", gone=lambda: True
+        machines={}, joined=False, refusals=lambda: "b: nmsolve 0.0.7 there", gone=lambda: True
     )
-    crew = SimpleNamespace(_cluster=cluster, _seen_at=time.monotonic())
+    pool = SimpleNamespace(_cluster=cluster, _seen_at=time.monotonic())
     with pytest.raises(InputError, match=r"no machine can work: b: nmsolve 0\.0\.7 there"):
-        ClusterCrew.hopes(crew)
+        ClusterWorkerPool.may_rejoin(pool)
     cluster.joined = True
-    assert not ClusterCrew.hopes(crew)
+    assert not ClusterWorkerPool.may_rejoin(pool)
 
 
-# the ledger, without a cluster
+# the message_log, without a cluster
 
 
 def test_the_ledger_takes_a_message_once_and_knows_all_after_its_death(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    ledger = Ledger(str(log))
-    assert ledger.exchange("a", 0, [(1, "x"), (1, "y")], 0) == (2, None)
-    assert ledger.exchange("a", 1, [(1, "y"), (1, "z")], 0) == (3, None), "y comes again: its answer was lost"
-    ledger.exchange("b", 0, [(7, "w")], 0)
-    assert [r[3] for r in ledger.collect(0, None)[0]] == ["x", "y", "z", "w"]
-    assert [r[3] for r in ledger.collect(3, None)[0]] == ["w"]
+    message_log = MessageLog(str(log))
+    assert message_log.exchange("a", 0, [(1, "x"), (1, "y")], 0) == (2, None)
+    assert message_log.exchange("a", 1, [(1, "y"), (1, "z")], 0) == (3, None), (
+        "y comes again: its answer was lost"
+    )
+    message_log.exchange("b", 0, [(7, "w")], 0)
+    assert [r[3] for r in message_log.collect(0, None)[0]] == ["x", "y", "z", "w"]
+    assert [r[3] for r in message_log.collect(3, None)[0]] == ["w"]
     with log.open("ab") as file:
         file.write(b"torn")  # the process was killed while it wrote; nobody was told that it had this
-    again = Ledger(str(log))
+    again = MessageLog(str(log))
     assert [r[3] for r in again.collect(3, None)[0]] == ["w"]
     assert again.exchange("a", 3, [(1, "v")], 0) == (4, None)
     assert [r[3] for r in read_log(log)] == ["x", "y", "z", "w", "v"]
@@ -73,7 +75,7 @@ def test_the_ledger_takes_a_message_once_and_knows_all_after_its_death(tmp_path:
 
 def test_a_changed_record_ends_the_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    Ledger(str(log)).exchange("a", 0, [(1, "first"), (1, "second")], 0)
+    MessageLog(str(log)).exchange("a", 0, [(1, "first"), (1, "second")], 0)
     data = bytearray(log.read_bytes())
     data[-1] ^= 1
     log.write_bytes(data)
@@ -81,14 +83,14 @@ def test_a_changed_record_ends_the_log(tmp_path: Path) -> None:
 
 
 def test_agents_get_the_newest_state_once(tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path / "log"))
-    ledger.collect(0, State(5, run=1, objective=3.0))
-    taken, state = ledger.exchange("a", 0, [], 0)
+    message_log = MessageLog(str(tmp_path / "log"))
+    message_log.collect(0, State(5, run=1, objective=3.0))
+    taken, state = message_log.exchange("a", 0, [], 0)
     assert taken == 0 and state is not None and state.objective == 3.0
-    assert ledger.exchange("a", 0, [], 5) == (0, None)
+    assert message_log.exchange("a", 0, [], 5) == (0, None)
 
 
-# a crew that loses machines, and one that lies
+# a worker pool that loses machines, and one that lies
 
 
 class Far:
@@ -110,7 +112,7 @@ class Far:
         """It is gone."""
 
 
-class FarCrew:
+class FarWorkerPool:
     """Runs every engine in the order of ``script``: what it sends, and how it ends."""
 
     stopped = False
@@ -118,10 +120,10 @@ class FarCrew:
     def __init__(self, script: list[tuple[list, Ending]]) -> None:
         self.script, self.started = script, 0
 
-    def room(self) -> int:
+    def free_threads(self) -> int:
         return 1
 
-    def hopes(self) -> bool:
+    def may_rejoin(self) -> bool:
         return False
 
     def start(self, engine, **how) -> Far:
@@ -145,16 +147,16 @@ class FarCrew:
 
 
 def far_run(*script: tuple[list, Ending]):
-    referee, budget, incumbent = make(5.0)
-    crew = FarCrew(list(script))
-    Portfolio(referee, incumbent, budget, crew=lambda referee: crew).run([Step(Script(()))])
-    return incumbent, crew
+    checker, budget, incumbent = make(5.0)
+    pool = FarWorkerPool(list(script))
+    Portfolio(checker, incumbent, budget, worker_pool=lambda checker: pool).run([Step(Script(()))])
+    return incumbent, pool
 
 
 def test_what_a_machine_sends_is_judged_here_before_it_counts() -> None:
     bad = ("offer", np.array([-1, 0, 0]), "forged")
-    incumbent, crew = far_run(([bad, ("offer", value(20), "good")], Ending()))
-    assert incumbent.objective == 20 and crew.state[1] == 20
+    incumbent, pool = far_run(([bad, ("offer", value(20), "good")], Ending()))
+    assert incumbent.objective == 20 and pool.state[1] == 20
     assert ["offer rejected" in e.text for e in incumbent.events if e.kind == "error"] == [True]
 
 
@@ -165,8 +167,8 @@ def test_a_bound_above_an_answer_costs_the_engine_its_bounds_wherever_it_ran() -
 
 def test_what_was_lost_begins_again() -> None:
     gone = ([("offer", value(20), "")], Ending("lost", "the machine is gone"))
-    incumbent, crew = far_run(gone, gone, ([("offer", value(10), "")], Ending()))
-    assert crew.started == 3 and incumbent.objective == 10
+    incumbent, pool = far_run(gone, gone, ([("offer", value(10), "")], Ending()))
+    assert pool.started == 3 and incumbent.objective == 10
 
 
 # what is wrong with a cluster
@@ -250,12 +252,12 @@ STORE = """
 import sys
 from types import SimpleNamespace
 import numpy as np
-from nmsolve.solvers.cluster.crew import ClusterCrew
+from nmsolve.solvers.cluster.worker_pool import ClusterWorkerPool
 from nmsolve.solvers.cluster.machines import joined
 class Large:
     size, block = 3, np.zeros(12_000_000)
     def __init__(self): self.data = self.block
-ClusterCrew(joined(sys.argv[1]), Large())
+ClusterWorkerPool(joined(sys.argv[1]), Large())
 """
 #: Passes over connections that both machines hold, before and after one of the two that hold them has died.
 PASSES = """
@@ -268,11 +270,11 @@ from test_external_away import in_blocks, network, swept
 from nmsolve.heuristics.mapping.external.away import Away
 from nmsolve.heuristics.mapping.external.engine import cores_of
 from nmsolve.heuristics.mapping.external.holder import Holder
-from nmsolve.solvers.cluster.crew import ClusterCrew
+from nmsolve.solvers.cluster.worker_pool import ClusterWorkerPool
 from nmsolve.solvers.cluster.machines import joined
-crew, hired = ClusterCrew(joined(sys.argv[1]), SimpleNamespace(size=3)), []
+pool, hired = ClusterWorkerPool(joined(sys.argv[1]), SimpleNamespace(size=3)), []
 def hire():
-    hired.append(crew.remotes(Holder, lambda: False))
+    hired.append(pool.remotes(Holder, lambda: False))
     return hired[-1]
 problem = network()
 level = in_blocks(problem, 4)
@@ -280,7 +282,7 @@ away = Away(hire, level.source.blocks, (cores_of(problem), level.volume, level.d
 assert away.spread() == 2
 held, (wanted, _) = replace(level, away=away), swept(level, problem, False)
 assert np.array_equal(swept(held, problem, False)[0], wanted)
-crew._cluster.ray.kill(hired[-1]._actors[0])
+pool._cluster.ray.kill(hired[-1]._actors[0])
 assert np.array_equal(swept(held, problem, False)[0], wanted)
 assert len(hired) == 2 and away.machines == 2
 """
@@ -335,7 +337,11 @@ def test_whatever_dies_the_best_answer_stays_and_ctrl_c_returns_it(
     command = [NMSOLVE, "map", net, "-m", "mesh:4x4", "-t", "90", "--cluster", where, "--out", out]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     text = until(run, "(multilevel)")
-    for victim, words in (("ray::Ledger", ""), ("search.child_main", ": lost"), ("ray::Agent", "has joined")):
+    for victim, words in (
+        ("ray::MessageLog", ""),
+        ("search.child_main", ": lost"),
+        ("ray::Agent", "has joined"),
+    ):
         os.kill(there(keeper, victim)[0], signal.SIGKILL)
         text += until(run, words) if words else ""
     asked = time.monotonic()
@@ -503,7 +509,7 @@ def test_a_cluster_whose_head_dies_leaves_the_best_answer(
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     text = until(run, "(multilevel)")
     own = {
-        parent(ledger) for ledger in there(keeper, "ray::Ledger")
+        parent(message_log) for message_log in there(keeper, "ray::MessageLog")
     }  # one of a run before may still be there
     begun = time.monotonic()
     for victim in (*own, *below(keeper, "gcs_server")):

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_support import all_pairs, some_flows, trees, waits_for
 
-from nmsolve.check.routing.numbering import numbering_complaint, worms_complaint
+from nmsolve.check.routing.numbering import numbering_complaint, packets_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.proof import cover_long_messages, prove
-from nmsolve.hw.routing.wormhole import number_worms, worms_of
+from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -73,25 +73,27 @@ def test_routes_without_cycle_get_a_numbering_that_only_holds_unspoilt(case, ran
 
 
 def waiting(machine: Machine, flows: Flows, routes: Routes, ejection: bool) -> nx.DiGraph:
-    """(entry) -> (entry): one worm waits for a channel, another that may hold it waits for the next; from the definition."""
-    ends, tree, above, worm = link_ends(machine), {}, {}, {}
+    """(entry) -> (entry): one packet waits for a channel, another that may hold it waits for the next; from the definition."""
+    ends, tree, above, packet = link_ends(machine), {}, {}, {}
     for f in range(routes.count):
         reached = {}
         for k in range(routes.indptr[f], routes.indptr[f + 1]):
             parent = int(routes.parent[k])
             above[k] = {k} | (above[parent] if parent >= 0 else set())
-            worm[k] = worm[parent] if parent >= 0 else k
+            packet[k] = packet[parent] if parent >= 0 else k
             tree[k] = int(routes.channel[k])
             reached[int(ends[tree[k] // routes.channels])] = k
         for j in range(flows.indptr[f], flows.indptr[f + 1]) if ejection else ():
             k, parent = len(routes.channel) + j, reached[int(flows.targets[j])]
-            above[k], worm[k], tree[k] = above[parent] | {k}, worm[parent], -1 - int(flows.targets[j])
+            above[k], packet[k], tree[k] = above[parent] | {k}, packet[parent], -1 - int(flows.targets[j])
     graph = nx.DiGraph()
     graph.add_nodes_from(tree)
     for m in tree:
         for held in tree:
-            if tree[held] == tree[m] and worm[held] != worm[m]:
-                graph.add_edges_from((m, e) for e in tree if worm[e] == worm[held] and e not in above[held])
+            if tree[held] == tree[m] and packet[held] != packet[m]:
+                graph.add_edges_from(
+                    (m, e) for e in tree if packet[e] == packet[held] and e not in above[held]
+                )
     return graph
 
 
@@ -100,20 +102,20 @@ def waiting(machine: Machine, flows: Flows, routes: Routes, ejection: bool) -> n
 def test_long_messages_get_a_numbering_exactly_if_no_ring_can_wait(case, ejection, random):
     machine, flows, routes = case
     edges = waiting(machine, flows, routes, ejection)
-    number, cycle = number_worms(worms_of(machine, flows, routes, ejection))
+    number, cycle = number_packets(wormhole_packets(machine, flows, routes, ejection))
     assert nx.is_directed_acyclic_graph(edges) == (not len(cycle))
     if len(cycle):
         assert all(
             edges.has_edge(a, b) for a, b in zip(cycle.tolist(), np.roll(cycle, -1).tolist(), strict=True)
         )
-        assert worms_complaint(machine, flows, routes, np.zeros_like(number), ejection) is not None
+        assert packets_complaint(machine, flows, routes, np.zeros_like(number), ejection) is not None
         return
-    assert worms_complaint(machine, flows, routes, number, ejection) is None
-    assert "pairs of message" in worms_complaint(machine, flows, routes, number[1:], ejection)
+    assert packets_complaint(machine, flows, routes, number, ejection) is None
+    assert "pairs of message" in packets_complaint(machine, flows, routes, number[1:], ejection)
     if edges.number_of_edges():
         a, b = random.choice(sorted(edges.edges))
         number[[a, b]] = number[[b, a]]
-        assert "waits with number" in worms_complaint(machine, flows, routes, number, ejection)
+        assert "waits with number" in packets_complaint(machine, flows, routes, number, ejection)
 
 
 @settings(max_examples=80, deadline=None)
@@ -122,8 +124,8 @@ def test_for_unicast_long_messages_need_no_more_than_the_channel_numbering(case)
     machine, flows, routes = case
     _, cycle = number_channels(channel_dependencies(machine, routes))
     for ejection in (False, True):
-        assert len(number_worms(worms_of(machine, flows, routes, ejection))[1]) == 0 or len(cycle)
-    assert (len(number_worms(worms_of(machine, flows, routes))[1]) == 0) == (len(cycle) == 0)
+        assert len(number_packets(wormhole_packets(machine, flows, routes, ejection))[1]) == 0 or len(cycle)
+    assert (len(number_packets(wormhole_packets(machine, flows, routes))[1]) == 0) == (len(cycle) == 0)
 
 
 CROSS = trees([3, 5], [[1, 7], [1, 7]], [1, 1])
@@ -136,12 +138,12 @@ def test_two_trees_that_branch_in_one_core_deadlock_as_wormholes_only():
     routes = named_routes(NINE, CROSS, "xy")
     number, cycle = number_channels(channel_dependencies(NINE, routes))
     assert not len(cycle) and numbering_complaint(NINE, routes, number) is None
-    number, cycle = number_worms(worms_of(NINE, CROSS, routes, False))
+    number, cycle = number_packets(wormhole_packets(NINE, CROSS, routes, False))
     assert sorted(routes.links[cycle]) == [4 * 4 + 2, 4 * 4 + 3] and (number == -1).all()
     assert set(routes.flow[cycle]) == {0, 1}
     paths = named_routes(NINE, CROSS, "dual-path")
-    number, cycle = number_worms(worms_of(NINE, CROSS, paths, False))
-    assert not len(cycle) and worms_complaint(NINE, CROSS, paths, number, False) is None
+    number, cycle = number_packets(wormhole_packets(NINE, CROSS, paths, False))
+    assert not len(cycle) and packets_complaint(NINE, CROSS, paths, number, False) is None
 
 
 def test_one_consumption_channel_closes_a_ring_that_link_channels_do_not_show():
@@ -149,8 +151,8 @@ def test_one_consumption_channel_closes_a_ring_that_link_channels_do_not_show():
     machine = Machine("m", (1, 1), (2, 3))  # snake: 0 1 2 / 5 4 3
     flows = trees([0, 5], [[3, 4], [3, 4]], [1, 1])
     routes = named_routes(machine, flows, "dual-path")
-    assert not len(number_worms(worms_of(machine, flows, routes, False))[1])
-    _, cycle = number_worms(worms_of(machine, flows, routes, True))
+    assert not len(number_packets(wormhole_packets(machine, flows, routes, False))[1])
+    _, cycle = number_packets(wormhole_packets(machine, flows, routes, True))
     assert (cycle >= len(routes.channel)).any(), "the ring leads through a consumption channel"
 
 
@@ -160,8 +162,8 @@ def test_dual_paths_never_deadlock_as_wormholes(size, seed):
     machine = Machine("m", (1, 1), size)
     flows = some_flows(machine, np.random.default_rng(seed), 30, 8)
     routes = named_routes(machine, flows, "dual-path")
-    number, cycle = number_worms(worms_of(machine, flows, routes, False))
-    assert not len(cycle) and worms_complaint(machine, flows, routes, number, False) is None
+    number, cycle = number_packets(wormhole_packets(machine, flows, routes, False))
+    assert not len(cycle) and packets_complaint(machine, flows, routes, number, False) is None
 
 
 def test_a_ring_of_messages_on_a_torus_is_found_and_opened():
@@ -175,13 +177,13 @@ def test_a_ring_of_messages_on_a_torus_is_found_and_opened():
     assert routes.channels == 2 and not len(cycle) and numbering_complaint(ring, routes, number) is None
 
 
-def test_routes_of_other_flows_have_no_worms():
+def test_routes_of_other_flows_have_no_packets():
     other = trees([0], [[1, 2]], [1])
     routes = named_routes(NINE, trees([0], [[1]], [1]), "xy")
     with pytest.raises(InputError, match="does not reach"):
-        worms_of(NINE, other, routes)
+        wormhole_packets(NINE, other, routes)
     with pytest.raises(InputError, match="does not reach"):
-        worms_of(NINE, other, Routes.of_paths([[]]))
+        wormhole_packets(NINE, other, Routes.of_paths([[]]))
 
 
 def test_numbers_of_nothing():
@@ -189,7 +191,7 @@ def test_numbers_of_nothing():
     routes = named_routes(NINE, none, "odd-even")
     number, cycle = number_channels(channel_dependencies(NINE, routes))
     assert not len(cycle) and (number == -1).all() and numbering_complaint(NINE, routes, number) is None
-    assert len(number_worms(worms_of(NINE, none, routes))[0]) == 0
+    assert len(number_packets(wormhole_packets(NINE, none, routes))[0]) == 0
 
 
 def test_everyone_to_everyone_is_numbered_in_order_of_travel():
@@ -205,12 +207,12 @@ def test_proofs_say_for_what_they_hold():
     """XY trees for packets only, dual paths for long messages, a torus without dateline for nothing."""
     trees_ = named_routes(NINE, CROSS, "xy")
     proof = prove(NINE, CROSS, trees_)
-    assert proof.free and proof.worms is None and numbering_complaint(NINE, trees_, proof.numbering) is None
+    assert proof.free and proof.packets is None and numbering_complaint(NINE, trees_, proof.numbering) is None
     proof = prove(NINE, CROSS, trees_, "wormhole")
-    assert not proof.free and proof.worms is None
+    assert not proof.free and proof.packets is None
     assert "flow 0 (core 3 -> 1, 7) waits for link 4 -> " in proof.cycle and proof.cycle.count("held by") == 2
     paths = named_routes(NINE, CROSS, "dual-path")
-    assert prove(NINE, CROSS, paths, "wormhole").worms is not None
+    assert prove(NINE, CROSS, paths, "wormhole").packets is not None
     machine, flows = Machine("m", (1, 1), (2, 3)), trees([0, 5], [[3, 4], [3, 4]], [1, 1])
     shared = prove(machine, flows, named_routes(machine, flows, "dual-path"), "wormhole", ejection=True)
     assert "to take it" in shared.cycle
@@ -227,13 +229,16 @@ def test_proofs_say_for_what_they_hold():
 
 def test_long_messages_are_covered_as_strictly_as_possible():
     """Trees that cross: a ring; dual paths: numbered; where cores take one message at a time: only without that rule."""
-    worms, reason = cover_long_messages(NINE, CROSS, named_routes(NINE, CROSS, "xy"))
-    assert worms is None and "held by" in reason
+    packets, reason = cover_long_messages(NINE, CROSS, named_routes(NINE, CROSS, "xy"))
+    assert packets is None and "held by" in reason
     paths = named_routes(NINE, CROSS, "dual-path")
-    worms, reason = cover_long_messages(NINE, CROSS, paths)
-    assert not reason and worms_complaint(NINE, CROSS, paths, worms, len(worms) > len(paths.channel)) is None
+    packets, reason = cover_long_messages(NINE, CROSS, paths)
+    assert (
+        not reason
+        and packets_complaint(NINE, CROSS, paths, packets, len(packets) > len(paths.channel)) is None
+    )
     machine, flows = Machine("m", (1, 1), (2, 3)), trees([0, 5], [[3, 4], [3, 4]], [1, 1])
     routes = named_routes(machine, flows, "dual-path")
-    worms, reason = cover_long_messages(machine, flows, routes)
-    assert not reason and len(worms) == len(routes.channel)
+    packets, reason = cover_long_messages(machine, flows, routes)
+    assert not reason and len(packets) == len(routes.channel)
     assert cover_long_messages(NINE, all_pairs(9), named_routes(NINE, all_pairs(9), "xy")) == (None, "")

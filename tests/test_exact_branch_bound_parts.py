@@ -24,7 +24,7 @@ from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.formats import load_instance
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.branch_bound import BranchBound, elsewhere, engine, frontier
+from nmsolve.solvers.mapping.branch_bound import BranchBound, best_first, engine, remote
 
 BOARDS = {"mesh": Machine("m", (1, 1), (3, 4)), "full": Machine("m", (1, 1), (3, 3))}
 INSTANCES = Path(engine.__file__).parents[3] / "benchmarks/instances"
@@ -33,11 +33,11 @@ INSTANCES = Path(engine.__file__).parents[3] / "benchmarks/instances"
 class Away:
     """Machines with this many threads that do a few steps of a part at a time; one part in ``lose`` is lost, or all."""
 
-    def __init__(self, doer: Any, threads: int, lose: float, rng: np.random.Generator) -> None:
-        self.doer, self.threads, self.lose, self.rng = pickle.dumps(doer), threads, lose, rng
+    def __init__(self, worker: Any, threads: int, lose: float, rng: np.random.Generator) -> None:
+        self.worker, self.threads, self.lose, self.rng = pickle.dumps(worker), threads, lose, rng
         self.out: dict[int, Any] = {}
         self.count = self.lost = self.hurried = 0
-        self.change: Callable[[Any], Any] = lambda came: came
+        self.change: Callable[[Any], Any] = lambda result: result
 
     def free(self) -> int:
         return self.threads - len(self.out)
@@ -47,7 +47,7 @@ class Away:
         self.out[self.count] = pickle.dumps(part)
         return self.count
 
-    def hurry(self, number: int) -> None:
+    def recall(self, number: int) -> None:
         self.hurried += 1
 
     def back(self, seconds: float) -> list[tuple[int, Any]]:
@@ -59,8 +59,8 @@ class Away:
             self.lost += 1
             return [(number, None)]
         steps = iter(range(int(self.rng.integers(1, 6))))
-        came = pickle.loads(self.doer).work(part, lambda: next(steps, None) is None)
-        return [(number, self.change(pickle.loads(pickle.dumps(came))))]
+        result = pickle.loads(self.worker).work(part, lambda: next(steps, None) is None)
+        return [(number, self.change(pickle.loads(pickle.dumps(result))))]
 
     def close(self) -> None:
         self.out.clear()
@@ -75,10 +75,10 @@ class Spread(Recorder):
         super().__init__(problem, start)
         self.lose, self.looks, self.threads = lose, looks, threads
         self.away: Away | None = None
-        self.change: Callable[[Any], Any] = lambda came: came
+        self.change: Callable[[Any], Any] = lambda result: result
 
-    def errands(self, doer: Any) -> Away:
-        self.away = Away(doer, self.threads, self.lose, np.random.default_rng(1))
+    def subtasks(self, worker: Any) -> Away:
+        self.away = Away(worker, self.threads, self.lose, np.random.default_rng(1))
         self.away.change = self.change
         return self.away
 
@@ -92,9 +92,9 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is split at once, and goes on splitting; every look says what is proved."""
     for name, value in (("ALONE", 1), ("_SLICE", 1), ("PAUSE", 0.0)):
         monkeypatch.setattr(engine, name, value)
-    monkeypatch.setattr(elsewhere, "EARLY", 0.0)
+    monkeypatch.setattr(remote, "EARLY", 0.0)
     for name in ("SMALL", "PROBE"):
-        monkeypatch.setattr(frontier, name, 2)
+        monkeypatch.setattr(best_first, name, 2)
 
 
 def problem_on(board: str) -> tuple[MappingProblem, np.ndarray, float]:
@@ -167,23 +167,23 @@ def test_an_answer_about_something_else_ends_the_engine_and_closes_nothing() -> 
     problem, _, value = problem_on("mesh")
     start = poor(problem)
 
-    def another(came: Any) -> Any:
-        other = [item._replace(core=np.roll(item.core, 1)) for item in came.left]
-        return came._replace(left=other)
+    def another(result: Any) -> Any:
+        other = [item._replace(core=np.roll(item.core, 1)) for item in result.open]
+        return result._replace(open=other)
 
-    def cheap(came: Any) -> Any:
-        return came._replace(limit=came.limit - 2, best=np.arange(problem.n))
+    def cheap(result: Any) -> Any:
+        return result._replace(limit=result.limit - 2, best=np.arange(problem.n))
 
-    def twice(came: Any) -> Any:
-        return came._replace(limit=0, best=np.zeros(problem.n, np.int64))
+    def twice(result: Any) -> Any:
+        return result._replace(limit=0, best=np.zeros(problem.n, np.int64))
 
-    def low(came: Any) -> Any:
-        return came._replace(left=[item._replace(low=item.low - 10**6) for item in came.left])
+    def low(result: Any) -> Any:
+        return result._replace(open=[item._replace(low=item.low - 10**6) for item in result.open])
 
     for forge in (another, cheap, twice, low):
         context = Spread(problem, start, lose=0.0)
         context.change = forge
-        with pytest.raises(ValueError, match="a part came back"):
+        with pytest.raises(ValueError, match="a subtask returned"):
             BranchBound().run(problem, context)
         assert max((b.value for b in context.bounds), default=0.0) <= value
         assert all(b.certificate["status"] == "running" for b in context.bounds)
@@ -206,17 +206,17 @@ def test_known_optima_are_proved_with_machines_that_die(name: str, monkeypatch: 
 KILLED = """
 import sys
 from pathlib import Path
-from nmsolve.solvers.mapping.branch_bound import engine, kept, frontier
+from nmsolve.solvers.mapping.branch_bound import best_first, checkpoint, engine
 import nmsolve
 engine.ALONE = engine.ALONE_EASY = engine._SLICE = 1
-kept.EVERY = kept.REST = 0.0
+checkpoint.EVERY = checkpoint.REST = 0.0
 if sys.argv[3] == "slow":
-    plain = frontier.Frontier.advance
+    plain = best_first.BestFirstSearch.advance
     def advance(self, number=0):
         import time
         time.sleep(0.01)
         return plain(self, number)
-    frontier.Frontier.advance = advance
+    best_first.BestFirstSearch.advance = advance
 from nmsolve.model.engine import ScratchPlace
 found = nmsolve.map(sys.argv[1], engines=["branch-bound"], time_limit=60.0,
                     scratch=ScratchPlace(Path(sys.argv[2]), sys.argv[3] != "slow"))
@@ -224,7 +224,7 @@ print(found.status, found.objective, found.bounds[0].certificate.get("resumed_af
 """
 
 
-def test_a_search_whose_process_was_killed_goes_on_from_what_it_kept(tmp_path: Path) -> None:
+def test_a_killed_search_continues_from_its_checkpoint(tmp_path: Path) -> None:
     def run(how: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", KILLED, str(INSTANCES / "nug15.dat"), str(tmp_path), how]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -241,16 +241,16 @@ def test_a_search_whose_process_was_killed_goes_on_from_what_it_kept(tmp_path: P
 
 
 @pytest.mark.parametrize("damage", ["cut", "other", "empty"])
-def test_what_was_kept_and_is_damaged_is_not_gone_on_from(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_not_used(damage: str, tmp_path: Path) -> None:
     problem, best, value = problem_on("mesh")
     place = ScratchPlace(tmp_path, True)
-    with engine.Kept(problem.hash, place) as kept:
-        assert kept.left() is None and kept._scratch is not None
-        path = kept._scratch.file("open.npz")
+    with engine.Checkpoint(problem.hash, place) as checkpoint:
+        assert checkpoint.load() is None and checkpoint._scratch is not None
+        path = checkpoint._scratch.file("open.npz")
         np.savez(path, best=best, open=np.zeros((1, 3)), open_bounds=[5], numbers=[1, 1])
         if damage != "other":
             path.write_bytes(path.read_bytes()[: 100 if damage == "cut" else 0])
-        assert (kept.left() is None) == (damage != "other")
+        assert (checkpoint.load() is None) == (damage != "other")
         context = Recorder(problem, best)
-        BranchBound()._run(problem, context, kept)
+        BranchBound()._run(problem, context, checkpoint)
     assert context.bounds[-1].value == value and "resumed_after" not in context.bounds[-1].certificate

@@ -20,7 +20,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
+from nmsolve.solvers.mapping.branch_bound import BranchBound, best_first, engine
 
 WHOLE = ("mesh", "spare-cores", "torus", "faults", "dead-link", "matrix", "constraints")
 LONG = {"status": "optimal", "nodes": 10**6}
@@ -186,8 +186,8 @@ def test_any_number_of_threads_proves_the_same(workers: int, monkeypatch: pytest
     monkeypatch.setattr(engine, "ALONE_EASY", 10)
     monkeypatch.setattr(engine, "_SLICE", 1)
     monkeypatch.setattr(engine, "PAUSE", 0.0)
-    monkeypatch.setattr(frontier, "PROBE", 20)
-    monkeypatch.setattr(frontier, "SMALL", 4)
+    monkeypatch.setattr(best_first, "PROBE", 20)
+    monkeypatch.setattr(best_first, "SMALL", 4)
     start = np.arange(11)
     context = Recorder(problem, start=start)
     context.workers = workers
@@ -205,14 +205,14 @@ def test_a_thread_that_fails_ends_the_search(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(engine, "ALONE_EASY", 10)
     monkeypatch.setattr(engine, "_SLICE", 1)
     monkeypatch.setattr(engine, "PAUSE", 0.0)
-    advance = frontier.Frontier.advance
+    advance = best_first.BestFirstSearch.advance
 
-    def broken(self: frontier.Frontier, number: int = 0) -> bool:
+    def broken(self: best_first.BestFirstSearch, number: int = 0) -> bool:
         if number:
             raise ValueError("helper")
         return advance(self, number)
 
-    monkeypatch.setattr(frontier.Frontier, "advance", broken)
+    monkeypatch.setattr(best_first.BestFirstSearch, "advance", broken)
     context = Recorder(problem, start=np.arange(11))
     context.workers = 2
     with pytest.raises(ValueError, match="helper"):

@@ -215,6 +215,6 @@ def test_the_problem_runs(
     order = Order("jobs", dict(five.options), five.problem.hash, None, 1, 60.0, 0)
     found = run(order)
     assert (found["status"], found["text"], found["objective"], found["bound"]) == ("feasible", "", 10, 9)
-    monkeypatch.setattr("nmsolve.solvers.jobs.task.JobsReferee.score", lambda self, lifted: 9.0)
+    monkeypatch.setattr("nmsolve.solvers.jobs.task.JobsChecker.score", lambda self, lifted: 9.0)
     assert run(order)["text"] == "independent checks failed: hours"
     assert (seven.suite, seven.problem.sizes) == ("jobs", {"jobs": 7, "machines": 3})

@@ -29,7 +29,7 @@ from nmsolve.model.schedule.tasks_file import (
     Links,
     Power,
     Process,
-    Task,
+    TaskEntry,
     TasksFile,
     Unit,
     Weights,
@@ -74,7 +74,7 @@ def test_the_example_of_tasks_is_a_problem(tmp_path: Path) -> None:
 
 def test_every_key_of_tasks_is_described() -> None:
     section = TEXT[TEXT.index("## Tasks") : TEXT.index("## Schedules")]
-    for part in (TasksFile, Unit, Power, Links, Task, Process, Interaction, Alternative, After, Weights):
+    for part in (TasksFile, Unit, Power, Links, TaskEntry, Process, Interaction, Alternative, After, Weights):
         for key in part.__struct_fields__:
             assert f"`{key}`" in section, f"{part.__name__}.{key}"
     section = TEXT[TEXT.index("## Schedules") :]

@@ -116,7 +116,7 @@ GOOD = snn(3, [(0, [1, 2], 1.0), (2, [0], 2.0)])
         (b"", "the header promises 0 hyperedges over 0 nodes, the file has 0 bytes"),
         (GOOD[:7], "the header promises"),
         (GOOD[:-4], "the file ends in hyperedge 1; expected 2 complete ones"),
-        (GOOD[:-3], "its last word is not complete"),
+        (GOOD[:-3], "it ends inside a 32-bit word"),
         (GOOD + b"\0\0\0\0", "hyperedge 2 is one too many; expected at most 2"),
         (snn(3, [(0, [1, 2], 1.0)], claimed=2), "the header promises 2 hyperedges"),
         (snn(3, [(0, [1, 2, 1], 1.0)], claimed=2), "the file ends in hyperedge 1"),

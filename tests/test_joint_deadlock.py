@@ -208,7 +208,7 @@ def test_rings_and_prohibited_turns_of_chosen_routes_fail_their_check():
     assert found(SQUARE[:1], "xy")[0]
 
 
-def test_the_referee_refuses_rings():
+def test_the_checker_refuses_rings():
     graph = LogicGraph.from_edges(4, [0, 1, 3, 2], [3, 2, 0, 1], [1.0] * 4)
     joint = JointProblem(MappingProblem(graph, Machine("m", (1, 1), (2, 2)), "max-link", (), 1))
     place = {(int(a), int(b)): k for k, (a, b) in enumerate(joint.ends)}

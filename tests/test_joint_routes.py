@@ -26,8 +26,8 @@ from nmsolve.model.mapping.routes import (
 )
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.bounds import core_traffic
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.joint.api import solve_joint
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
@@ -39,20 +39,20 @@ from nmsolve.solvers.mapping.joint.engines import (
     partition_walk,
 )
 from nmsolve.solvers.mapping.joint.partitions import LEVEL, PARTS, PLACED, walk_on
-from nmsolve.solvers.mapping.joint.problem import JointProblem, JointReferee
+from nmsolve.solvers.mapping.joint.problem import JointChecker, JointProblem
 
 ENERGY = {"message": Figure(1.5), "router": Figure(0.5), "link_x": Figure(1.0), "link_y": Figure(2.0)}
 
 
 class Recorder(QuietContext):
-    """A context for joint engines that checks every offer with the referee."""
+    """A context for joint engines that checks every offer with the checker."""
 
     def __init__(self, problem: MappingProblem, start: np.ndarray | None = None) -> None:
         super().__init__()
-        self.referee = JointReferee(merge_together(problem))
-        self.problem, self.best, self.polls = self.referee.problem, start, 0
+        self.checker = JointChecker(merge_together(problem))
+        self.problem, self.best, self.polls = self.checker.problem, start, 0
         if start is not None:
-            self.value = self.referee.score(start)
+            self.value = self.checker.score(start)
 
     def time_left(self) -> float:
         return 30.0
@@ -62,8 +62,8 @@ class Recorder(QuietContext):
         return self.polls > 5000
 
     def offer(self, solution: np.ndarray, move: str = "") -> bool:
-        assert self.referee.complaint(solution) is None, self.referee.complaint(solution)
-        value = self.referee.score(solution)
+        assert self.checker.complaint(solution) is None, self.checker.complaint(solution)
+        value = self.checker.score(solution)
         if value >= self.value:
             return False
         self.best, self.value = solution.copy(), value
@@ -166,7 +166,7 @@ def test_placing_a_partition_can_be_left_and_taken_up_again():
     problem = MappingProblem(graph, Machine("m", (1, 1), (2, 3)), "multicast-hops", (), 2)
     joint, core = JointProblem(problem), np.arange(8) % 6
     limit = joint.value("multicast-hops", core, joint.given_routes(core))
-    price = [b.certificate["price"] for b in core_traffic_bounds(problem, Guide(lambda: limit))][-1]
+    price = [b.certificate["price"] for b in core_traffic_bounds(problem, BoundContext(lambda: limit))][-1]
     ends = []
     for steps in (1, 7, 10**7):
         walk, state = partition_walk(joint, problem, price, limit)
@@ -254,7 +254,7 @@ def test_bounds_hold_for_any_routes_where_core_traffic_takes_no_problem(
     for seed in range(24):
         problem = small(seed, ("multicast-hops", "energy")[seed % 2])
         context = Recorder(problem)
-        AnyRouteBounds().run(context.referee.problem, context)
+        AnyRouteBounds().run(context.checker.problem, context)
         values = [
             bound.value for bound in context.bounds if bound.method in ("tree-parts", "parts", "chessboard")
         ]

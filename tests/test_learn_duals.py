@@ -21,10 +21,9 @@ from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds import engines
 from nmsolve.solvers.mapping.bounds.ascent import SpectralAscent
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED
 from nmsolve.solvers.mapping.bounds.learned import duals_model, predictor
-from nmsolve.solvers.mapping.bounds.lessons import lesson_of, lessons, problem_of, several
 from nmsolve.solvers.mapping.bounds.pairs import never
 from nmsolve.solvers.mapping.bounds.partition_placement import (
     partition_placement_bounds,
@@ -32,6 +31,12 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds
+from nmsolve.solvers.mapping.bounds.training_graphs import (
+    problem_of,
+    several,
+    training_graph_of,
+    training_graphs,
+)
 
 FINDS = {
     "projection": projection_bounds, "joint": partition_placement_bounds, "parts": parts_bounds, "cover": core_traffic_bounds,
@@ -79,15 +84,15 @@ def test_derivatives_of_the_network_are_those_of_differences() -> None:
 
 
 @pytest.mark.parametrize("method", ["projection", "joint", "parts"])
-def test_supergradients_of_lessons_bound_the_value_from_above(method: str) -> None:
-    lesson = lesson_of(method, problem_of(small(method), 0, 5))
+def test_supergradients_of_training_graphs_bound_the_value_from_above(method: str) -> None:
+    training_graph = training_graph_of(method, problem_of(small(method), 0, 5))
     rng = np.random.default_rng(3)
-    n = len(lesson.features)
-    point = 0.3 * lesson.unit * rng.standard_normal(n)
-    value, slope, by_whole = lesson.evaluate(point, 0.1)
+    n = len(training_graph.features)
+    point = 0.3 * training_graph.unit * rng.standard_normal(n)
+    value, slope, by_whole = training_graph.evaluate(point, 0.1)
     for size in (1e-3, 0.1, 1.0):
-        step = size * lesson.unit * rng.standard_normal(n)
-        there = lesson.evaluate(point + step, 0.1 + size)[0]
+        step = size * training_graph.unit * rng.standard_normal(n)
+        there = training_graph.evaluate(point + step, 0.1 + size)[0]
         limit = value + float(slope @ step) + size * by_whole
         assert there <= limit + 1e-9 * (abs(value) + abs(limit))
 
@@ -95,15 +100,19 @@ def test_supergradients_of_lessons_bound_the_value_from_above(method: str) -> No
 @pytest.mark.parametrize("method", ["projection", "joint", "parts"])
 def test_training_raises_the_bound_on_graphs_that_it_never_saw(method: str) -> None:
     how = Settings(method, ("mesh-layered",), (48,), seed=0, pool=6, batch=3, rate=0.01)
-    trainer = Trainer(how, lessons(how))
+    trainer = Trainer(how, training_graphs(how))
     for _ in range(40):
         trainer.update()
     gains = []
     for seed in range(4):
-        lesson = lesson_of(method, problem_of(how, 0, seed))
-        passed = predict(trainer.arrays, lesson.features)
-        value = lesson.evaluate(lesson.unit * passed.shift, lesson.unit * passed.whole)[0]
-        gains.append((value - lesson.evaluate(np.zeros(len(passed.shift)), 0.0)[0]) / lesson.worth)
+        training_graph = training_graph_of(method, problem_of(how, 0, seed))
+        passed = predict(trainer.arrays, training_graph.features)
+        value = training_graph.evaluate(
+            training_graph.unit * passed.shift, training_graph.unit * passed.whole
+        )[0]
+        gains.append(
+            (value - training_graph.evaluate(np.zeros(len(passed.shift)), 0.0)[0]) / training_graph.worth
+        )
     assert min(gains) > 0.01, gains
 
 
@@ -129,7 +138,7 @@ def test_bad_predictions_cost_one_step_and_bounds_hold(method: str, forged: str)
         return wrong[forged]
 
     plain = list(FINDS[method](problem, rounds=9))
-    found = list(FINDS[method](problem, UNGUIDED._replace(duals=duals), rounds=10))
+    found = list(FINDS[method](problem, UNLIMITED._replace(duals=duals), rounds=10))
     assert len(asked) == 1 and plain
     assert max(b.value for b in found) >= max(b.value for b in plain)
     assert all(check_bound(problem, bound).ok for bound in found)
@@ -142,7 +151,7 @@ def test_models_of_the_package_help_on_graphs_that_they_were_not_trained_on(meth
     for family in ("mesh-geo", "mesh-comm", "mesh-layered"):
         problem = several(family, 64, 150, {"projection": 1, "cover": 3}.get(method, 8))
         usual, learned = (
-            list(FINDS[method](problem, UNGUIDED._replace(duals=start), rounds=4)) for start in (None, duals)
+            list(FINDS[method](problem, UNLIMITED._replace(duals=start), rounds=4)) for start in (None, duals)
         )
         assert all(check_bound(problem, bound).ok for bound in learned[-1:])
         gains.append(max(b.value for b in learned) / max([b.value for b in usual] or [1e-9]) - 1)
@@ -176,7 +185,7 @@ def test_a_model_that_cannot_be_used_is_one_line_and_the_usual_start(
     result = solve(problem, time_limit=5, engines=["joint"])
     notes = [e.text for e in result.events if e.kind == "note" and e.engine == "joint"]
     assert len(notes) == 1 and word in notes[0] and "\n" not in notes[0]
-    monkeypatch.setattr(engines, "guided", lambda guide, method, note: guide)
+    monkeypatch.setattr(engines, "guided", lambda context, method, note: context)
     usual = solve(problem, time_limit=5, engines=["joint"])
     assert result.bounds and result.bounds[0].value == usual.bounds[0].value
 
@@ -184,7 +193,7 @@ def test_a_model_that_cannot_be_used_is_one_line_and_the_usual_start(
 def test_runs_with_predictions_are_repeatable() -> None:
     problem = several("mesh-comm", 48, 7, 8)
     one, two = (
-        [b.value for b in partition_placement_bounds(problem, UNGUIDED._replace(duals=duals), rounds=12)]
+        [b.value for b in partition_placement_bounds(problem, UNLIMITED._replace(duals=duals), rounds=12)]
         for duals in (predictor(duals_model("joint")), predictor(duals_model("joint")))
     )
     assert one == two and one

@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
-from search_fakes import ToyReferee
+from search_fakes import ToyChecker
 
 import nmsolve
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
-from nmsolve.solvers.mapping.referee import MappingReferee
+from nmsolve.solvers.mapping.checker import MappingChecker
 from nmsolve.solvers.mapping.registry import make_engine
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import Ending
@@ -52,7 +52,7 @@ class Counter:
 def paused(engine, problem=None, incumbent=None, seconds=60.0):
     """A run of the engine that has not begun, and the incumbent of its bounds."""
     budget = Budget(seconds)
-    incumbent = incumbent or Incumbent(ToyReferee(lattice=1.0), budget)
+    incumbent = incumbent or Incumbent(ToyChecker(lattice=1.0), budget)
     context = PausingContext(engine.name, incumbent, budget, seed=0, workers=1, deadline=0.0)
     return PausingRun(engine, problem, context), incumbent
 
@@ -78,7 +78,7 @@ def test_turns_change_nothing_in_what_a_bound_finds():
     for spans in (60.0, 1e-4):
         budget = Budget(60.0)
         events = []
-        incumbent = Incumbent(MappingReferee(merge_together(problem)), budget, [events.append])
+        incumbent = Incumbent(MappingChecker(merge_together(problem)), budget, [events.append])
         run, _ = paused(make_engine("projection"), problem, incumbent)
         turns = 1
         while run.go_on(spans, 60.0) is None:

@@ -12,7 +12,7 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.api import plan
-from nmsolve.solvers.pipeline.referee import PipelineReferee
+from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -108,16 +108,16 @@ def test_what_cannot_fit_in_memory_is_said_before_any_search() -> None:
     assert plan(hosted, time_limit=5.0, engines=["chain"]).solution is not None
 
 
-def test_the_referee_refuses_what_is_no_plan() -> None:
+def test_the_checker_refuses_what_is_no_plan() -> None:
     """Wrong stages, cores that are no groups, unused stages in the middle; the rest is rescored."""
     problem = line("any")
-    referee = PipelineReferee(problem)
+    checker = PipelineChecker(problem)
     good = np.array([0, 0, 0, 1, 1, 1, 1, 1])
-    assert referee.complaint(good) is None and referee.score(good) == 13.0
+    assert checker.complaint(good) is None and checker.score(good) == 13.0
     for wrong in ([0, 0, 0, 1, 1, 5, 1, 1], [0, 0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1, 1, 9],
                   [0, 0, 0, 0, 0, 0, -1, 1], [0, 0, 0, 0, 0, 0, -5, -1], [0, 0, 0, 0, 0, -1, 1, -1]):  # fmt: skip
-        assert referee.complaint(np.array(wrong)) is not None
-    incumbent = Incumbent(referee, Budget(1.0))
+        assert checker.complaint(np.array(wrong)) is not None
+    incumbent = Incumbent(checker, Budget(1.0))
     assert incumbent.offer("test", good)
     assert not incumbent.raise_bound("test", Bound(14.0, "wrong"))
 

@@ -21,7 +21,7 @@ from pipelines_support import Recorder, batch_is_least, every_chain, least_chain
 from test_pipeline_live import chains, pair
 
 from nmsolve.check.pipeline.recheck import check_plan_bound
-from nmsolve.check.pipeline.walk import walked_value
+from nmsolve.check.pipeline.reevaluate import reevaluated_value
 from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.hw.pipeline.batches import batch_time
 from nmsolve.hw.pipeline.stages import objective, stage_loads
@@ -78,7 +78,7 @@ def test_formulas(problem: PipelineProblem) -> None:
         assert problem.rounds is not None
         value = float(loads.sum() + (problem.rounds - 1) * loads.max())
         assert objective(problem, plan) == pytest.approx(value, rel=1e-12)
-        assert walked_value(problem, plan) == pytest.approx(value, rel=1e-12)
+        assert reevaluated_value(problem, plan) == pytest.approx(value, rel=1e-12)
         laid = batch_time(problem, plan, loads, problem.rounds)
         assert laid is not None and laid.total <= value * (1 + 1e-12)
 

@@ -13,7 +13,7 @@ import pytest
 from pipelines_support import best_chain, random_dag
 
 from nmsolve.check.pipeline.recheck import check_plan_bound
-from nmsolve.check.pipeline.walk import walked_loads
+from nmsolve.check.pipeline.reevaluate import reevaluated_loads
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.bound import Bound
@@ -35,7 +35,7 @@ def test_nine_cores_move_data_three_times_as_fast() -> None:
     for cores, takes in ((1, 12), (3, 12), (4, 6), (8, 6), (9, 4), (10, 4)):
         plan = PipelinePlan(np.array([0, 1]), np.array([cores, 1]))
         loads = stage_loads(problem, plan)
-        assert loads.load.tolist() == [1 + takes, 13] == pytest.approx(walked_loads(problem, plan))
+        assert loads.load.tolist() == [1 + takes, 13] == pytest.approx(reevaluated_loads(problem, plan))
         assert loads.transfer_out[0] == takes and loads.transfer_in[1] == 12
 
 

@@ -17,7 +17,7 @@ from pipelines_support import Recorder, batch_is_least, every_chain, least_chain
 from test_pipeline_live import chains, pair
 
 from nmsolve.check.pipeline.recheck import check_plan_bound
-from nmsolve.check.pipeline.walk import walked_energy, walked_value
+from nmsolve.check.pipeline.reevaluate import reevaluated_energy, reevaluated_value
 from nmsolve.heuristics.pipeline.batch import fastest_batch
 from nmsolve.hw.pipeline.stages import energy_parts, objective
 from nmsolve.model.errors import InputError
@@ -81,11 +81,11 @@ def test_formulas(problem: PipelineProblem) -> None:
         if number > 40:
             break
         parts = energy_parts(problem, plan, problem.energy)
-        assert walked_energy(problem, plan, problem.energy) == pytest.approx(
+        assert reevaluated_energy(problem, plan, problem.energy) == pytest.approx(
             list(parts), rel=1e-12, abs=1e-12
         )
         assert objective(problem, plan) == parts.total
-        assert walked_value(problem, plan) == pytest.approx(parts.total, rel=1e-12)
+        assert reevaluated_value(problem, plan) == pytest.approx(parts.total, rel=1e-12)
 
 
 def test_layers_that_take_no_time() -> None:

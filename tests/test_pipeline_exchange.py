@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from nmsolve.check.pipeline.walk_exchange import walked_times
+from nmsolve.check.pipeline.reevaluate_exchange import reevaluated_times
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.pipeline.exchange import SPLITS, best_splits
 from nmsolve.hw.pipeline.tiles import layer_times, pipeline_problem
@@ -130,7 +130,7 @@ def test_times_are_those_of_the_definition_in_both_programs(
     pairs = [by_definition(layers, figures, k, cores) for k in range(layers.count)]
     reached, expected = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
     np.testing.assert_allclose(found.time, expected, rtol=1e-9)
-    np.testing.assert_allclose(walked_times(layers, figures, cores), expected, rtol=1e-9)
+    np.testing.assert_allclose(reevaluated_times(layers, figures, cores), expected, rtol=1e-9)
     np.testing.assert_array_equal(layer_times(layers, figures, cores), found.time)
     assert (np.diff(found.time, axis=1) <= 0).all()
     assert (found.time >= reached * (1 - 1e-9)).all()

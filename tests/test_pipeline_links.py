@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_support import run_here
 
-from nmsolve.check.pipeline.walk import walked_value
+from nmsolve.check.pipeline.reevaluate import reevaluated_value
 from nmsolve.kinds.pipeline import links as pipeline_links
 from nmsolve.kinds.pipeline.links import cut_for_links, slowest_us
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem
@@ -66,7 +66,7 @@ def test_layers_are_cut_again_where_links_decide(tmp_path: Path, capsys: pytest.
     again = cut_for_links(given, inputs, given.machine, first, now() + 20, HOW)
     assert again.solution is not None and again.bounds == first.bounds and again.bound == first.bound
     assert (again.status, again.solution.stage.tolist()) != ("optimal", first.solution.stage.tolist())
-    assert again.objective == pytest.approx(walked_value(given.problem, again.solution), rel=1e-12)
+    assert again.objective == pytest.approx(reevaluated_value(given.problem, again.solution), rel=1e-12)
     assert again.objective > first.objective and again.gap == pytest.approx(1 - again.bound / again.objective)
     said = capsys.readouterr().err
     after, before = map(float, re.findall(r"([0-9.]+) us", said))

@@ -17,7 +17,7 @@ from onnx_support import model, saved, value
 from pipelines_support import best_is_least, every_chain
 
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds, live_table
-from nmsolve.check.pipeline.walk import walked_loads, walked_stream
+from nmsolve.check.pipeline.reevaluate import reevaluated_loads, reevaluated_stream
 from nmsolve.heuristics.pipeline.chain_kernels import live_bytes
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.hw.pipeline.stages import live_of, objective, stage_loads
@@ -164,10 +164,10 @@ def test_no_chain_of_stages_is_better(problem: PipelineProblem) -> None:
 def test_streamed_bytes_and_loads_by_the_definition(problem: PipelineProblem) -> None:
     """What exceeds the cores: weights first, once, then live bytes twice; added to the load, which never rises with cores."""
     for plan in itertools.islice(every_chain(problem), 40):
-        loads, walked = stage_loads(problem, plan), walked_loads(problem, plan)
+        loads, walked = stage_loads(problem, plan), reevaluated_loads(problem, plan)
         assert loads.load == pytest.approx(walked, rel=1e-12, abs=1e-9)
         assert objective(problem, plan) == loads.load.max()
-        assert walked_stream(problem, plan) == loads.streamed.tolist()
+        assert reevaluated_stream(problem, plan) == loads.streamed.tolist()
         for k, c in enumerate(plan.cores.tolist()):
             weights = int(loads.storage[k] - loads.live[k])
             over = max(0, int(loads.storage[k]) - c * int(problem.memory or 0)) if problem.streams else 0

@@ -19,9 +19,9 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.bounds import cheapest_company as apart
+from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
-from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.pipeline.whole import whole_numbers
 from nmsolve.solvers.search.budget import Budget
@@ -184,7 +184,7 @@ def test_engines_raise_no_bound_above_the_optimum_and_close_the_gap(problem: Pip
     every = sorted(plans(problem), key=lambda plan: objective(problem, plan))
     for engine in (PipelineCpSat(), PipelineMip()):
         budget = Budget(30.0)
-        incumbent = Incumbent(PipelineReferee(problem), budget)
+        incumbent = Incumbent(PipelineChecker(problem), budget)
         if every:
             incumbent.offer("start", every[-1].packed(problem))
         engine.run(
@@ -210,7 +210,7 @@ def test_dividing_stages_anew_gives_plans_of_the_problem(problem: PipelineProble
         return
     start = random.choice(every)
     budget = Budget(10.0)
-    incumbent = Incumbent(PipelineReferee(problem), budget)
+    incumbent = Incumbent(PipelineChecker(problem), budget)
     incumbent.offer("start", start.packed(problem))
     context = LocalContext("resplit", incumbent, budget, seed=1, workers=1, deadline=budget.deadline)
     free = np.array([0, 2])
@@ -230,7 +230,7 @@ def test_dividing_stages_anew_finds_what_single_moves_do_not() -> None:
     times = np.array([[5.0], [4.0], [3.0], [1.0], [2.0], [3.0]])
     problem = PipelineProblem("bins", tuple("abcdef"), times, np.zeros(6), tensors_of({}), 3, 3, split="any")
     budget = Budget(20.0)
-    incumbent = Incumbent(PipelineReferee(problem), budget)
+    incumbent = Incumbent(PipelineChecker(problem), budget)
     incumbent.offer("start", PipelinePlan(np.array([0, 1, 2, 1, 0, 2]), np.ones(3, np.int64)).packed(problem))
     Resplit().run(
         problem, LocalContext("resplit", incumbent, budget, seed=0, workers=1, deadline=budget.deadline)

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from onnx_support import model, own_inference, value, weight
 from pipelines_support import best_chain
 
-from nmsolve.check.pipeline.walk import walked_loads
+from nmsolve.check.pipeline.reevaluate import reevaluated_loads
 from nmsolve.hw.pipeline.stages import live_of
 from nmsolve.hw.pipeline.tiles import layer_times, pipeline_problem
 from nmsolve.model.errors import InputError
@@ -100,7 +100,7 @@ def test_expected_times_are_those_of_all_outcomes(p: Program, data: st.DataObjec
             away = users.get(real, set()) - {at}
             for s in away | ({at} if away else set()):
                 expected[s] += run.probability * 1e6 * size[real] / ASSUMED.bandwidth
-    assert walked_loads(problem, plan) == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-12)
+    assert reevaluated_loads(problem, plan) == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-12)
 
 
 @given(programs())

@@ -22,7 +22,7 @@ from test_pipeline_live import chains as lives
 
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds
 from nmsolve.check.pipeline.recheck import check_plan_bound
-from nmsolve.check.pipeline.walk import walked_loads, walked_value
+from nmsolve.check.pipeline.reevaluate import reevaluated_loads, reevaluated_value
 from nmsolve.hw.pipeline.batches import batch_time, start_times
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.bound import Bound
@@ -98,7 +98,7 @@ def best_of_all(problem: PipelineProblem) -> None:
         if plan_complaint(problem, plan) is None:
             value = reference(problem, stage, cores)
             assert objective(problem, plan) == pytest.approx(value, rel=1e-12)
-            assert walked_value(problem, plan) == pytest.approx(value, rel=1e-12)
+            assert reevaluated_value(problem, plan) == pytest.approx(value, rel=1e-12)
             expected = min(expected, value)
     answer = best_chain(problem)
     assert answer.value == pytest.approx(expected, rel=1e-12)
@@ -146,7 +146,7 @@ def test_replicas_of_live_ranges_and_off_chip_memory(problem: PipelineProblem, r
             best = np.where(fits, np.minimum(best, loads.load / many), best)
         found = stage_loads(problem, plan)
         assert found.load == pytest.approx(best, rel=1e-12)
-        assert walked_loads(problem, plan) == pytest.approx(best.tolist(), rel=1e-9)
+        assert reevaluated_loads(problem, plan) == pytest.approx(best.tolist(), rel=1e-9)
         expected = min(expected, float(best.max()))
     answer = best_chain(problem)
     assert answer.value == pytest.approx(expected, rel=1e-12)
@@ -166,7 +166,7 @@ def test_what_does_not_fit_beside_itself_has_fewer_replicas() -> None:
     assert loads.replicas.tolist() == [3] and loads.load[0] == pytest.approx(3.0)
     assert loads.storage.tolist() == [36.0]
     assert plan_complaint(problem, replace(plan, cores=np.array([1]))) is not None
-    assert walked_loads(problem, plan) == pytest.approx([3.0])
+    assert reevaluated_loads(problem, plan) == pytest.approx([3.0])
 
 
 def test_more_replicas_never_hurt_and_one_is_the_problem_without() -> None:

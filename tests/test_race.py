@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from search_fakes import Script, ToyReferee, value
+from search_fakes import Script, ToyChecker, value
 
 import nmsolve
 from nmsolve.model.bound import Bound
@@ -74,10 +74,10 @@ class Climber:
 
 def test_the_time_goes_to_the_bound_that_still_rises_and_every_bound_has_a_first_run():
     rising, flat, low = Climber("rising", 1000.0), Climber("flat", 1e6, 150.0), Climber("low", 1.0)
-    referee, budget = ToyReferee(lattice=1.0), Budget(2.6)
-    incumbent = Incumbent(referee, budget)
+    checker, budget = ToyChecker(lattice=1.0), Budget(2.6)
+    incumbent = Incumbent(checker, budget)
     incumbent.offer("known", value(10_000))
-    portfolio = Portfolio(referee, incumbent, budget)
+    portfolio = Portfolio(checker, incumbent, budget)
     portfolio.run([Step(engine, first=0.2) for engine in (flat, low, rising)])
     assert [len(e.spans) > 0 for e in (flat, low, rising)] == [True] * 3
     assert len(low.spans) == len(flat.spans) == len(rising.spans) == 1  # paused, none began again
@@ -88,10 +88,10 @@ def test_the_time_goes_to_the_bound_that_still_rises_and_every_bound_has_a_first
 def test_mappings_go_on_beside_a_bound_that_promises_more():
     """By promise alone the bound, which doubles, would get all but the first run of a heuristic that hardly gains."""
     rising, seeker = Climber("rising", 1000.0), Script(("offer 19998", "until-stop"), "seeker", "mappings")
-    referee, budget = ToyReferee(lattice=1.0), Budget(2.6)
-    incumbent = Incumbent(referee, budget)
+    checker, budget = ToyChecker(lattice=1.0), Budget(2.6)
+    incumbent = Incumbent(checker, budget)
     incumbent.offer("known", value(20_000))
-    portfolio = Portfolio(referee, incumbent, budget)
+    portfolio = Portfolio(checker, incumbent, budget)
     portfolio.run([Step(rising, first=0.2), Step(seeker, first=0.2, repeat=True)])
     assert len(rising.spans) == 1 and 0.8 < rising.spans[0] < 2.15
 
@@ -120,8 +120,8 @@ def test_every_bound_that_takes_the_problem_has_a_first_run_and_most_time_is_lef
 def test_a_bound_left_paused_because_time_is_short_means_that_time_ended_the_run():
     """Nothing else is to be run, but it would have gone on: that is not ``exhausted``."""
     rising = Climber("rising", 1000.0)
-    referee, budget = ToyReferee(lattice=1.0), Budget(0.5)
-    incumbent = Incumbent(referee, budget)
-    portfolio = Portfolio(referee, incumbent, budget)
+    checker, budget = ToyChecker(lattice=1.0), Budget(0.5)
+    incumbent = Incumbent(checker, budget)
+    portfolio = Portfolio(checker, incumbent, budget)
     portfolio.run([Step(rising, first=0.35)])
     assert len(rising.spans) == 1 and portfolio.hurried

@@ -32,8 +32,8 @@ from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.turns import turn_set
 from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 FAST = settings(max_examples=40, deadline=None)
@@ -122,7 +122,7 @@ def test_search_finds_the_optimum_and_the_bound_stays_below(seed: int) -> None:
     low = search(state, 0.0, 500, core, low, new_rng(seed))
     assert low == pytest.approx(best, rel=1e-9)
     assert objective_value(problem, core) == pytest.approx(low, rel=1e-9)
-    bounds = list(exchange_bounds(problem, Guide(seconds=0.2, core=core)))
+    bounds = list(exchange_bounds(problem, BoundContext(seconds=0.2, core=core)))
     assert bounds and 0 < bounds[-1].value <= best * (1 + 1e-9)
     for bound in bounds:
         assert check_bound(problem, bound, core).ok
@@ -139,7 +139,7 @@ def test_bounds_hold_with_dead_links_tori_weights_and_several_nodes_per_core() -
             replace(plain, node_limit=3),
             replace(plain, terms=RewardTerms(2.0, 0.5, 0.1)),
         ):
-            bound = max((b.value for b in exchange_bounds(problem, Guide(seconds=0.1))), default=0.0)
+            bound = max((b.value for b in exchange_bounds(problem, BoundContext(seconds=0.1))), default=0.0)
             for _ in range(60):
                 if problem.node_limit == 1:
                     core = rng.permutation(9)[:6]

@@ -28,10 +28,10 @@ from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.turns import TurnSet, all_turns, possible_turns, turn_set
 from nmsolve.solvers.routing.api import route
+from nmsolve.solvers.routing.checker import MISSING, RoutingChecker
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import least_entries, require_routes
 from nmsolve.solvers.routing.lp import FlowLp, flow_bound, split_flow
-from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -42,7 +42,7 @@ ENGINES = {"cpsat": RouteCpSat, "mip": RouteMip}
 def solved(stage: RoutingStage, engine, start: Routes | None = None) -> Incumbent:
     """One engine on one stage, in this process."""
     budget = Budget(60)
-    incumbent = Incumbent(RoutingReferee(stage), budget)
+    incumbent = Incumbent(RoutingChecker(stage), budget)
     if start is not None:
         incumbent.offer("start", stage.pack(start, number_of(stage.problem, start)))
     context = LocalContext("it", incumbent, budget, seed=0, workers=1, deadline=clock.now() + 60)
@@ -205,21 +205,21 @@ def test_rings_need_a_second_channel() -> None:
     assert (two.objective, two.optimal) == (2.0, True)
 
 
-def test_the_referee_rejects_numbers_that_do_not_grow() -> None:
+def test_the_checker_rejects_numbers_that_do_not_grow() -> None:
     """A solution is only as good as its certificate."""
     problem = some_problem("flow")
     stage = RoutingStage(problem, "max-link")
     routes = next(every_answer(problem))
     number = number_of(problem, routes)
-    referee = RoutingReferee(stage)
-    assert referee.complaint(stage.pack(routes, number)) is None
+    checker = RoutingChecker(stage)
+    assert checker.complaint(stage.pack(routes, number)) is None
     a, b = (int(x[0]) for x in route_order(routes))
     number[[a, b]] = number[[b, a]]
-    assert "do not grow" in referee.complaint(stage.pack(routes, number))
+    assert "do not grow" in checker.complaint(stage.pack(routes, number))
     number[[a, b]] = number[[b, a]]
     number[a] = -1
-    assert "no number" in referee.complaint(stage.pack(routes, number))
-    held = RoutingReferee(replace(stage, ceilings=(("total-link", 1.0),)))
+    assert "no number" in checker.complaint(stage.pack(routes, number))
+    held = RoutingChecker(replace(stage, ceilings=(("total-link", 1.0),)))
     assert "the ceiling is 1" in held.complaint(stage.pack(routes, number_of(problem, routes)))
 
 

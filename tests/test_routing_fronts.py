@@ -18,9 +18,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.multi_objective import pareto_front
+from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.exact import RouteCpSat
 from nmsolve.solvers.routing.multi_objective import RoutingObjectives
-from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.run import Options
 
 
@@ -52,7 +52,7 @@ def test_a_front_within_tables_begins_with_routes_that_fit() -> None:
     objectives = RoutingObjectives(problem, Options(engines=["reroute"]))
     stage, result = objectives.minimise("max-link", (), 3.0, None)
     assert stage.problem == problem.content_hash and result.solution is not None
-    assert RoutingReferee(RoutingStage(problem, "max-link")).complaint(result.solution) is None
+    assert RoutingChecker(RoutingStage(problem, "max-link")).complaint(result.solution) is None
 
 
 @pytest.fixture(scope="module")

@@ -24,12 +24,12 @@ from nmsolve.model.routing.check import routes_complaint, table_entries
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns, choose
 from nmsolve.solvers.routing.flow_bound import Climb, PriceBound, proved
 from nmsolve.solvers.routing.flow_lengths import demands_of, evaluate
 from nmsolve.solvers.routing.lp import flow_bound, split_flow
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -51,7 +51,7 @@ def layered(side: int, layers: int, count: int, seed: int = 0) -> Flows:
 def run(stage: RoutingStage, *engines, seed: int = 0, seconds: float = 60.0) -> Incumbent:
     """Engines one after the other in this process; no offer may be refused."""
     budget = Budget(180)
-    incumbent = Incumbent(RoutingReferee(stage), budget)
+    incumbent = Incumbent(RoutingChecker(stage), budget)
     for engine in engines:
         deadline = time.monotonic() + seconds
         engine.run(
@@ -149,7 +149,7 @@ def test_settling_never_makes_routes_worse() -> None:
         before = search.hottest
         settle(search, lambda: False)
         assert search.hottest <= before
-        assert RoutingReferee(stage).complaint(solution(stage, search)) is None
+        assert RoutingChecker(stage).complaint(solution(stage, search)) is None
 
 
 def test_an_order_keeps_wishes_by_weight_and_none_that_closes_a_cycle() -> None:
@@ -197,7 +197,7 @@ def test_columns_improve_the_routes_of_a_turn_model() -> None:
         if value < start:
             break
     assert value < start
-    assert RoutingReferee(stage).complaint(answer) is None
+    assert RoutingChecker(stage).complaint(answer) is None
 
 
 def test_the_choice_of_columns_is_the_best_one() -> None:

@@ -20,7 +20,7 @@ from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
-from nmsolve.hw.routing.wormhole import number_worms, worms_of
+from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
@@ -280,9 +280,9 @@ def test_files_come_back_as_written(tmp_path_factory, rule, torus, seed):
         machine, flows, detour=int(rng.integers(3)), table_limit=9, turns=turns, channels=routes.channels
     )
     number, _ = number_channels(channel_dependencies(machine, routes))
-    worms, cycle = number_worms(worms_of(machine, flows, routes, bool(rng.integers(2))))
+    packets, cycle = number_packets(wormhole_packets(machine, flows, routes, bool(rng.integers(2))))
     path = tmp_path_factory.mktemp("routes") / "flow-routes.json"
-    write_flow_routes(path, problem, routes, turns, number, None if len(cycle) else worms)
+    write_flow_routes(path, problem, routes, turns, number, None if len(cycle) else packets)
     back = read_flow_routes(path, machine)
     assert back.problem.flows.hash == flows.hash
     for name in ("channels", "indptr", "channel", "parent"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from search_fakes import Script, ToyReferee, value
+from search_fakes import Script, ToyChecker, value
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -15,7 +15,7 @@ from nmsolve.solvers.search.portfolio import Step
 class Toy(Task[list[int]]):
     """Three numbers; starts from 20, runs a script, and says after the search what holds for its own part."""
 
-    objective, referee = "sum", ToyReferee()
+    objective, checker = "sum", ToyChecker()
 
     def __init__(self, *lines: str) -> None:
         self.lines = lines

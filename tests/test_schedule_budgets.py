@@ -12,7 +12,7 @@ from schedule_exact_support import run_alone
 from schedule_support import random_problem, random_schedule
 
 from nmsolve.check.schedule.recheck import check_schedule_bound
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.heuristics.schedule.budgets import modes_within
 from nmsolve.heuristics.schedule.rules import Heft, Peft
 from nmsolve.heuristics.schedule.search import ScheduleSearch
@@ -150,11 +150,11 @@ def test_both_checkers_see_a_budget_that_is_overdrawn() -> None:
         answer = random_schedule(problem, seed)
         spent = use[answer.mode].sum(axis=0)
         enough = replace(problem, budgets=Budgets(("gold", "ink"), spent, use))
-        assert schedule_complaint(enough, answer) is None and walked(enough, answer).complaint is None
-        assert walked(enough, answer).spent == spent.tolist()
+        assert schedule_complaint(enough, answer) is None and reevaluate(enough, answer).complaint is None
+        assert reevaluate(enough, answer).spent == spent.tolist()
         short = replace(problem, budgets=Budgets(("gold", "ink"), np.maximum(0, spent - [0, 1]), use))
         if spent[1]:
-            said = schedule_complaint(short, answer), walked(short, answer).complaint
+            said = schedule_complaint(short, answer), reevaluate(short, answer).complaint
             assert all(text is not None and "'ink'" in text for text in said)
 
 

@@ -17,10 +17,10 @@ from nmsolve.heuristics.schedule.decode import (
     IDLE,
     LATE,
     MAKESPAN,
+    DecoderArrays,
     State,
-    Work,
+    decode,
     ground_of,
-    play,
     schedule_of,
     state_from,
     state_of,
@@ -28,7 +28,7 @@ from nmsolve.heuristics.schedule.decode import (
 )
 from nmsolve.heuristics.schedule.decode import WEIGHTED as WEIGHTED_SUM
 from nmsolve.heuristics.schedule.rules import NO_TASTE
-from nmsolve.heuristics.schedule.settle import settle
+from nmsolve.heuristics.schedule.shift import shift_starts
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.hw.schedule.power import powered
 from nmsolve.model.schedule.check import schedule_complaint
@@ -40,9 +40,11 @@ WEIGHTED = {"objective": "weighted", "weights": (("makespan", 3), ("energy", 2))
 PRICE = np.array([1.0, 0.1, 0.2, 0.3, 0.4])
 
 
-def played(problem: ScheduleProblem, state: State, price: np.ndarray = EARLIEST) -> tuple[Work, Schedule]:
+def decoded(
+    problem: ScheduleProblem, state: State, price: np.ndarray = EARLIEST
+) -> tuple[DecoderArrays, Schedule]:
     w = work_of(ground_of(problem))
-    play(ground_of(problem), state, w, price, NO_TASTE)
+    decode(ground_of(problem), state, w, price, NO_TASTE)
     return w, schedule_of(w)
 
 
@@ -60,7 +62,7 @@ def some_state(problem: ScheduleProblem, seed: int, free: bool) -> State:
     return state
 
 
-def values_agree(problem: ScheduleProblem, w: Work) -> None:
+def values_agree(problem: ScheduleProblem, w: DecoderArrays) -> None:
     answer = schedule_of(w)
     assert schedule_complaint(problem, answer) is None
     assert dict(zip(OBJECTIVES, w.value.tolist(), strict=False)) == all_objectives(problem, answer)
@@ -129,7 +131,7 @@ def _behind(queue: list[tuple[int, dict[str, int]]], last: int) -> list[dict[str
 def test_decoder_equals_a_slow_one(seed: int, processes: int, units: int, resources: int) -> None:
     problem = random_problem(seed, processes, units, resources, **WEIGHTED)
     state = some_state(problem, seed, free=False)
-    w, answer = played(problem, state)
+    w, answer = decoded(problem, state)
     slow = slowly(problem, state)
     assert (answer.mode == slow.mode).all() and (answer.loaded == slow.loaded).all()
     assert (answer.start == slow.start).all()
@@ -143,9 +145,9 @@ def test_modes_that_the_decoder_chooses_are_legal(
 ) -> None:
     problem = random_problem(seed, processes, units, resources, **WEIGHTED)
     state = some_state(problem, seed, free=True)
-    w, answer = played(problem, state, PRICE)
+    w, answer = decoded(problem, state, PRICE)
     values_agree(problem, w)
-    again, same = played(problem, State(state.order, state.rank, answer.mode, state.fresh))
+    again, same = decoded(problem, State(state.order, state.rank, answer.mode, state.fresh))
     assert (same.packed() == answer.packed()).all() and (again.value == w.value).all()
 
 
@@ -156,12 +158,12 @@ def test_every_schedule_has_a_state_that_gives_it_or_a_better_one(
 ) -> None:
     problem = random_problem(seed, processes, units, 0)
     given_one = random_schedule(problem, seed)
-    w, earlier = played(problem, state_from(problem, given_one))
+    w, earlier = decoded(problem, state_from(problem, given_one))
     values_agree_without_objective(problem, w)
     assert (earlier.start <= given_one.start).all() and (earlier.loaded <= given_one.loaded).all()
 
 
-def values_agree_without_objective(problem: ScheduleProblem, w: Work) -> None:
+def values_agree_without_objective(problem: ScheduleProblem, w: DecoderArrays) -> None:
     found = all_objectives(problem, schedule_of(w))
     assert {name: w.value[list(OBJECTIVES).index(name)] for name in found} == found
 
@@ -171,15 +173,15 @@ def values_agree_without_objective(problem: ScheduleProblem, w: Work) -> None:
 def test_moving_starts_costs_nothing(seed: int, processes: int, units: int) -> None:
     problem = random_problem(seed, processes, units, 0, **WEIGHTED)
     state = some_state(problem, seed, free=False)
-    w, _ = played(problem, state)
+    w, _ = decoded(problem, state)
     before = w.value.copy()
-    settle(ground_of(problem), state.order, w, 4)
+    shift_starts(ground_of(problem), state.order, w, 4)
     values_agree(problem, w)
     assert w.value[MAKESPAN] == before[MAKESPAN] and w.value[WEIGHTED_SUM] <= before[WEIGHTED_SUM]
     for goal, place in (("energy", ENERGY), ("idle", IDLE)):
         alone = replace(problem, objective=goal, weights=())
-        w, _ = played(alone, state)
-        settle(ground_of(alone), state.order, w, 4)
+        w, _ = decoded(alone, state)
+        shift_starts(ground_of(alone), state.order, w, 4)
         assert w.value[place] <= before[place]
     assert w.value[BUSY] == before[BUSY]
 
@@ -192,9 +194,9 @@ def test_moving_starts_closes_gaps() -> None:
             seed, 2, 1, 0, release=np.array([0, 40]), ready=None, weight=np.zeros(2, np.int64)
         )
         state = state_of(np.array([0, 1]), problem.modes.first[:-1])
-        w, _ = played(problem, state)
+        w, _ = decoded(problem, state)
         before = w.value.copy()
-        settle(ground_of(problem), state.order, w, 4)
+        shift_starts(ground_of(problem), state.order, w, 4)
         gained += w.value[ENERGY] < before[ENERGY]
     assert gained >= 5
 
@@ -202,7 +204,7 @@ def test_moving_starts_closes_gaps() -> None:
 @pytest.mark.parametrize("late", [0, 7])
 def test_lateness_is_counted(late: int) -> None:
     problem = random_problem(3, 6, 3, 0)
-    _, answer = played(problem, some_state(problem, 3, free=False))
+    _, answer = decoded(problem, some_state(problem, 3, free=False))
     tight = random_problem(3, 6, 3, 0, deadline=answer.end(problem) - late)
-    w, _ = played(tight, some_state(tight, 3, free=False))
+    w, _ = decoded(tight, some_state(tight, 3, free=False))
     assert w.value[LATE] == 6 * late

@@ -17,7 +17,7 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, exact, mip, turns
 from nmsolve.solvers.schedule.data import horizon, schedule_data
 from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs, models
-from nmsolve.solvers.schedule.spells import MOST_AGAIN, wakings
+from nmsolve.solvers.schedule.power_intervals import MOST_AGAIN, wakings
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.write_model import write_model
 
@@ -144,7 +144,7 @@ def test_models_are_written_to_files(tmp_path):
 
 
 def test_the_first_turn_is_short_where_a_better_answer_makes_the_model_smaller(monkeypatch):
-    """Without an answer nobody knows how often units are woken again; with one the units' spells are stated."""
+    """Without an answer nobody knows how often units are woken again; with one the units' intervals are stated."""
     _, problem = switching(4, 40)
     seen = []
 
@@ -163,7 +163,7 @@ def test_the_first_turn_is_short_where_a_better_answer_makes_the_model_smaller(m
     context = Alone(problem, 60.0)
     context.should_stop = lambda: False
     ScheduleCpSat().run(problem, context)
-    assert seen == [(turns.ORDERS, True), (turns.SPELLS, False)]
+    assert seen == [(turns.ORDERS, True), (turns.POWER_INTERVALS, False)]
     assert seconds[0] <= turns.SHORT_TURN < seconds[1]
     assert context.value == context.low
 

@@ -1,4 +1,4 @@
-"""What is drawn and exported of schedules agrees with the walk through them."""
+"""What is drawn and exported of schedules agrees with the re-evaluation through them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.hw.schedule.critical import chain_parts, critical_chain
 from nmsolve.hw.schedule.occupancy import memory_steps, transfers
 from nmsolve.kinds.schedule import data as schedule_data
@@ -50,14 +50,14 @@ def bars_of(lists: list[list[int]]) -> Bars:
 def test_the_page_has_every_bar_and_every_time_on(seed: int) -> None:
     problem = random_problem(seed, 12, 3)
     answer = random_schedule(problem, seed)
-    seen = walked(problem, answer)
+    seen = reevaluate(problem, answer)
     data = page_data(Given(Stated(problem, "tasks")), answer, seen, critical_chain(problem, answer)).data
     if not any(seen.work):
         return
     assert bars_of(data["bars"]) == seen.work
-    for flat, spells in zip(data["on"], seen.on, strict=True):
+    for flat, intervals in zip(data["on"], seen.on, strict=True):
         edges = np.cumsum(flat).tolist()
-        assert [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)] == spells
+        assert [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)] == intervals
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,7 +81,7 @@ def test_the_critical_path_adds_up_to_the_makespan(seed: int) -> None:
 def test_memories_rise_to_the_peaks_of_the_walk_and_end_empty(seed: int) -> None:
     problem = random_problem(seed, 12, 3)
     answer = random_schedule(problem, seed)
-    steps, peak = memory_steps(problem, answer), walked(problem, answer).peak
+    steps, peak = memory_steps(problem, answer), reevaluate(problem, answer).peak
     for u in range(problem.units.count):
         held = steps.held[steps.indptr[u] : steps.indptr[u + 1]].tolist()
         assert max(held, default=0) == peak[u] and (not held or held[-1] == 0)
@@ -93,7 +93,7 @@ def test_memories_rise_to_the_peaks_of_the_walk_and_end_empty(seed: int) -> None
 def test_transfers_carry_the_bytes_that_the_walk_counts(seed: int) -> None:
     problem = random_problem(seed, 12, 4)
     answer = random_schedule(problem, seed)
-    moved, seen = transfers(problem, answer), walked(problem, answer)
+    moved, seen = transfers(problem, answer), reevaluate(problem, answer)
     hops = problem.units.hops[moved.source, moved.target]
     loaded = problem.modes.item[answer.mode][answer.loaded]
     size = np.diff(problem.sets.indptr)[problem.items.unit_set[loaded]]
@@ -109,7 +109,7 @@ def busy(rows: Bars) -> int:
 def test_too_many_bars_are_merged_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(3, 200, 6, resources=0)
     answer = random_schedule(problem, 3)
-    seen, made = walked(problem, answer), Given(Stated(problem, "tasks"))
+    seen, made = reevaluate(problem, answer), Given(Stated(problem, "tasks"))
     chain = critical_chain(problem, answer)
     monkeypatch.setattr(schedule_data, "BARS", 60)
     monkeypatch.setattr(schedule_data, "STEPS", 40)
@@ -140,7 +140,7 @@ def test_the_page_is_one_file_that_needs_no_network() -> None:
     result = solve_schedule(problem, time_limit=2.0, warm_start=answer, engines=["m4"])
     assert result.solution is not None
     made = Given(Stated(problem, "tasks"))
-    report = build_schedule_report(made, result, {}, walked(problem, result.solution))
+    report = build_schedule_report(made, result, {}, reevaluate(problem, result.solution))
     page = render_schedule_html(made, result, report, "nmsolve verify x")
     assert page == render_schedule_html(made, result, report, "nmsolve verify x")
     assert "src=" not in page and "<link" not in page and "@import" not in page and "url(http" not in page
@@ -158,7 +158,7 @@ def test_the_page_is_one_file_that_needs_no_network() -> None:
     assert text is not None and "<" not in text[1]
     data = json.loads(text[1])
     assert data["labels"] == list(problem.labels) and data["networks"] == ["<!--a", "b"]
-    seen = walked(problem, result.solution)
+    seen = reevaluate(problem, result.solution)
     assert bars_of(data["bars"]) == seen.work
     words = re.search(r"<p>(The last end, .*?)</p>", page)
     assert words is not None
@@ -172,7 +172,7 @@ def test_processes_without_units_have_a_row_each() -> None:
     modes = replace(problem.modes, unit_set=bare, item=bare)
     problem = replace(problem, modes=modes)
     answer = random_schedule(problem, 1)
-    made, seen = Given(Stated(problem, "PSPLIB")), walked(problem, answer)
+    made, seen = Given(Stated(problem, "PSPLIB")), reevaluate(problem, answer)
     data = page_data(made, answer, seen, critical_chain(problem, answer)).data
     assert data["what"] == "process" and sorted(data["rows"]) == sorted(problem.labels)
     end = answer.end(problem).tolist()
@@ -185,7 +185,7 @@ def test_processes_without_units_have_a_row_each() -> None:
 def test_a_trace_has_all_work_darkness_and_bytes(seed: int, tick: float) -> None:
     problem = random_problem(seed, 10, 3)
     answer = random_schedule(problem, seed)
-    seen = walked(problem, answer)
+    seen = reevaluate(problem, answer)
     trace = json.loads(trace_json(problem, answer, seen, tick))
     scale = tick * 1e6 or 1.0
     events = trace["traceEvents"]

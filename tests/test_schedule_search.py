@@ -17,7 +17,7 @@ from nmsolve.heuristics.schedule.search import ScheduleSearch
 from nmsolve.heuristics.schedule.windows import open_window, window_of
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 from tests.schedule_support import random_problem
 from tests.strength.counted import Counted
 
@@ -26,11 +26,11 @@ NAMES = [name for name in OBJECTIVES if name != "weighted"]
 
 def searched(problem: ScheduleProblem, seed: int = 1, stops: float = 40) -> Counted:
     """The context after a run; every offer is checked as the run of a search checks it."""
-    referee = ScheduleReferee(problem)
+    checker = ScheduleChecker(problem)
 
     def value(packed: np.ndarray) -> float:
-        assert referee.complaint(packed) is None, referee.complaint(packed)
-        return referee.score(packed)
+        assert checker.complaint(packed) is None, checker.complaint(packed)
+        return checker.score(packed)
 
     context = Counted(value, seed=seed, stops=stops)
     assert ScheduleSearch().refuses(problem) is None
@@ -82,10 +82,10 @@ def test_equal_seeds_give_equal_answers() -> None:
 
 
 @pytest.mark.parametrize("objective", [*NAMES, "weighted"])
-def test_stretches_cost_what_the_whole_costs(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run by stretches is legal and no worse than its start."""
+def test_windows_cost_what_the_whole_costs(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run by windows is legal and no worse than its start."""
     monkeypatch.setattr(module, "MANY", 1)
-    monkeypatch.setattr(module, "STRETCH", 10)
+    monkeypatch.setattr(module, "WINDOW", 10)
     weights = (("makespan", 3), ("energy", 2)) if objective == "weighted" else ()
     problem = random_problem(5, 40, 5, 0, objective=objective, weights=weights)
     one, two = (searched(problem, stops=stops) for stops in (1, 60))
@@ -93,7 +93,7 @@ def test_stretches_cost_what_the_whole_costs(objective: str, monkeypatch: pytest
 
 
 def test_ends_of_stretches_are_exact() -> None:
-    """Without memory limits, what follows a stretch takes as long as its ways to the end."""
+    """Without memory limits, what follows a window takes as long as its longest path to the end."""
     for seed in range(6):
         problem = random_problem(seed, 30, 5, 0)
         problem = replace(problem, units=replace(problem.units, memory=np.full(5, 2**50)))

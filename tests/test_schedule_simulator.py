@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.hw.schedule.evaluate import all_objectives, energies
 from nmsolve.hw.schedule.faults import reschedule, with_history
 from nmsolve.hw.schedule.noise import noisy_runs
@@ -32,7 +32,7 @@ def test_queues_run_as_planned(seed: int, processes: int, units: int) -> None:
     assert difference(problem, answer, seen) is None
     assert seen.objectives == all_objectives(problem, answer)
     assert seen.energy == energies(problem, answer)
-    assert seen.peak.tolist() == walked(problem, answer).peak
+    assert seen.peak.tolist() == reevaluate(problem, answer).peak
 
 
 @given(st.integers(0, 10**6))
@@ -135,7 +135,7 @@ def test_after_a_fault_the_rest_is_planned_anew(seed: int, stay: bool, at: int) 
             assert len(own) == 1
     later = with_history(answer, left, _anew(p, answer, max(at, int(answer.end(problem).max()))))
     assert schedule_complaint(p, later) is None
-    assert walked(p, later).complaint is None
+    assert reevaluate(p, later).complaint is None
     assert difference(p, later, simulate(p, later, queues_of(p, later))) is None
 
 

@@ -17,12 +17,12 @@ from nmsolve.heuristics.schedule.genetic import ActivityLists
 from nmsolve.heuristics.schedule.genetic_serial import LATE, packed_needs, projects_of, serial
 from nmsolve.heuristics.schedule.tabu import TabuBlocks
 from nmsolve.heuristics.schedule.tabu_blocks import BEST, NOW, new_work
-from nmsolve.heuristics.schedule.tabu_shop import balance, construct, new_state, settle, shop_of
+from nmsolve.heuristics.schedule.tabu_shop import balance, construct, new_state, reevaluate, shop_of
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 from tests.schedule_support import random_problem, whole
 from tests.strength.counted import Counted
 
@@ -62,11 +62,11 @@ def searched(
     engine, problem: ScheduleProblem, seed: int = 1, stops: float = 6, low: float = 0.0, **more: object
 ) -> Counted:
     """The context after a run; every offer is checked as the run of a search checks it."""
-    referee = ScheduleReferee(problem)
+    checker = ScheduleChecker(problem)
 
     def value(packed: np.ndarray) -> float:
-        assert referee.complaint(packed) is None, referee.complaint(packed)
-        return referee.score(packed)
+        assert checker.complaint(packed) is None, checker.complaint(packed)
+        return checker.score(packed)
 
     context = Counted(value, seed=seed, stops=stops, **more)
     context.low = low
@@ -214,7 +214,7 @@ def test_what_moves_give_is_known_exactly_before(seed: int, processes: int, unit
         if not tabu.tabu(s, a, best, w, rng, 1, 10**6):
             break
         picked = w.pick if w.pick[0] >= 0 else w.other
-        assert picked[3] == w.counts[NOW] == settle(s, a)
+        assert picked[3] == w.counts[NOW] == reevaluate(s, a)
 
 
 def test_queues_in_a_circle_are_noticed() -> None:
@@ -224,9 +224,9 @@ def test_queues_in_a_circle_are_noticed() -> None:
     a = new_state(s)
     a.mode[:], a.span[:] = s.mode_at[:-1], 1
     a.queue[0, :2], a.length[0] = (1, 0), 2
-    assert settle(s, a) == -1
+    assert reevaluate(s, a) == -1
     a.queue[0, :2] = (0, 1)
-    assert settle(s, a) == 2 + int(s.release[0]) or settle(s, a) > 0
+    assert reevaluate(s, a) == 2 + int(s.release[0]) or reevaluate(s, a) > 0
 
 
 def test_even_loads() -> None:

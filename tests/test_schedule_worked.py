@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from schedule_exact_support import run_alone
 
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.model.schedule.feasible import earliest_ends
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.tasks import stated
-from nmsolve.model.schedule.tasks_file import Power, Process, Task, TasksFile, Unit
+from nmsolve.model.schedule.tasks_file import Power, Process, TaskEntry, TasksFile, Unit
 from nmsolve.solvers.schedule.api import solve_schedule
 from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs
 
@@ -35,7 +35,7 @@ def test_units_without_work_are_off_as_described() -> None:
     problem = load_schedule(DATA / "paragraph79.json").problem
     result = solve_schedule(problem, time_limit=20.0, engines=["schedule-cpsat"])
     assert result.status == "optimal" and result.solution is not None
-    seen = walked(problem, result.solution)
+    seen = reevaluate(problem, result.solution)
     assert seen.complaint is None
     work = [
         {problem.units.names[u] for u, runs in enumerate(seen.work) for b, _, e, _ in runs if b <= t < e}
@@ -51,8 +51,8 @@ def test_units_without_work_are_off_as_described() -> None:
     on = [
         {
             problem.units.names[u]
-            for u, spells in enumerate(seen.on)
-            for a, b in spells
+            for u, intervals in enumerate(seen.on)
+            for a, b in intervals
             if a - wake[u] <= t < b
         }
         for t in range(4)
@@ -82,7 +82,7 @@ def test_the_sets_of_paragraph_79_are_those_of_the_least_energy_for_uses_that_al
     """
     names = [f"{r},{c}" for r in (1, 2, 3) for c in (1, 2, 3)]
     networks = [
-        Task(
+        TaskEntry(
             name,
             [
                 Process(f"{t}", span=1, sets=[sorted(used[k])], after=[f"{t - 1}"] if t else [])
@@ -98,8 +98,9 @@ def test_the_sets_of_paragraph_79_are_those_of_the_least_energy_for_uses_that_al
     problem = stated(file, "paragraph 79").problem
     ran = run_alone(engine, problem)
     assert ran.value == ran.low < float("inf") and not ran.refused
-    seen = walked(problem, ran.answer)
+    seen = reevaluate(problem, ran.answer)
     on = [
-        {names[u] for u, spells in enumerate(seen.on) for a, b in spells if a - 1 <= t < b} for t in range(4)
+        {names[u] for u, intervals in enumerate(seen.on) for a, b in intervals if a - 1 <= t < b}
+        for t in range(4)
     ]
     assert [set(names) - some for some in on] == OFF

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from search_fakes import Script, ToyReferee, value
+from search_fakes import Script, ToyChecker, value
 
 from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
@@ -19,13 +19,13 @@ from nmsolve.solvers.search.portfolio import PATIENCE, Portfolio, Step
 
 
 def make(seconds=5.0, observers=(), target_gap=0.0, lattice=1.0):
-    referee, budget = ToyReferee(lattice=lattice), Budget(seconds)
-    return referee, budget, Incumbent(referee, budget, observers, target_gap)
+    checker, budget = ToyChecker(lattice=lattice), Budget(seconds)
+    return checker, budget, Incumbent(checker, budget, observers, target_gap)
 
 
 def run(*steps, seconds=5.0, workers=1, **options):
-    referee, budget, incumbent = make(seconds, **options)
-    portfolio = Portfolio(referee, incumbent, budget, workers=workers)
+    checker, budget, incumbent = make(seconds, **options)
+    portfolio = Portfolio(checker, incumbent, budget, workers=workers)
     portfolio.run([s if isinstance(s, Step) else Step(s) for s in steps])
     return incumbent, portfolio
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from search_fakes import SIZE, Script, ToyReferee, value
+from search_fakes import SIZE, Script, ToyChecker, value
 from test_search import kinds, make
 
 from nmsolve.solvers.search.memory import Memory, held_now
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(
 
 
 def run(*scripts, seconds=20.0, workers=1, memory=None, child=True):
-    referee, budget, incumbent = make(seconds)
-    portfolio = Portfolio(referee, incumbent, budget, workers=workers, memory=memory)
+    checker, budget, incumbent = make(seconds)
+    portfolio = Portfolio(checker, incumbent, budget, workers=workers, memory=memory)
     portfolio.run([Step(s, child=child) for s in scripts])
     return incumbent, portfolio
 
@@ -97,9 +97,9 @@ def test_children_see_the_best_answer_of_all_and_stop_when_the_gap_is_closed():
 
 
 def test_quick_steps_run_here_beside_children_and_do_not_keep_them_waiting():
-    referee, budget, incumbent = make(60.0)
+    checker, budget, incumbent = make(60.0)
     here = Step(Script(("walk 2", "sleep 0.01"), "here"), quick=True, repeat=True)
-    Portfolio(referee, incumbent, budget, workers=2).run(
+    Portfolio(checker, incumbent, budget, workers=2).run(
         [here, Step(Script(("offer 2", "bound 2"), "there"))]
     )
     assert incumbent.optimal and budget.elapsed() < 50
@@ -108,18 +108,18 @@ def test_quick_steps_run_here_beside_children_and_do_not_keep_them_waiting():
 
 
 def test_an_engine_with_threads_sees_what_children_find_while_it_runs():
-    referee, budget, incumbent = make(60.0)
+    checker, budget, incumbent = make(60.0)
     there = Step(Script(("sleep 0.2", "offer 8", "until-stop"), "there"))
     here = Step(Script(("until-seen 8",), "here"), threads=True)
-    Portfolio(referee, incumbent, budget, workers=2).run([there, here])
+    Portfolio(checker, incumbent, budget, workers=2).run([there, here])
     assert incumbent.optimal and incumbent.objective == 8 and budget.elapsed() < 20
 
 
 def test_an_engine_with_threads_gets_all_the_time_that_is_left():
-    referee, budget, incumbent = make(60.0)
+    checker, budget, incumbent = make(60.0)
     there = Step(Script(("until-stop",), "there"), repeat=True)
     here = Step(Script(("time", "offer 8", "bound 8"), "here"), threads=True)
-    Portfolio(referee, incumbent, budget, workers=2).run([there, here])
+    Portfolio(checker, incumbent, budget, workers=2).run([there, here])
     assert incumbent.optimal and int(kinds(incumbent, "note")[0].text) > 45
 
 
@@ -139,9 +139,9 @@ sys.path.insert(0, {tests!r})
 from test_search import make
 from search_fakes import Script
 from nmsolve.solvers.search.portfolio import Portfolio, Step
-referee, budget, incumbent = make(60.0, observers=[lambda e: print(e.kind, e.objective, flush=True)])
+checker, budget, incumbent = make(60.0, observers=[lambda e: print(e.kind, e.objective, flush=True)])
 with budget.ctrl_c():
-    Portfolio(referee, incumbent, budget, workers={workers}).run(
+    Portfolio(checker, incumbent, budget, workers={workers}).run(
         [Step(Script(("offer 20", {last!r}), "a"), child={child}), Step(Script(("offer 10",), "b"))])
 print("best", incumbent.objective, "interrupted", budget.interrupted, flush=True)
 """
@@ -217,6 +217,6 @@ def test_the_board_shows_the_latest_state():
     assert solution.tolist() == [5, 0, 0] and objective == 10.0 and other.values == (10.0, 4.0)
     board.stop()
     assert other.stopped
-    assert ToyReferee().score(ToyReferee().lift(solution)) == 10.0
+    assert ToyChecker().score(ToyChecker().lift(solution)) == 10.0
     board.close()
     other.close()

@@ -47,14 +47,14 @@ class Hungry:
 
 def searched(engine: Hungry, room: int):
     """Run the engine with this many MiB more than what is held once earlier tests' memory has gone back to the system."""
-    referee, budget, incumbent = make(20.0)
+    checker, budget, incumbent = make(20.0)
     gc.collect()
     return_freed()
     give_back()
     memory = Memory(held_now() + room * MIB)
     begun = time.monotonic()
     with memory.watched(budget.starve):
-        Portfolio(referee, incumbent, budget, memory=memory).run([Step(engine)])
+        Portfolio(checker, incumbent, budget, memory=memory).run([Step(engine)])
     return incumbent, budget, memory, time.monotonic() - begun
 
 

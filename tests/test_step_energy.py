@@ -29,7 +29,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.step_power import step_power_bounds
 
 NAMES = ("step-energy", "energy-delay")
@@ -59,7 +59,7 @@ def test_the_bound_never_passes_the_optimum_and_its_certificate_proves_it(seed: 
     """Aimed at twice the optimum; a little more than is claimed is refused; the engine ends near the optimum."""
     problem = small(seed)
     best = optimum(problem)
-    bounds = list(step_power_bounds(problem, Guide(upper=lambda: 2 * best)))
+    bounds = list(step_power_bounds(problem, BoundContext(upper=lambda: 2 * best)))
     assert bounds
     for bound in bounds:
         check = check_bound(problem, bound)
@@ -81,7 +81,7 @@ def bounds_of(problem: MappingProblem) -> list[Bound]:
     """What one second of work proves, with some mapping known."""
     known = objective_value(problem, np.arange(problem.n) % problem.cores)
     end = now() + 1.0
-    return list(step_power_bounds(problem, Guide(lambda: known, lambda: now() > end, seconds=1.0)))
+    return list(step_power_bounds(problem, BoundContext(lambda: known, lambda: now() > end, seconds=1.0)))
 
 
 @cache

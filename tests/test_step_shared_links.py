@@ -25,7 +25,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.step_load import step_load_bounds
 
 
@@ -115,7 +115,7 @@ def test_the_exact_models_end_at_the_optimum_and_no_bound_passes_it(engine: str,
     result = solve(problem, time_limit=40, engines=[engine], seed=1)
     assert result.objective == pytest.approx(best, rel=1e-9)
     assert result.bound == pytest.approx(best, rel=1e-5) and result.bound <= best * (1 + 1e-9)
-    for bound in step_load_bounds(problem, Guide(upper=lambda: best)):
+    for bound in step_load_bounds(problem, BoundContext(upper=lambda: best)):
         assert bound.value <= best * (1 + 1e-9) and check_bound(problem, bound).ok
 
 

@@ -30,7 +30,7 @@ from nmsolve.model.mapping.axons_fit import axon_overflows
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.step_load import step_load_bounds
 
 
@@ -86,7 +86,7 @@ def test_the_bound_never_passes_the_optimum_and_its_certificate_proves_it(seed: 
     problem = small(seed)
     best = optimum(problem)
     for upper in (best, 2 * best, np.inf):
-        bounds = list(step_load_bounds(problem, Guide(upper=lambda upper=upper: upper)))
+        bounds = list(step_load_bounds(problem, BoundContext(upper=lambda upper=upper: upper)))
         assert bounds
         for bound in bounds:
             check = check_bound(problem, bound)
@@ -108,7 +108,7 @@ def all_to_all() -> MappingProblem:
 def test_copies_beyond_the_first_raise_the_bound() -> None:
     """Eight neurons that all send to all others, two per core: what the inner bound counts is more than a core's mean."""
     problem = all_to_all()
-    first, *more = step_load_bounds(problem, Guide(upper=lambda: np.inf))
+    first, *more = step_load_bounds(problem, BoundContext(upper=lambda: np.inf))
     assert more and more[-1].value >= 1.19 * first.value
     assert more[-1].value <= optimum_of_parts(problem)
 
@@ -134,7 +134,7 @@ def test_what_many_numbers_lose_by_rounding_is_kept_back() -> None:
 @pytest.mark.parametrize("value", [None, -1.0, "much", float("inf"), [1], True, 10**400])
 def test_a_certificate_with_nonsense_is_refused(key: str, value: object) -> None:
     problem = all_to_all()
-    bound = list(step_load_bounds(problem, Guide(upper=lambda: np.inf)))[-1]
+    bound = list(step_load_bounds(problem, BoundContext(upper=lambda: np.inf)))[-1]
     assert check_bound(problem, bound).ok and {"within", "inner"} <= bound.certificate.keys()
     assert not check_bound(problem, replace(bound, certificate={**bound.certificate, key: value})).ok
 
@@ -142,7 +142,7 @@ def test_a_certificate_with_nonsense_is_refused(key: str, value: object) -> None
 def test_a_machine_without_the_figures_is_no_traceback_in_checks() -> None:
     """A report about another machine: the bound is refused, the walked value says what is missing, other scores stand."""
     problem = all_to_all()
-    bound = next(iter(step_load_bounds(problem, Guide(upper=lambda: np.inf))))
+    bound = next(iter(step_load_bounds(problem, BoundContext(upper=lambda: np.inf))))
     for name in FIGURES:
         figures = {key: value for key, value in problem.machine.figures.items() if key != name}
         machine = replace(problem.machine, figures=figures)

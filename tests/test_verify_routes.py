@@ -14,7 +14,7 @@ from nmsolve.check.routing.routes import verify_flow_routes
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import ROUTES, named_routes
 from nmsolve.hw.routing.numbering import number_channels
-from nmsolve.hw.routing.wormhole import number_worms, worms_of
+from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -33,8 +33,8 @@ def write(path, graph, machine, core, rule, long_messages=False):
     turns = turn_set(rule, machine) if rule in RULES else None
     problem = RoutingProblem(machine, flows, detour=99, turns=turns, channels=routes.channels)
     number, _ = number_channels(channel_dependencies(machine, routes))
-    worms = number_worms(worms_of(machine, flows, routes, False))[0] if long_messages else None
-    write_flow_routes(path, problem, routes, turns, number, worms)
+    packets = number_packets(wormhole_packets(machine, flows, routes, False))[0] if long_messages else None
+    write_flow_routes(path, problem, routes, turns, number, packets)
     loads = np.bincount(routes.links, flows.rate[routes.flow], 4 * machine.size)
     return {"max-link": float(loads.max()), "total-link": float(loads.sum())}
 

@@ -15,7 +15,7 @@ from nmsolve.api.inputs import FOLDER, MachineLike, grid_text
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.benchmarks.pages import PICTURES, markdown
 from nmsolve.benchmarks.run import Measured, measure, write_tables
-from nmsolve.benchmarks.runner import Task
+from nmsolve.benchmarks.runner import BenchTask
 from nmsolve.benchmarks.store import Key, Outcome
 from nmsolve.benchmarks.summary import Table
 from nmsolve.hw.machine_write import save_machine
@@ -167,7 +167,7 @@ def bench(
         None if page is None else Path(page),
     )  # fmt: skip
 
-    def tell(task: Task, outcome: Outcome) -> None:
+    def tell(task: BenchTask, outcome: Outcome) -> None:
         if heard is not None:
             heard(task.key, outcome)
 

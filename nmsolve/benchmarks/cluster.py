@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from nmsolve.benchmarks.runner import Process, Task
+from nmsolve.benchmarks.runner import BenchTask, Process
 from nmsolve.benchmarks.store import Outcome
 from nmsolve.model.errors import InputError
 
@@ -24,7 +24,7 @@ class FarProcess:
     ray, remote : the package, and :func:`_run` as its task
     """
 
-    def __init__(self, ray: Any, remote: Any, task: Task) -> None:
+    def __init__(self, ray: Any, remote: Any, task: BenchTask) -> None:
         self.task, self._ray, self._begun = task, ray, time.monotonic()
         lean: Any = None  # the problem is loaded where it runs
         self._call = remote.remote(replace(task, instance=replace(task.instance, problem=lean)), os.getcwd())
@@ -46,7 +46,7 @@ class FarProcess:
         self._ray.cancel(self._call, force=True)
 
 
-def on_cluster(address: str) -> tuple[Callable[[Task], FarProcess], int]:
+def on_cluster(address: str) -> tuple[Callable[[BenchTask], FarProcess], int]:
     """Return what starts a run on the cluster at an address, and how many cores it has.
 
     Raises
@@ -63,7 +63,7 @@ def on_cluster(address: str) -> tuple[Callable[[Task], FarProcess], int]:
     return lambda task: FarProcess(ray, remote, task), cores
 
 
-def _run(task: Task, folder: str) -> Outcome:
+def _run(task: BenchTask, folder: str) -> Outcome:
     """Carry out a run on this machine, whose files are where the benchmark was started."""
     os.chdir(folder)
     process = Process(task)

@@ -14,7 +14,7 @@ from typing import Any
 from nmsolve.benchmarks.identity import machine, uncompiled, version
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.benchmarks.pages import Head, html, markdown
-from nmsolve.benchmarks.runner import Process, Task, as_json, carry_out, engines_of
+from nmsolve.benchmarks.runner import BenchTask, Process, as_json, carry_out, engines_of
 from nmsolve.benchmarks.store import Key, Outcome, Store
 from nmsolve.benchmarks.suites import Instance, Source, find_suite, load_suite
 from nmsolve.benchmarks.summary import Summary, Table, summarise
@@ -62,7 +62,7 @@ def run_bench(o: BenchOptions) -> int:
     InputError : anything wrong with the input, before any run; or another benchmark uses the folder
     """
 
-    def heard(task: Task, outcome: Outcome) -> None:
+    def heard(task: BenchTask, outcome: Outcome) -> None:
         if o.json:
             print(json.dumps(as_json(task, outcome)), flush=True)
 
@@ -71,7 +71,7 @@ def run_bench(o: BenchOptions) -> int:
     return INTERRUPTED if found.interrupted else OK
 
 
-def measure(o: BenchOptions, say: Say, heard: Callable[[Task, Outcome], None]) -> Measured:
+def measure(o: BenchOptions, say: Say, heard: Callable[[BenchTask, Outcome], None]) -> Measured:
     """Plan the runs, carry out those that are missing, write the tables.
 
     Parameters
@@ -190,7 +190,7 @@ def _alone(folder: Path) -> Iterator[None]:
         unlock(handle)
 
 
-def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> list[Task]:
+def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> list[BenchTask]:
     """Return every run of the benchmark; all instances with the first seed come first, so that a part says something too.
 
     Raises
@@ -202,7 +202,7 @@ def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> 
         if names.count(name) > 1:
             raise InputError(f"two instances are called {name[1]}", name[0], "folders of different names")
     return [
-        Task(
+        BenchTask(
             Key(one.suite, one.name, one.problem.hash, method, seed, head.limit, head.version, head.machine),
             one,
         )
@@ -212,7 +212,7 @@ def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> 
     ]
 
 
-def _places(o: BenchOptions) -> tuple[int, Callable[[Task], Any]]:
+def _places(o: BenchOptions) -> tuple[int, Callable[[BenchTask], Any]]:
     """Return how many runs go on at the same time, and what starts one.
 
     Raises
@@ -228,7 +228,11 @@ def _places(o: BenchOptions) -> tuple[int, Callable[[Task], Any]]:
 
 
 def _carry_out(
-    o: BenchOptions, store: Store, tasks: Sequence[Task], say: Say, heard: Callable[[Task, Outcome], None]
+    o: BenchOptions,
+    store: Store,
+    tasks: Sequence[BenchTask],
+    say: Say,
+    heard: Callable[[BenchTask, Outcome], None],
 ) -> bool:
     """Do what is missing; False if it was interrupted."""
     done = store.find(t.key for t in tasks)
@@ -263,7 +267,7 @@ def _carry_out(
     return True
 
 
-def _refusal(task: Task) -> Outcome | None:
+def _refusal(task: BenchTask) -> Outcome | None:
     """Return the outcome of a run whose every engine, but for automatic mode, refuses the problem, found without a process."""
     registry = named(bench(task.instance.kind).registry)
     problem = task.instance.problem.problem
@@ -275,7 +279,7 @@ def _refusal(task: Task) -> Outcome | None:
     )
 
 
-def _told(task: Task, outcome: Outcome) -> str:
+def _told(task: BenchTask, outcome: Outcome) -> str:
     """Return a line about a finished run."""
     key, known = task.key, task.instance.best_known
     beside = "" if known is None else f" (best known {number(known)})"

@@ -26,7 +26,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchTask:
     """A run that is still to be done."""
 
     key: Key
@@ -57,7 +57,7 @@ def engines_of(method: str) -> list[str] | None:
 class Process:
     """One run in its process group. It dies with this process, however that goes."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: BenchTask) -> None:
         self.task = task
         self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
         self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -133,8 +133,8 @@ class Process:
 
 
 def carry_out(
-    tasks: Sequence[Task], workers: int, start: Callable[[Task], Any] = Process
-) -> Iterator[tuple[Task, Outcome]]:
+    tasks: Sequence[BenchTask], workers: int, start: Callable[[BenchTask], Any] = Process
+) -> Iterator[tuple[BenchTask, Outcome]]:
     """Carry out ``tasks`` in this order, ``workers`` at a time, and give every outcome as soon as it is there.
 
     Runs that are still going on when the caller stops asking (or is interrupted) are killed and leave nothing.
@@ -155,7 +155,7 @@ def carry_out(
             process.kill()
 
 
-def as_json(task: Task, outcome: Outcome) -> dict[str, Any]:
+def as_json(task: BenchTask, outcome: Outcome) -> dict[str, Any]:
     """Return a run as one flat JSON object, without its events."""
     data = asdict(outcome)
     del data["events"], data["engines"]

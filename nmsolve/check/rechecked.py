@@ -1,4 +1,4 @@
-"""What the re-checks of bounds have in common: which code recomputes a method, and whose word counts."""
+"""Shared by all re-checks of bounds: which checker handles a method, and which solver statuses are trusted."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def run_train_duals(o: TrainDualsOptions) -> int:
     """
     from nmsolve.learn.checkpoint import DUALS
     from nmsolve.learn.duals.train import Settings, train
-    from nmsolve.solvers.mapping.bounds.lessons import lessons
+    from nmsolve.solvers.mapping.bounds.training_graphs import training_graphs
 
     if o.bound not in DUALS:
         raise InputError(f"unknown bound {o.bound!r}", "--bound", "one of " + ", ".join(DUALS))
@@ -86,7 +86,9 @@ def run_train_duals(o: TrainDualsOptions) -> int:
     nodes = _numbers(o.nodes, ",", "--nodes")
     if min(nodes) < 32:
         raise InputError(f"{min(nodes)} nodes", "--nodes", "at least 32 each")
-    return _followed(o, Settings(o.bound, families, nodes, o.seed, o.pool), partial(train, lessons=lessons))
+    return _followed(
+        o, Settings(o.bound, families, nodes, o.seed, o.pool), partial(train, training_graphs=training_graphs)
+    )
 
 
 def _families(text: str, parameter: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """``nmsolve watch RUN``: the page of a run while it goes on, for one browser on this machine.
 
-The server listens on 127.0.0.1 alone, only reads, and answers only who knows the token in its address.
+The server listens on 127.0.0.1 alone, cannot change anything, and answers only requests with the token of the address.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading a file in a separate process, so that a damaged or hostile file can only harm that process.
 
-The process has limits of memory and time, cannot write to the terminal, and dies with this one, however this one goes.
+The process has limits of memory and time, cannot write to the terminal, and is killed when the parent exits, for any reason.
 What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled. Windows cannot split a process:
 there the file is read in this one, without limits.
 """

@@ -21,38 +21,38 @@ class ScratchPlace(NamedTuple):
     resume: bool = False
 
 
-class Doer(Protocol):
-    """What does parts of an engine's work on another machine. It travels there once; each copy does one part at a time."""
+class SubtaskWorker(Protocol):
+    """Worker object for remote subtasks of an engine. It is sent to each machine once; each copy runs one subtask at a time."""
 
-    def work(self, part: Any, should_stop: Callable[[], bool]) -> Any:
-        """Return what came of a part, soon after ``should_stop``."""
+    def work(self, subtask: Any, should_stop: Callable[[], bool]) -> Any:
+        """Return the result of a subtask, soon after ``should_stop``."""
 
 
-class Errands(Protocol):
-    """Threads of other machines that do parts of one engine's work. A part may be lost with its machine, or come too late."""
+class Subtasks(Protocol):
+    """Free threads of other machines that run subtasks of one engine. A subtask is lost when its machine dies or is too slow."""
 
     def free(self) -> int:
-        """Return how many threads have nothing to do."""
+        """Return the number of idle threads."""
 
-    def send(self, part: Any) -> int:
-        """Give a part to a machine with a free thread; return the number of the errand."""
+    def send(self, subtask: Any) -> int:
+        """Send a subtask to a machine with an idle thread; return its number."""
 
-    def hurry(self, number: int) -> None:
-        """Ask for what has come of a part so far."""
+    def recall(self, number: int) -> None:
+        """Stop a subtask: its worker returns the result so far."""
 
     def back(self, seconds: float) -> list[tuple[int, Any]]:
-        """Return what has come back, after at most so long: numbers, and what came of the part, None if it was lost."""
+        """Return (number, result) of the finished subtasks after at most ``seconds``; the result of a lost one is None."""
 
     def close(self) -> None:
-        """Give up what is still out."""
+        """Cancel all running subtasks."""
 
 
 class RemoteLost(Exception):
-    """A machine of :class:`Remotes` is gone."""
+    """A machine of :class:`Remotes` is lost."""
 
 
 class Remotes(Protocol):
-    """Objects of an engine's own, one on each of several machines, that keep what they are told."""
+    """Objects of one engine, one on each of several machines. They keep their state between calls."""
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -83,8 +83,8 @@ class Context(Protocol):
     def scratch(self) -> ScratchPlace:
         """Return where this engine may put files; it removes them before it ends."""
 
-    def errands(self, doer: Doer) -> Errands | None:
-        """Return threads of other machines that work by ``doer``, or None where there are none."""
+    def subtasks(self, worker: SubtaskWorker) -> Subtasks | None:
+        """Return idle threads of other machines that run subtasks by ``worker``, or None without other machines."""
 
     def remotes(self, kind: type) -> Remotes | None:
         """Make an object of a class on every machine of the cluster, from the threads that it may use; None without one."""

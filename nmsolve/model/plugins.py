@@ -88,7 +88,7 @@ def load(entry: EntryPoint) -> Any:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error of other people's code as one short line."""
+    """Return an error of third-party code as one short line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")
 
 

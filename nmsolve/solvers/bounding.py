@@ -47,7 +47,7 @@ def bounding(task: Task[S], options: Options, where: str) -> Bounded[S]:
     found = solve(
         task, replace(options, engines=names, keep=None)
     )  # a better answer takes no place of the given one
-    objective = float(task.referee.score(first))
+    objective = float(task.checker.score(first))
     better = found.solution if found.objective is not None and found.objective < objective else None
     best: dict[tuple[str, str], Bound] = {}
     for b in found.bounds:
@@ -82,7 +82,7 @@ def require_feasible(task: Task[S], where: str) -> IntArray:
     """
     if task.first is None:
         raise InputError("there is no answer to bound", where, "a mapping, routes or a plan")
-    complaint = task.referee.complaint(task.first)
+    complaint = task.checker.complaint(task.first)
     if complaint is not None:
         text = f"the answer breaks a rule: {complaint}"
         raise InputError(text, where, "a feasible one, or other limits")

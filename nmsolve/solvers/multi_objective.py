@@ -167,7 +167,7 @@ def pareto_front(
     """
     if points < 2:
         raise InputError(f"{points} points", "--points", "at least 2, the ends of the front")
-    search = _Search(objectives, names, seconds, points, tell)
+    search = _FrontSearch(objectives, names, seconds, points, tell)
     first = search.point(0, None, None)
     if first is None and search.interrupted:
         raise KeyboardInterrupt  # there is nothing to end with
@@ -188,7 +188,7 @@ def pareto_front(
     return search.front()
 
 
-class _Search(Generic[S]):
+class _FrontSearch(Generic[S]):
     """The points found so far and the time left for more."""
 
     def __init__(

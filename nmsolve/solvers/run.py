@@ -20,13 +20,13 @@ from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
-from nmsolve.solvers.search.crew import Crew
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.keeping import Keeper
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
-from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.worker_pool import WorkerPool
 
 S = TypeVar("S")
 #: Seconds kept back to stop children: a part of the time limit, and at most this many.
@@ -184,14 +184,14 @@ class Task(ABC, Generic[S]):
     Attributes
     ----------
     objective : what is minimised
-    referee : checks and scores solutions; it holds the problem that engines get
+    checker : checks and scores solutions; it holds the problem that engines get
     first : a solution in the user's terms to start from, or None
     registry : all engines by name; empty where none can bound a given answer
     exact : objectives and bounds are whole numbers without rounding, so that a gap of one is a gap; most are sums of floats
     """
 
     objective: str
-    referee: Referee
+    checker: Checker
     first: IntArray | None = None
     registry: Mapping[str, Entry] = MappingProxyType({})
     exact: bool = False
@@ -238,7 +238,7 @@ class Task(ABC, Generic[S]):
     def provers(self, seconds: float) -> list[str]:
         """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a
         run without ``--engines`` would also use."""
-        return provers(self.registry, self.referee.problem, may=lambda name: self.registry[name].unasked)
+        return provers(self.registry, self.checker.problem, may=lambda name: self.registry[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Return what a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""
@@ -253,14 +253,14 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     InputError : an option is wrong, or the task refuses the engines asked for
     """
     stood, limit = clock.stood(), options.time_limit
-    options, crew = _with_crew(options)
+    options, worker_pool = _with_worker_pool(options)
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
-    reserve += 0.0 if crew is None else min(AWAY, AWAY_PART * limit)
+    reserve += 0.0 if worker_pool is None else min(AWAY, AWAY_PART * limit)
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
         incumbent = Incumbent(
-            task.referee, budget, options.observers, options.gap, options.enough, task.exact
+            task.checker, budget, options.observers, options.gap, options.enough, task.exact
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
@@ -268,11 +268,11 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         try:
             run.steps = task.start(run)
             others = [step.engine.name for step in run.steps if step.foreign]
-            incumbent.doubt(others, partial(_doubtful, task, budget))
+            incumbent.require_recheck(others, partial(_recheck, task, budget))
             _raise_known(task, run)
             portfolio = Portfolio(
-                task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
-                scratch=options.scratch, crew=crew, look=keeper.look,
+                task.checker, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
+                scratch=options.scratch, worker_pool=worker_pool, look=keeper.look,
             )  # fmt: skip
             portfolio.run(run.steps)
             placement = task.finish(run)
@@ -295,8 +295,8 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
 
 
-def _with_crew(options: Options) -> tuple[Options, Callable[[Referee], Crew] | None]:
-    """Return the options with the workers of the cluster, if one was asked for, and what makes its crew.
+def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Checker], WorkerPool] | None]:
+    """Return the options with the workers of the cluster, if one was requested, and what makes its worker pool.
 
     Raises
     ------
@@ -304,15 +304,17 @@ def _with_crew(options: Options) -> tuple[Options, Callable[[Referee], Crew] | N
     """
     if options.cluster is None:
         return options, None
-    from nmsolve.solvers.cluster.crew import ClusterCrew
     from nmsolve.solvers.cluster.machines import joined
+    from nmsolve.solvers.cluster.worker_pool import ClusterWorkerPool
 
     cluster = joined(options.cluster)
-    return replace(options, cluster=None, workers=max(1, cluster.slots())), partial(ClusterCrew, cluster)
+    return replace(options, cluster=None, workers=max(1, cluster.slots())), partial(
+        ClusterWorkerPool, cluster
+    )
 
 
-def _doubtful(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
-    """Re-check a bound of other people's code, and that its certificate can be written."""
+def _recheck(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
+    """Re-check a bound of a third-party engine, and that its certificate can be written."""
     try:
         plain(bound.certificate)
     except InputError as error:

@@ -26,7 +26,16 @@ DERIVED = (
         "distances",
         "core_distance",
     ),
-    *("whole_distances", "whole_data", "doubt", "parallel", "least_apart", "room_of", "messages", "_parting"),
+    *(
+        "whole_distances",
+        "whole_data",
+        "distance_error",
+        "parallel",
+        "least_apart",
+        "room_of",
+        "messages",
+        "_parting",
+    ),
     *("_parts", "_exchanged", "_summed", "usable_cores", "_links", "_work", "_beyond_the_first"),
 )
 

@@ -22,7 +22,7 @@ from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.mapping.fit import require_fit
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.turns import turn_set
-from nmsolve.solvers.mapping.joint.problem import JointReferee
+from nmsolve.solvers.mapping.joint.problem import JointChecker
 from nmsolve.solvers.mapping.joint.registry import REGISTRY
 
 Case = dict[str, Any]
@@ -46,17 +46,17 @@ def check_routed_case(case: Case) -> tuple[list[Finding], Counter[str]]:
     found: list[Finding] = []
     rng = random.Random(f"engines {case['seed']}")
     for name in REGISTRY:
-        found += _engine(case, routed, best, JointReferee(merge_together(problem)), name, counts, rng)
+        found += _engine(case, routed, best, JointChecker(merge_together(problem)), name, counts, rng)
     return found, counts
 
 
 class Recorder(QuietContext):
     """The context of one joint engine."""
 
-    def __init__(self, routed: Routed, referee: JointReferee, name: str, start: np.ndarray | None) -> None:
+    def __init__(self, routed: Routed, checker: JointChecker, name: str, start: np.ndarray | None) -> None:
         super().__init__()
-        self.routed, self.referee, self.name, self.start = routed, referee, name, start
-        self.best, self.value, self.polls = start, np.inf if start is None else referee.score(start), 0
+        self.routed, self.checker, self.name, self.start = routed, checker, name, start
+        self.best, self.value, self.polls = start, np.inf if start is None else checker.score(start), 0
         self.findings: list[Finding] = []
 
     def time_left(self) -> float:
@@ -67,7 +67,7 @@ class Recorder(QuietContext):
         return self.polls > POLLS and self.name not in EXACT
 
     def offer(self, solution: np.ndarray, move: str = "") -> bool:
-        joint = self.referee.problem
+        joint = self.checker.problem
         cores, used = joint.split(np.asarray(solution))
         core = tuple(int(p) for p in cores)
         trees = [frozenset((int(a), int(b)) for a, b in joint.ends[row]) for row in used]
@@ -98,16 +98,16 @@ class Recorder(QuietContext):
 
 
 def _engine(
-    case: Case, routed: Routed, best: Fraction | None, referee: JointReferee, name: str, counts: Counter[str],
+    case: Case, routed: Routed, best: Fraction | None, checker: JointChecker, name: str, counts: Counter[str],
     rng: random.Random,
 ) -> Iterator[Finding]:  # fmt: skip
-    engine, joint = REGISTRY[name].make(), referee.problem
+    engine, joint = REGISTRY[name].make(), checker.problem
     if engine.refuses(joint) is not None:
         counts[f"{name} refused"] += 1
         return
     counts[name] += 1
     context = Recorder(
-        routed, referee, name, _start(referee, rng) if name not in EXACT or rng.random() < 0.3 else None
+        routed, checker, name, _start(checker, rng) if name not in EXACT or rng.random() < 0.3 else None
     )
     try:
         engine.run(joint, context)
@@ -130,13 +130,13 @@ def _engine(
             yield Finding(name, "optimum not proved", f"{context.low!r}, optimum {float(best)!r}")
 
 
-def _start(referee: JointReferee, rng: random.Random) -> np.ndarray | None:
+def _start(checker: JointChecker, rng: random.Random) -> np.ndarray | None:
     """Some legal mapping with the machine's own routes."""
-    joint = referee.problem
+    joint = checker.problem
     usable = np.flatnonzero(joint.mapping.machine.usable).tolist()
     for _ in range(20):
         core = np.array([rng.choice(usable) for _ in range(joint.mapping.n)])
         solution = joint.join(core, joint.given_routes(core))
-        if referee.complaint(solution) is None:
+        if checker.complaint(solution) is None:
             return solution
     return None

@@ -15,14 +15,14 @@ import pytest
 from assign_reference import Answer, Reference, problem_of
 
 from nmsolve.check.assignment.recheck import check_assign_bound
-from nmsolve.check.assignment.walk import walked_objectives
+from nmsolve.check.assignment.reevaluate import reevaluated_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.assignment.api import solve_assignment
-from nmsolve.solvers.assignment.referee import AssignReferee
+from nmsolve.solvers.assignment.checker import AssignChecker
 from nmsolve.solvers.assignment.registry import REGISTRY
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
@@ -72,7 +72,7 @@ class Patient(LocalContext):
 def run(name: str, problem: AssignProblem, start: Assignment | None = None) -> Incumbent | None:
     """One engine alone with a long time; None if it refuses, also because operators that must share a unit cannot."""
     budget = Budget(60.0)
-    incumbent = Incumbent(AssignReferee(problem), budget)
+    incumbent = Incumbent(AssignChecker(problem), budget)
     if start is not None:
         incumbent.offer("start", start.packed(problem))
     engine = REGISTRY[name].make()
@@ -110,7 +110,7 @@ def test_rules_and_both_evaluators_are_those_of_the_reference(first: int) -> Non
             if said is None:
                 legal += 1
                 worth = reference.worth(answer)
-                assert all_objectives(problem, found) == walked_objectives(problem, found) == worth, (
+                assert all_objectives(problem, found) == reevaluated_objectives(problem, found) == worth, (
                     seed,
                     answer,
                 )
@@ -122,7 +122,7 @@ def test_rules_and_both_evaluators_are_those_of_the_reference(first: int) -> Non
 def test_engines_alone(name: str) -> None:
     """No bound above the optimum, no illegal answer, none missed by a complete engine, no wrong 'infeasible'.
 
-    What local search offers may break a limit: then the referee says so, and nobody believes it.
+    What local search offers may break a limit: then the checker says so, and nobody believes it.
     """
     took = 0
     for seed in range(FROM, FROM + COUNT):

@@ -21,7 +21,7 @@ from nmsolve.check.pipeline.blocks import companions
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds
 from nmsolve.check.pipeline.conflict import impossible
 from nmsolve.check.pipeline.downset_bound import contiguous_bound_holds
-from nmsolve.check.pipeline.walk import walked_loads
+from nmsolve.check.pipeline.reevaluate import reevaluated_loads
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -103,5 +103,5 @@ def test_rules_and_both_evaluators_are_those_of_the_definition() -> None:
             if value is not None:
                 allowed += 1
                 assert objective(problem, plan) == float(value)
-                assert max(walked_loads(problem, plan)) == pytest.approx(float(value), rel=1e-12)
+                assert max(reevaluated_loads(problem, plan)) == pytest.approx(float(value), rel=1e-12)
     assert allowed > COUNT

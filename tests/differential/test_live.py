@@ -22,7 +22,7 @@ from pipelines_support import Recorder, every_chain
 from stages_reference import Pipeline, Shape, optimum, peak, streamed, value_of
 
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds
-from nmsolve.check.pipeline.walk import walked_stream
+from nmsolve.check.pipeline.reevaluate import reevaluated_stream
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.errors import InputError
@@ -168,7 +168,7 @@ def test_weights_live_and_streamed_bytes_of_every_stage(
                 a + b for a, b in zip(weights, live, strict=True)
             ]
             assert loads.storage.tolist() == memory_needs(problem, stage, len(cores))
-            assert loads.streamed.tolist() == walked_stream(problem, plan) == moved, (seed, stage, cores)
+            assert loads.streamed.tolist() == reevaluated_stream(problem, plan) == moved, (seed, stage, cores)
             assert (plan_complaint(problem, plan) is None) == (value is not None), (seed, stage, cores)
             if value is not None:
                 assert objective(problem, plan) == pytest.approx(float(value), rel=1e-12)

@@ -30,13 +30,13 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.turns import turn_set
+from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.lp import FlowLp
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -186,7 +186,7 @@ def solved(
 ) -> Incumbent:
     """One engine on one stage, in this process."""
     budget = Budget(seconds)
-    incumbent = Incumbent(RoutingReferee(stage), budget)
+    incumbent = Incumbent(RoutingChecker(stage), budget)
     if start is not None:
         incumbent.offer("start", start)
     context = LocalContext("it", incumbent, budget, seed=0, workers=1, deadline=time.monotonic() + seconds)

@@ -11,7 +11,7 @@ _T = "heuristics/assignment/"
 _U = "solvers/assignment/"
 _SCHED = "test_strength_schedule.py::test_"
 _L = "heuristics/schedule/"
-_WALK = "../test_schedule_walk.py"
+_WALK = "../test_schedule_reevaluate.py"
 _FORGED = "../adversary/test_forged_schedules.py"
 _M = "model/schedule/"
 _W = "hw/schedule/"
@@ -99,8 +99,8 @@ TASKS = [
     Mutation("list-schedule", "only the start", _ASSIGN + "list_schedule", _T + "list_schedule.py",
              "while idle < IDLE and not context.should_stop():", "while False:"),
     Mutation("activity-lists", "random lists only", _SCHED + "activity_lists", _L + "genetic.py",
-             "while search.breed(context):", "while False:"),
-    Mutation("activity-lists", "no justification", _SCHED + "activity_lists_justified", _L + "genetic_breed.py",
+             "while search.make_children(context):", "while False:"),
+    Mutation("activity-lists", "no justification", _SCHED + "activity_lists_justified", _L + "genetic_crossover.py",
              "    while True:\n        before = now", "    while False:\n        before = now"),
     Mutation("tabu-blocks", "no moves", _SCHED + "tabu_blocks", _L + "tabu_blocks.py",
              "    for _ in range(moves):\n        if w.counts[IDLE] >= patience:",
@@ -121,7 +121,7 @@ TASKS = [
              "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
     Mutation("schedule-search", "only the start, energy", _GENERAL + "search_energy", _L + "search.py",
              "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
-    Mutation("schedule-search", "no stretch is kept", _GENERAL + "stretches", _L + "search.py",
+    Mutation("schedule-search", "no window is accepted", _GENERAL + "windows", _L + "search.py",
              "if cost > max(x.level[0], x.level[1] * (1.0 + SLIP)):", "if True:"),
     Mutation("evaluator", "idling is free", _WALK, _W + "evaluate.py",
              '"idle": int(power.idle_energy.sum()),', '"idle": 0,', False),
@@ -147,11 +147,11 @@ TASKS = [
              'held > limit[place[order]]', 'held > limit[place[order]] + 1', False),
     Mutation("rules", "nothing need be loaded", _WALK, _M + "check.py",
              '    missing = order[~again & ~answer.loaded[order]]', '    missing = order[:0]', False),
-    Mutation("walk", "one byte more than there is", _WALK, "check/schedule/walk.py",
+    Mutation("walk", "one byte more than there is", _WALK, "check/schedule/reevaluate.py",
              'if held > int(problem.units.memory[u]):', 'if held > int(problem.units.memory[u]) + 1:', False),
-    Mutation("walk", "loads in the past", _WALK, "check/schedule/walk.py",
+    Mutation("walk", "loads in the past", _WALK, "check/schedule/reevaluate.py",
              'start - load < first', 'start < first', False),
-    Mutation("walk", "resources are not given back in time", _WALK, "check/schedule/walk.py",
+    Mutation("walk", "resources are not given back in time", _WALK, "check/schedule/reevaluate.py",
              'if used > int(problem.capacity[r]):', 'if used > int(problem.capacity[r]) + 1:', False),
     Mutation("recheck", "shares beyond the charge", _FORGED, "check/schedule/counting.py",
              'if any(left < 0 for left in charge.values()):', 'if False:', False),

@@ -19,18 +19,18 @@ from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTe
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.bounds import AssignBounds
+from nmsolve.solvers.assignment.checker import AssignChecker
 from nmsolve.solvers.assignment.cut import MinimumCut
 from nmsolve.solvers.assignment.dual import DualAscent
-from nmsolve.solvers.assignment.referee import AssignReferee
 from nmsolve.solvers.assignment.tree import TreeDecomposition
 
 
 def run(engine: Any, problem: AssignProblem, **context: Any) -> Counted:
     """The context after a run of an engine that takes the problem."""
-    referee = AssignReferee(problem)
+    checker = AssignChecker(problem)
 
     def value(packed: IntArray) -> float:
-        return np.inf if referee.complaint(packed) is not None else referee.score(packed)
+        return np.inf if checker.complaint(packed) is not None else checker.score(packed)
 
     assert engine.refuses(problem) is None, engine.refuses(problem)
     counted = Counted(value, **context)

@@ -19,17 +19,17 @@ from nmsolve.solvers.mapping.joint.engines import (
     TreePartitions,
     TreeSearch,
 )
-from nmsolve.solvers.mapping.joint.problem import JointReferee
+from nmsolve.solvers.mapping.joint.problem import JointChecker
 
 
 def run(engine: Any, problem: MappingProblem, core: IntArray | None = None, **context: Any) -> Counted:
     """The context after a run of an engine that takes the problem, from the mapping ``core`` (n,) with XY routes."""
-    referee = JointReferee(merge_together(problem))
-    joint = referee.problem
+    checker = JointChecker(merge_together(problem))
+    joint = checker.problem
 
     def value(solution: IntArray) -> float:
-        assert referee.complaint(solution) is None
-        return referee.score(solution)
+        assert checker.complaint(solution) is None
+        return checker.score(solution)
 
     assert engine.refuses(joint) is None, engine.refuses(joint)
     start = None if core is None else joint.join(core, joint.given_routes(core))

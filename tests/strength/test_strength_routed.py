@@ -21,8 +21,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.solvers.routed import alternate as turns
+from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.referee import RoutingReferee
 
 #: Seconds that go by with a look at the clock, seconds in all (a hundredth for a round), tries in a kernel call.
 TICK, SECONDS, TRIES = 2.0**-5, 100.0, 500
@@ -49,7 +49,7 @@ class AskedBudget:
 def best_rule(asked: RoutingProblem, **options: Any) -> Any:
     """In place of a run: routes by the best rule."""
     stage = RoutingStage(asked, "max-link")
-    counted = Counted(RoutingReferee(stage).score)
+    counted = Counted(RoutingChecker(stage).score)
     NamedRules().run(stage, counted)
     assert counted.best is not None
     routes, numbering = stage.unpack(counted.best)

@@ -18,11 +18,11 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing import column_lns
+from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.lp import FlowLp
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.referee import RoutingReferee
 
 
 def layered(side: int, layers: int, count: int) -> Flows:
@@ -39,11 +39,11 @@ STAGE = RoutingStage(RoutingProblem(board(6, 6), layered(6, 3, 160)), "max-link"
 
 def run(engine: Any, **context: Any) -> Counted:
     """The context after a run on the flows above."""
-    referee = RoutingReferee(STAGE)
+    checker = RoutingChecker(STAGE)
 
     def value(solution: IntArray) -> float:
-        assert referee.complaint(solution) is None
-        return referee.score(solution)
+        assert checker.complaint(solution) is None
+        return checker.score(solution)
 
     assert engine.refuses(STAGE) is None
     counted = Counted(value, **context)

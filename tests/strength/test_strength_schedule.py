@@ -15,15 +15,15 @@ from nmsolve.heuristics.schedule.tabu import TabuBlocks
 from nmsolve.model.schedule.build import bare_edges, no_items, plain_units, unit_sets
 from nmsolve.model.schedule.problem import NEVER, Modes, Network, ScheduleProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 
 
 def run(engine: Any, problem: ScheduleProblem, **context: Any) -> Counted:
     """The context after a run of an engine that takes the problem."""
-    referee = ScheduleReferee(problem)
+    checker = ScheduleChecker(problem)
 
     def value(packed: IntArray) -> float:
-        return np.inf if referee.complaint(packed) is not None else referee.score(packed)
+        return np.inf if checker.complaint(packed) is not None else checker.score(packed)
 
     assert engine.refuses(problem) is None, engine.refuses(problem)
     counted = Counted(value, **context)

@@ -19,15 +19,15 @@ from nmsolve.model.schedule.generate import generate_problem
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 
 
 def run(engine: Any, problem: ScheduleProblem, **context: Any) -> Counted:
     """The context after a run of an engine that takes the problem."""
-    referee = ScheduleReferee(problem)
+    checker = ScheduleChecker(problem)
 
     def value(packed: IntArray) -> float:
-        return np.inf if referee.complaint(packed) is not None else referee.score(packed)
+        return np.inf if checker.complaint(packed) is not None else checker.score(packed)
 
     assert engine.refuses(problem) is None, engine.refuses(problem)
     counted = Counted(value, **context)
@@ -69,8 +69,8 @@ def test_search_energy() -> None:
     at_most(run(ScheduleSearch(), ENERGY, stops=24).value, 659450)
 
 
-def test_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails if no stretch is kept."""
+def test_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails if no window is accepted."""
     monkeypatch.setattr(module, "MANY", 1)
-    monkeypatch.setattr(module, "STRETCH", 20)
+    monkeypatch.setattr(module, "WINDOW", 20)
     at_most(run(ScheduleSearch(), NETWORKS, stops=60).value, 259)

@@ -20,15 +20,15 @@ from nmsolve.model.generators import GENERATORS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import SpectralAscent
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, Duals, predicted_multipliers
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, traffic_nets, volume_of
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Duals, foreseen
 from nmsolve.solvers.mapping.bounds.learned import duals_model, predictor
-from nmsolve.solvers.mapping.bounds.lessons import ROOMS, several
 from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, never, pair_form
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
 from nmsolve.solvers.mapping.bounds.parts import parts_form
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
 from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
+from nmsolve.solvers.mapping.bounds.training_graphs import ROOMS, several
 
 #: Nodes of the graphs; and, for the usual start, most steps and CPU seconds.
 SIZES, STEPS, LONG = (64, 256), 300, 4.0
@@ -178,7 +178,9 @@ def _projection(problem: MappingProblem) -> Step:
     def step(duals: Duals | None) -> tuple[float, bool, Multipliers]:
         ascent.advance(np.inf)
         if fresh.pop() if fresh else False:
-            found = duals and foreseen(duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu))
+            found = duals and predicted_multipliers(
+                duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu)
+            )
             if found:
                 ascent.jump(found[0])
         return ascent.best, ascent.exhausted, (ascent.best_shift, 0.0)
@@ -203,8 +205,8 @@ def _cover(problem: MappingProblem, duals: Duals | None, steps: int, seconds: fl
     nets = traffic_nets(problem)
     price = volume_of(nets)
     began, trace = process_time(), Trace()
-    guide = UNGUIDED._replace(duals=duals, should_stop=lambda: process_time() - began > seconds)
-    for bound in core_traffic_bounds(problem, guide, steps):
+    context = UNLIMITED._replace(duals=duals, should_stop=lambda: process_time() - began > seconds)
+    for bound in core_traffic_bounds(problem, context, steps):
         if trace and process_time() - began > seconds:
             break
         trace.append((bound.value, process_time() - began))

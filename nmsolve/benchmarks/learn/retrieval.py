@@ -15,7 +15,7 @@ from nmsolve.benchmarks.learn.suite import Row, Suite
 from nmsolve.hw.scores import objective_value
 from nmsolve.learn.memory.engine import Recall
 from nmsolve.learn.memory.store import Memory
-from nmsolve.model.engine import Context, Doer, ScratchPlace
+from nmsolve.model.engine import Context, ScratchPlace, SubtaskWorker
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -207,7 +207,7 @@ class Timed(Context):
         """The seed."""
         return self._seed
 
-    def errands(self, doer: Doer) -> None:
+    def subtasks(self, worker: SubtaskWorker) -> None:
         """No other engine works."""
 
     def worked(self) -> float:

@@ -49,12 +49,14 @@ def impossible(
         list({memory[j]: j for j in reversed(units)}.values()) for units in choices
     ]  # one of each memory
     try:
-        return not _Search(problem, classes, choices, capacity.tolist(), clock.now() + seconds).found()
+        return not _ConflictSearch(
+            problem, classes, choices, capacity.tolist(), clock.now() + seconds
+        ).found()
     except _Late:
         return None
 
 
-class _Search:
+class _ConflictSearch:
     """Every choice for the classes one after the other, as long as what is certain to be held fits."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Bounds of assignments and cost networks re-checked: which code recomputes which method, and whose word counts."""
+"""Bounds of assignments and cost networks re-checked: the checker of each method, and the trusted solver statuses."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def recheck_cover(
         return (value, "") if all(map(_none_of_all, sizes)) else None
     none = _none_swept(sizes, problem, place, end - OWN * OWN * seconds if len(sizes) == 1 else end)
     if none is None and len(sizes) == 1:
-        none = _Search(sizes[0]).none(end)
+        none = _CoverSearch(sizes[0]).none(end)
         if none is None and asked_of_highs(sizes[0], max(0.1, end + (1 - OWN) * seconds - clock.now())):
             return value, "HiGHS"
     return (value, "") if none else None
@@ -85,7 +85,7 @@ def _none_swept(sizes: list[Blocks], problem: PipelineProblem, place: list[int],
     states = states_of(len(first.price), first.tensors, first.order, places)
     if states is None:
         return None
-    doubt = False
+    undecided = False
     for blocks in sizes:
         none = (
             False
@@ -95,8 +95,8 @@ def _none_swept(sizes: list[Blocks], problem: PipelineProblem, place: list[int],
         none = none or no_block(states, _asked(blocks, states, True), end)
         if none is False:
             return False
-        doubt |= none is None
-    return None if doubt else True
+        undecided |= none is None
+    return None if undecided else True
 
 
 def _none_of_all(blocks: Blocks) -> bool:
@@ -132,7 +132,7 @@ def _asked(blocks: Blocks, states: States, stores: bool) -> Question:
     )  # fmt: skip
 
 
-class _Search:
+class _CoverSearch:
     """Branch and bound for a block; the relaxation is solved by HiGHS, from the last basis."""
 
     def __init__(self, blocks: Blocks) -> None:

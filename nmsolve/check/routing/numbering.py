@@ -51,7 +51,7 @@ def _neighbours(machine: Machine, core: int) -> list[tuple[int, int]]:
     return out
 
 
-def worms_complaint(
+def packets_complaint(
     machine: Machine, flows: Flows, routes: Routes, numbering: IntArray, ejection: bool = True
 ) -> str | None:
     """Return why ``numbering`` does not prove that long messages cannot wait for each other in a ring; None if it does.
@@ -66,18 +66,18 @@ def worms_complaint(
     ways = _ways(machine, flows, routes, ejection)  # of every entry: channels from the source to it
     rest: dict[int, list[tuple[int, int, int]]] = defaultdict(
         list
-    )  # channel -> (least number waited for, worm, entry)
-    for worm, entries in ways.items():
+    )  # channel -> (least number waited for, packet, entry)
+    for packet, entries in ways.items():
         for d, way in entries.items():
             later = [int(numbering[e]) for e in entries if e not in way]
             if later:
-                rest[way[d]].append((min(later), worm, d))
+                rest[way[d]].append((min(later), packet, d))
     for holders in rest.values():
         holders.sort()
     for waiting, entries in ways.items():
         for d, way in entries.items():
-            for least, worm, held in rest[way[d]][:2]:  # one of the two least is another worm's
-                if worm != waiting and numbering[d] >= least:
+            for least, packet, held in rest[way[d]][:2]:  # one of the two least is another packet's
+                if packet != waiting and numbering[d] >= least:
                     return (
                         f"entry {d} waits with number {int(numbering[d])} for channel {way[d]}, which entry {held} may hold"
                         f" while it waits with number {least}"
@@ -88,21 +88,21 @@ def worms_complaint(
 def _ways(
     machine: Machine, flows: Flows, routes: Routes, ejection: bool
 ) -> dict[int, dict[int, dict[int, int]]]:
-    """worm -> entry -> {entry: channel} of the way from the source to it, itself included."""
+    """packet -> entry -> {entry: channel} of the way from the source to it, itself included."""
     ways: dict[int, dict[int, int]] = {}
-    worm: dict[int, int] = {}
+    packet: dict[int, int] = {}
     out: dict[int, dict[int, dict[int, int]]] = defaultdict(dict)
     for f in range(routes.count):
         reached: dict[int, int] = {}
         for k in range(int(routes.indptr[f]), int(routes.indptr[f + 1])):
             above, link = int(routes.parent[k]), int(routes.channel[k]) // routes.channels
             ways[k] = (ways[above] if above >= 0 else {}) | {k: int(routes.channel[k])}
-            worm[k] = worm[above] if above >= 0 else k
-            out[worm[k]][k] = ways[k]
+            packet[k] = packet[above] if above >= 0 else k
+            out[packet[k]][k] = ways[k]
             reached[dict(_neighbours(machine, link // 4))[link % 4]] = k
         for j in range(int(flows.indptr[f]), int(flows.indptr[f + 1])) if ejection else ():
             entry, last = len(routes.channel) + j, reached[int(flows.targets[j])]
-            out[worm[last]][entry] = ways[last] | {
+            out[packet[last]][entry] = ways[last] | {
                 entry: 4 * machine.size * routes.channels + int(flows.targets[j])
             }
     return out

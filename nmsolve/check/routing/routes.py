@@ -17,7 +17,7 @@ import numpy as np
 
 from nmsolve.check.claims import TOLERANCE, Check
 from nmsolve.check.rings import prohibited_count, prohibited_turn, right_angles, turns_ring
-from nmsolve.check.routing.numbering import numbering_complaint, worms_complaint
+from nmsolve.check.routing.numbering import numbering_complaint, packets_complaint
 from nmsolve.check.walker import mesh_links
 from nmsolve.model.between import BetweenCores
 from nmsolve.model.graph import LogicGraph
@@ -219,7 +219,7 @@ def _deadlock_check(file: FlowRoutes) -> Check:
     text = f"{int((file.numbering >= 0).sum())} channels numbered so that every route climbs ({covered})"
     if file.worms is not None:
         ejection = len(file.worms) > len(routes.channel)
-        wrong = worms_complaint(machine, file.problem.flows, routes, file.worms, ejection)
+        wrong = packets_complaint(machine, file.problem.flows, routes, file.worms, ejection)
         if wrong is not None:
             return Check("flow-deadlock", False, f"the numbering for long messages is wrong: {wrong}")
         text += "; proved for longer multicast messages too"

@@ -1,1 +1,1 @@
-"""Schedules: played through, and bounds."""
+"""Schedules: re-evaluation, and bounds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.play import MAKESPAN, Ground, State, Work, values
+from nmsolve.heuristics.assignment.compiled_values import MAKESPAN, Ground, State, ValueArrays, values
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray
@@ -16,7 +16,7 @@ def anneal(
     now: State,
     best: State,
     trial: State,
-    w: Work,
+    w: ValueArrays,
     rng: AnyArray,
     steps: int,
     hot: float,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.places import Items, Ledger, Sums, no_network, offer
+from nmsolve.heuristics.assignment.places import Items, MemoryProfile, Sums, no_network, offer
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
@@ -47,12 +47,12 @@ def _on_hosts(items: Items) -> IntArray | None:
     """Return (N,) a host for every item, or else the first unit that can run it; None if memories are too small for that."""
     host = items.problem.units.host
     order = [*np.flatnonzero(host).tolist(), *np.flatnonzero(~host).tolist()]
-    ledger, unit = Ledger(items), np.zeros(items.count, np.int64)
+    profile, unit = MemoryProfile(items), np.zeros(items.count, np.int64)
     for k in range(items.count):
-        found = next((j for j in order if items.possible[k, j] and ledger.fits(k, j)), -1)
+        found = next((j for j in order if items.possible[k, j] and profile.fits(k, j)), -1)
         if found < 0:
             return None
-        ledger.place(k, found)
+        profile.place(k, found)
         unit[k] = found
     return unit
 
@@ -114,11 +114,11 @@ def _move(items: Items, sums: Sums, moved: list[int], to: int) -> bool:
 
 def _fits(items: Items, unit: IntArray) -> bool:
     """Return whether a mapping of items (N,) fits in the memories, counted item by item."""
-    ledger = Ledger(items)
-    if not ledger.limited:
+    profile = MemoryProfile(items)
+    if not profile.limited:
         return True
     for k, j in enumerate(unit.tolist()):
-        if not ledger.fits(k, j):
+        if not profile.fits(k, j):
             return False
-        ledger.place(k, j)
+        profile.place(k, j)
     return True

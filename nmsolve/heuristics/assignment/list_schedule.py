@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from nmsolve.heuristics.assignment.anneal import anneal
+from nmsolve.heuristics.assignment.compiled_values import State, ground_of, state_of, values, work_of
 from nmsolve.heuristics.assignment.orders import able_together, earliest_finish
-from nmsolve.heuristics.assignment.play import State, ground_of, state_of, values, work_of
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork

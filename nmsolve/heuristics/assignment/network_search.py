@@ -69,10 +69,10 @@ class NetworkSearch:
             )
             return
         if not context.should_stop():
-            _Search(whole, small, tight, context).run()
+            _NetworkSearch(whole, small, tight, context).run()
 
 
-class _Search:
+class _NetworkSearch:
     """One search and its room."""
 
     def __init__(self, whole: Reduced, small: Contracted, tight: Tight, context: Context) -> None:

@@ -102,7 +102,7 @@ class Items:
         return sorted(found, key=lambda own: (-len(own), own))
 
 
-class Ledger:
+class MemoryProfile:
     """Bytes that memories hold at every position, filled item by item; never less than what the rules count.
 
     Whoever places an item does not know where the users of its results will be: they are taken to need them where they are made.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmsolve.heuristics.assignment.growth import GreedyGrowth
-from nmsolve.heuristics.assignment.places import Items, Ledger, no_network, offer
+from nmsolve.heuristics.assignment.places import Items, MemoryProfile, no_network, offer
 from nmsolve.heuristics.assignment.threshold import Threshold
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
@@ -65,24 +65,24 @@ class Priority:
         """Offer one assignment."""
         items, units = Items(problem), problem.units
         hosts, accelerators = _by_kind(problem)
-        ledger, unit = Ledger(items), np.full(items.count, -1, np.int64)
+        profile, unit = MemoryProfile(items), np.full(items.count, -1, np.int64)
         for j in [*accelerators, *hosts]:
             free = (unit < 0) & items.possible[:, j]
             if not units.host[j]:
                 free &= ~(items.scalar & items.possible[:, hosts].any(axis=1))
             for own in items.components(free):
                 for k in own:
-                    if ledger.fits(k, j):
-                        ledger.place(k, j)
+                    if profile.fits(k, j):
+                        profile.place(k, j)
                         unit[k] = j
         left = np.flatnonzero(unit < 0).tolist()
         for k in left:
-            found = [j for j in [*hosts, *accelerators] if items.possible[k, j] and ledger.fits(k, j)]
+            found = [j for j in [*hosts, *accelerators] if items.possible[k, j] and profile.fits(k, j)]
             if not found:
                 label = problem.labels[items.members[k][0]]
                 context.note(f"operator {label!r} fits in no memory after those before it")
                 return
-            ledger.place(k, found[0])
+            profile.place(k, found[0])
             unit[k] = found[0]
         order = ", ".join(units.names[j] for j in [*accelerators, *hosts])
         offer(problem, context, items.spread(unit), f"priority {order}")
@@ -104,11 +104,11 @@ def _leaders(items: Items, accelerators: Sequence[int]) -> list[int]:
 
 def _in_order(items: Items, orders: Sequence[Sequence[int]]) -> IntArray | None:
     """Return (N,) the first unit of each item's order that can run it and has room; None if there is none."""
-    ledger, unit = Ledger(items), np.zeros(items.count, np.int64)
+    profile, unit = MemoryProfile(items), np.zeros(items.count, np.int64)
     for k, order in enumerate(orders):
-        found = next((j for j in order if items.possible[k, j] and ledger.fits(k, j)), -1)
+        found = next((j for j in order if items.possible[k, j] and profile.fits(k, j)), -1)
         if found < 0:
             return None
-        ledger.place(k, found)
+        profile.place(k, found)
         unit[k] = found
     return unit

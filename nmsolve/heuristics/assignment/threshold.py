@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.places import Items, Ledger, no_network
+from nmsolve.heuristics.assignment.places import Items, MemoryProfile, no_network
 from nmsolve.hw.assignment.costs import Terms, terms_of
 from nmsolve.model.assignment.assignment import Assignment, fused_where_possible
 from nmsolve.model.assignment.check import assignment_complaint
@@ -131,16 +131,16 @@ class _Rule:
 
     def mapping(self, limits: Limits) -> IntArray | None:
         """Return (L,) the unit of every operator, None if memories leave one no place."""
-        items, ledger = self.items, Ledger(self.items)
+        items, profile = self.items, MemoryProfile(self.items)
         unit = np.full(items.count, -1, np.int64)
         for k in range(items.count):
             able: BoolArray = items.possible[k].copy()
-            if ledger.limited:
-                able &= [bool(able[j]) and ledger.fits(k, j) for j in range(len(able))]
+            if profile.limited:
+                able &= [bool(able[j]) and profile.fits(k, j) for j in range(len(able))]
             if not able.any():
                 return None
             unit[k] = self._choose(k, able, unit, limits)
-            ledger.place(k, int(unit[k]))
+            profile.place(k, int(unit[k]))
         return items.spread(unit)
 
     def _choose(self, k: int, able: BoolArray, unit: IntArray, limits: Limits) -> int:

@@ -67,7 +67,9 @@ def best_contiguous(
     the plan or None; a lower bound on the objective of all plans; whether the plan is the best one (with None: whether there is
     none, and then the bound is infinite). The bound is that of this split: plans of ``any`` split may be better.
     """
-    search = _Search(problem, poset_of(problem), time_left, MEMORY if memory is None else memory, news, note)
+    search = _DownsetSearch(
+        problem, poset_of(problem), time_left, MEMORY if memory is None else memory, news, note
+    )
     complete = search.complete()
     if not complete:
         return search.plan, problem.ticks.seconds(search.proved), False
@@ -81,7 +83,7 @@ class _Stopped(Exception):
 
 
 @dataclass
-class _Search:
+class _DownsetSearch:
     """Two bounds that close in, in ticks.
 
     ``proved``: no plan has a smaller load; ``low``: none of the order that is searched now has; ``high``: load of ``plan``, or

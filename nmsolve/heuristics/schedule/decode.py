@@ -98,8 +98,8 @@ class State(NamedTuple):
     fresh: IntArray
 
 
-class Work(NamedTuple):
-    """What :func:`play` writes: ``mode``, ``start``, ``loaded`` (P,); ``why`` (P,) the process that it waited for last, -1 for
+class DecoderArrays(NamedTuple):
+    """What :func:`decode` writes: ``mode``, ``start``, ``loaded`` (P,); ``why`` (P,) the process that it waited for last, -1 for
     none; ``before``, ``behind``, ``place`` (P, G) by units of its set: the processes before and behind it there, -1 for none, and
     its place in the lane; ``free``, ``tail``, ``used`` (U,) end, last process and number of the activities so far; ``peak``
     (lanes,) bytes; ``user`` (D,) last user; ``time``, ``taken`` steps of what resources have taken, ``steps`` (1,) how many;
@@ -161,7 +161,7 @@ def ground_of(problem: ScheduleProblem) -> Ground:
     return Ground._make([*own, n.hop_time, n.hop_energy, list(OBJECTIVES).index(problem.objective)])
 
 
-def work_of(g: Ground) -> Work:
+def work_of(g: Ground) -> DecoderArrays:
     """Return the arrays that are written."""
     count, units, resources = len(g.release), len(g.memory), len(g.capacity)
     gang = int(np.diff(g.members_at).max(initial=0))
@@ -170,7 +170,7 @@ def work_of(g: Ground) -> Work:
         return np.zeros(shape, np.int64)
 
     steps = 2 * count + 2 if resources else 1
-    return Work(
+    return DecoderArrays(
         zeros(count), zeros(count), zeros(count), zeros(count), zeros(count, gang), zeros(count, gang), zeros(count, gang),
         zeros(units), zeros(units), zeros(units), zeros(int(g.lane[-1])), zeros(len(g.bytes)), zeros(steps),
         zeros(steps, resources), zeros(1), zeros(OVER + 1), zeros(units), zeros(len(g.budget)),
@@ -200,7 +200,7 @@ def _depth(problem: ScheduleProblem) -> IntArray:
     return depth
 
 
-def schedule_of(w: Work) -> Schedule:
+def schedule_of(w: DecoderArrays) -> Schedule:
     """Return what was written last."""
     return Schedule(w.mode.copy(), w.start.copy(), w.loaded > 0)
 
@@ -210,7 +210,7 @@ EARLIEST = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
 
 
 @plain
-def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> None:
+def decode(g: Ground, s: State, w: DecoderArrays, price: FloatArray, taste: FloatArray) -> None:
     """Write the schedule of a state and all its values.
 
     Parameters
@@ -218,16 +218,16 @@ def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> 
     price : (5,) what modes that are :data:`FREE` cost: per tick of the end, and of :data:`AREA` and so on
     taste : (M,) what a mode costs besides; (0,) for nothing
     """
-    begin_play(g, w)
-    play_part(g, s, w, 0, len(s.order), price, taste)
-    end_play(g, w)
+    begin_decode(g, w)
+    decode_part(g, s, w, 0, len(s.order), price, taste)
+    end_decode(g, w)
 
 
 @plain
-def play_part(
-    g: Ground, s: State, w: Work, low: int, high: int, price: FloatArray, taste: FloatArray
+def decode_part(
+    g: Ground, s: State, w: DecoderArrays, low: int, high: int, price: FloatArray, taste: FloatArray
 ) -> None:
-    """Go on with the processes at places ``low`` to ``high - 1`` of the order."""
+    """Decode the processes at places ``low`` to ``high - 1`` of the order."""
     for i in range(low, high):
         p = s.order[i]
         m = s.mode[p]
@@ -239,8 +239,8 @@ def play_part(
 
 
 @plain
-def begin_play(g: Ground, w: Work) -> None:
-    """Forget everything."""
+def begin_decode(g: Ground, w: DecoderArrays) -> None:
+    """Reset all arrays."""
     w.free[:] = 0
     w.tail[:] = -1
     w.used[:] = 0
@@ -252,7 +252,7 @@ def begin_play(g: Ground, w: Work) -> None:
 
 
 @plain
-def end_play(g: Ground, w: Work) -> None:
+def end_decode(g: Ground, w: DecoderArrays) -> None:
     """Complete the values."""
     dark = 0
     for u in range(len(w.free)):
@@ -271,7 +271,7 @@ def end_play(g: Ground, w: Work) -> None:
 
 
 @plain
-def sum_up(g: Ground, w: Work) -> None:
+def sum_up(g: Ground, w: DecoderArrays) -> None:
     """Write the values that follow from others."""
     idle = w.value[IDLE]
     w.value[WASTE] = 0
@@ -283,7 +283,7 @@ def sum_up(g: Ground, w: Work) -> None:
 
 
 @embedded
-def cheapest(g: Ground, w: Work, p: int, fresh: int, price: FloatArray, taste: FloatArray) -> int:
+def cheapest(g: Ground, w: DecoderArrays, p: int, fresh: int, price: FloatArray, taste: FloatArray) -> int:
     """Return the mode of least cost behind what is there already."""
     best, least = g.first[p], np.inf
     for m in range(g.first[p], g.first[p + 1]):
@@ -337,7 +337,7 @@ def delay_of(g: Ground, e: int, one: int, other: int) -> tuple[int, int]:
 
 
 @embedded
-def seat(g: Ground, w: Work, p: int, m: int, fresh: int) -> tuple[int, int, int, int]:
+def seat(g: Ground, w: DecoderArrays, p: int, m: int, fresh: int) -> tuple[int, int, int, int]:
     """Return start, whether it loads, byte-hops of what it needs, and the process that it waits for (-1), in a mode."""
     start, moved, why = g.release[p], 0, -1
     for j in range(g.into_at[p], g.into_at[p + 1]):
@@ -365,7 +365,7 @@ def seat(g: Ground, w: Work, p: int, m: int, fresh: int) -> tuple[int, int, int,
 
 
 @embedded
-def _stays(g: Ground, w: Work, d: int, m: int) -> bool:
+def _stays(g: Ground, w: DecoderArrays, d: int, m: int) -> bool:
     """Return whether an item can have stayed since its last use, beside all that does."""
     k, p = g.unit_set[m], w.user[d]
     begin = g.members_at[k]
@@ -379,7 +379,7 @@ def _stays(g: Ground, w: Work, d: int, m: int) -> bool:
 
 
 @embedded
-def put(g: Ground, w: Work, p: int, m: int, start: int, loaded: int, moved: int) -> None:
+def put(g: Ground, w: DecoderArrays, p: int, m: int, start: int, loaded: int, moved: int) -> None:
     """Write a process down."""
     k, d = g.unit_set[m], g.item[m]
     w.mode[p], w.start[p], w.loaded[p] = m, start, loaded
@@ -424,7 +424,7 @@ def put(g: Ground, w: Work, p: int, m: int, start: int, loaded: int, moved: int)
 
 
 @embedded
-def _link(g: Ground, w: Work, before: int, u: int, p: int) -> None:
+def _link(g: Ground, w: DecoderArrays, before: int, u: int, p: int) -> None:
     """Note that ``p`` comes behind another process on a unit."""
     k = g.unit_set[w.mode[before]]
     at = g.members_at[k]
@@ -434,7 +434,7 @@ def _link(g: Ground, w: Work, before: int, u: int, p: int) -> None:
 
 
 @plain
-def _room(g: Ground, w: Work, m: int, start: int) -> int:
+def _room(g: Ground, w: DecoderArrays, m: int, start: int) -> int:
     """Return the earliest start from ``start`` on with room for what a mode demands while it runs."""
     span, wants = g.span[m], False
     for r in range(len(g.capacity)):
@@ -458,7 +458,7 @@ def _room(g: Ground, w: Work, m: int, start: int) -> int:
 
 
 @plain
-def _step(w: Work, time: int) -> int:
+def _step(w: DecoderArrays, time: int) -> int:
     """Return the last step that begins by ``time``."""
     low, high = 0, w.steps[0] - 1
     while low < high:
@@ -471,7 +471,7 @@ def _step(w: Work, time: int) -> int:
 
 
 @plain
-def _split(w: Work, time: int) -> int:
+def _split(w: DecoderArrays, time: int) -> int:
     """Return the step that begins at ``time``, made if there is none."""
     i = _step(w, time)
     if w.time[i] == time:
@@ -488,7 +488,7 @@ def _split(w: Work, time: int) -> int:
 
 
 @plain
-def _take(g: Ground, w: Work, m: int, start: int, end: int) -> None:
+def _take(g: Ground, w: DecoderArrays, m: int, start: int, end: int) -> None:
     """Take from the resources."""
     if end <= start:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, end_play, put, seat
+from nmsolve.heuristics.schedule.decode import DecoderArrays, Ground, begin_decode, end_decode, put, seat
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -12,7 +12,13 @@ IDLE_TICKS, UTILISATION, REUSE, EXCHANGE = range(4)
 
 @plain
 def dispatch(
-    g: Ground, w: Work, criteria: IntArray, heap: IntArray, waits: IntArray, busy: IntArray, mark: FloatArray
+    g: Ground,
+    w: DecoderArrays,
+    criteria: IntArray,
+    heap: IntArray,
+    waits: IntArray,
+    busy: IntArray,
+    mark: FloatArray,
 ) -> None:
     """Write a schedule: again and again the process that finds free units first is started.
 
@@ -25,7 +31,7 @@ def dispatch(
     heap : (P, 2), waits : (P,), busy : (U,), mark : (2, criteria + 1) are overwritten; ``waits`` is at first how many sources a
         process waits for
     """
-    begin_play(g, w)
+    begin_decode(g, w)
     busy[:] = 0
     size = 0
     for p in range(len(w.start)):
@@ -52,11 +58,11 @@ def dispatch(
             waits[q] -= 1
             if waits[q] == 0:
                 size = _push(heap, size, _soonest(g, w, q), q)
-    end_play(g, w)
+    end_decode(g, w)
 
 
 @plain
-def _soonest(g: Ground, w: Work, p: int) -> int:
+def _soonest(g: Ground, w: DecoderArrays, p: int) -> int:
     """Return when what a process needs has been made and the units of one of its modes are free."""
     ready, first = g.release[p], -1
     for j in range(g.into_at[p], g.into_at[p + 1]):
@@ -70,7 +76,7 @@ def _soonest(g: Ground, w: Work, p: int) -> int:
 
 
 @embedded
-def _free(g: Ground, w: Work, m: int, ready: int) -> int:
+def _free(g: Ground, w: DecoderArrays, m: int, ready: int) -> int:
     """Return from when on, not before ``ready``, the units of a mode are free."""
     k = g.unit_set[m]
     if k >= 0:
@@ -81,7 +87,7 @@ def _free(g: Ground, w: Work, m: int, ready: int) -> int:
 
 @plain
 def _choice(
-    g: Ground, w: Work, p: int, time: int, criteria: IntArray, busy: IntArray, mark: FloatArray
+    g: Ground, w: DecoderArrays, p: int, time: int, criteria: IntArray, busy: IntArray, mark: FloatArray
 ) -> int:
     """Return the best of the modes whose units are free by ``time``."""
     best = -1

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.rng import new_rng
-from nmsolve.heuristics.schedule.genetic_breed import (
+from nmsolve.heuristics.schedule.genetic_crossover import (
     IDLE,
+    GeneticArrays,
     Population,
-    Work,
-    breed,
     improve,
+    insert,
+    make_children,
     new_work,
     sample,
-    settle,
 )
 from nmsolve.heuristics.schedule.genetic_serial import LATE, projects_of
 from nmsolve.model.engine import Context
@@ -63,7 +63,7 @@ class ActivityLists:
         search = GeneticSearch(problem, context.seed)
         while not search.done(context):
             search.populate(context)
-            while search.breed(context):
+            while search.make_children(context):
                 search.take(context)
             search.keep()
 
@@ -75,7 +75,7 @@ class GeneticSearch:
         self._problem, self._order, self._rng = problem, problem.order, new_rng(seed)
         self._forward, self._backward = projects_of(problem, self._order)
         n = problem.count
-        self._work: Work = new_work(self._forward, problem.horizon + 2)
+        self._work: GeneticArrays = new_work(self._forward, problem.horizon + 2)
         # a place stays empty where two lists make one schedule; its list can be a parent all the same, so it must be a list
         some = np.tile(np.arange(n), (LISTS, 1))
         self._lists = Population(some, np.full(LISTS, LATE), np.zeros(LISTS, np.int64))
@@ -114,11 +114,11 @@ class GeneticSearch:
         best = np.argsort(self._lists.cost, kind="stable")[: LISTS // MERGED]
         self._kept[self._level].append(Population(*(part[best] for part in self._lists)))
 
-    def breed(self, context: Context) -> bool:
+    def make_children(self, context: Context) -> bool:
         """Make children for a while; False if it is time for a new population or for an end."""
         if self.done(context):
             return False
-        goes_on = breed(
+        goes_on = make_children(
             self._forward, self._backward, self._lists, self._work, self._rng, self._children, STALL
         )
         self._offer(context, "breeding")
@@ -134,7 +134,7 @@ class GeneticSearch:
         now = improve(self._forward, self._backward, self._work, LATE)
         if now < LATE:
             place = int(self._lists.cost.argmax())
-            settle(self._lists, self._work, now, place)
+            insert(self._lists, self._work, now, place)
             self._offer(context, "justification")
 
     def _offer(self, context: Context, move: str) -> None:

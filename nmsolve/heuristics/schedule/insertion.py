@@ -1,21 +1,21 @@
 """Processes put into the first gap that holds them, in the mode that ends first, compiled: how HEFT and PEFT build schedules.
 
 Every process loads its item here, as if loading were part of its span: so a gap is long enough whatever else uses the item. The
-decoder then plays the queues, and what can stay in memory stays.
+decoder then decodes the queues, and items stay in memory where they fit.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, delay_of
+from nmsolve.heuristics.schedule.decode import DecoderArrays, Ground, begin_decode, delay_of
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 
 @plain
 def insert_all(
-    g: Ground, order: IntArray, ahead: FloatArray, begins: IntArray, ends: IntArray, w: Work
+    g: Ground, order: IntArray, ahead: FloatArray, begins: IntArray, ends: IntArray, w: DecoderArrays
 ) -> None:
     """Write ``w.mode`` and ``w.start``; needs a problem without resources.
 
@@ -25,7 +25,7 @@ def insert_all(
     ahead : (M,) what follows at least after each mode: that with the least end and this together is taken
     begins, ends : (lanes,) overwritten
     """
-    begin_play(g, w)
+    begin_decode(g, w)
     for i in range(len(order)):
         p = order[i]
         best, least, at = g.first[p], np.inf, 0
@@ -47,7 +47,7 @@ def insert_all(
 
 
 @embedded
-def _first_gap(g: Ground, w: Work, p: int, m: int, begins: IntArray, ends: IntArray) -> int:
+def _first_gap(g: Ground, w: DecoderArrays, p: int, m: int, begins: IntArray, ends: IntArray) -> int:
     """Return the earliest start with all units of the mode free from the load to the end."""
     k, d = g.unit_set[m], g.item[m]
     load = g.load[d] if d >= 0 else 0

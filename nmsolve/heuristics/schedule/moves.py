@@ -14,26 +14,26 @@ from nmsolve.heuristics.schedule.decode import (
     LATE,
     MAKESPAN,
     OVER,
+    DecoderArrays,
     Ground,
     State,
-    Work,
-    play,
+    decode,
 )
-from nmsolve.heuristics.schedule.settle import settle
-from nmsolve.heuristics.schedule.windows import Window, cost_between, open_window, play_window
+from nmsolve.heuristics.schedule.shift import shift_starts
+from nmsolve.heuristics.schedule.windows import Window, cost_between, decode_window, open_window
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
-#: Kinds of moves: another mode; another place in the order; both; modes near those of the sources for a stretch of a network;
-#: the decoder chooses anew for such a stretch, or for what a unit does for a while; loads where nothing must be loaded, or not;
+#: Kinds of moves: another mode; another place in the order; both; modes near those of the sources for a window of a network;
+#: modes chosen by the decoder for such a window, or for a unit and a time; loads where nothing must be loaded, or not;
 #: another mode, and its item for all or some that can use it; its own item for another that can use it.
-MODE, PLACE, BOTH, NEAR, STRETCH, UNIT, LOAD, SHARE, JOIN = range(9)
+MODE, PLACE, BOTH, NEAR, WINDOW, UNIT, LOAD, SHARE, JOIN = range(9)
 #: Of these, what leaves modes to the decoder, which knows no budgets.
-FREEING = (STRETCH, UNIT)
+FREEING = (WINDOW, UNIT)
 
 
 @plain
-def cost_of(g: Ground, w: Work, worth: float) -> float:
+def cost_of(g: Ground, w: DecoderArrays, worth: float) -> float:
     """Return what a schedule costs: its objective, and more where deadlines, ceilings or budgets are broken."""
     cost = float(w.value[g.goal])
     if g.goal == MAKESPAN:
@@ -50,7 +50,7 @@ def cost_of(g: Ground, w: Work, worth: float) -> float:
 
 
 @plain
-def legal(g: Ground, w: Work) -> bool:
+def legal(g: Ground, w: DecoderArrays) -> bool:
     """Return whether deadlines, ceilings and budgets are kept."""
     fine = w.value[LATE] == 0 and w.value[OVER] == 0
     for k in range(len(g.limit)):
@@ -58,8 +58,8 @@ def legal(g: Ground, w: Work) -> bool:
     return bool(fine)
 
 
-class Walk(NamedTuple):
-    """Where a search is.
+class Annealing(NamedTuple):
+    """State of simulated annealing.
 
     ``now``, ``best``, ``trial``: states, the last overwritten; ``at`` (2, P): start of every process in ``now``, and what it
     waits for; ``level`` (4,): costs of ``now`` and ``best``, sum and number of what worse, but legal moves cost; ``tally`` (9,
@@ -92,8 +92,8 @@ class Manner(NamedTuple):
 @plain
 def anneal(
     g: Ground,
-    x: Walk,
-    w: Work,
+    x: Annealing,
+    w: DecoderArrays,
     v: Window,
     how: Manner,
     low: int,
@@ -119,12 +119,12 @@ def anneal(
         if len(g.budget) > 0:
             repair(g.first, g.use, g.budget, x.trial.mode, w.spent, x.rng)
         if whole:
-            play(g, x.trial, w, how.price, how.taste)
+            decode(g, x.trial, w, how.price, how.taste)
             if how.rounds > 0:
-                settle(g, x.trial.order, w, how.rounds)
+                shift_starts(g, x.trial.order, w, how.rounds)
             cost, fine = cost_of(g, w, how.worth), legal(g, w)
         else:
-            play_window(g, x.trial, w, v, low, high, how.price, how.taste)
+            decode_window(g, x.trial, w, v, low, high, how.price, how.taste)
             cost, fine = cost_between(g, x.trial, w, v, low, high, how.worth), True
         x.tally[kind, 0] += 1
         worse = cost - x.level[0]
@@ -147,10 +147,10 @@ def anneal(
 
 
 @plain
-def look(g: Ground, s: State, w: Work, v: Window, how: Manner, low: int, high: int) -> float:
+def look(g: Ground, s: State, w: DecoderArrays, v: Window, how: Manner, low: int, high: int) -> float:
     """Return what the places ``low`` to ``high - 1`` of a state cost between what is around them."""
     open_window(g, s, w, v, low, high, how.price, how.taste)
-    play_window(g, s, w, v, low, high, how.price, how.taste)
+    decode_window(g, s, w, v, low, high, how.price, how.taste)
     return float(cost_between(g, s, w, v, low, high, how.worth))
 
 

@@ -9,10 +9,10 @@ from nmsolve.heuristics.schedule.budgets import barred
 from nmsolve.heuristics.schedule.decode import (
     EARLIEST,
     FREE,
+    DecoderArrays,
     Ground,
-    Work,
+    decode,
     ground_of,
-    play,
     schedule_of,
     state_from,
     state_of,
@@ -153,7 +153,7 @@ def _kept(problem: ScheduleProblem, time_left: float) -> FloatArray:
     return np.zeros(problem.modes.count) if found is None else found
 
 
-def grounded(problem: ScheduleProblem) -> tuple[Ground, Work]:
+def grounded(problem: ScheduleProblem) -> tuple[Ground, DecoderArrays]:
     """Return the arrays of a problem, and those that are written."""
     g = ground_of(problem)
     return g, work_of(g)
@@ -167,15 +167,15 @@ def ranks_of(problem: ScheduleProblem, g: Ground) -> FloatArray:
 
 
 def inserted(
-    problem: ScheduleProblem, g: Ground, w: Work, priority: FloatArray, ahead: FloatArray
+    problem: ScheduleProblem, g: Ground, w: DecoderArrays, priority: FloatArray, ahead: FloatArray
 ) -> Schedule:
     """Return a schedule by gaps; with resources, which have no gaps, one by the order alone."""
     order = by_priority(problem, priority)
     if len(problem.resources):
-        play(g, state_of(order, np.full(problem.count, FREE)), w, EARLIEST, ahead)
+        decode(g, state_of(order, np.full(problem.count, FREE)), w, EARLIEST, ahead)
         return schedule_of(w)
     lanes = int(g.lane[-1])
     insert_all(g, order, ahead, np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), w)
     none = np.zeros(problem.count, bool)
-    play(g, state_from(problem, Schedule(w.mode.copy(), w.start.copy(), none)), w, EARLIEST, NO_TASTE)
+    decode(g, state_from(problem, Schedule(w.mode.copy(), w.start.copy(), none)), w, EARLIEST, NO_TASTE)
     return schedule_of(w)

@@ -21,8 +21,8 @@ from nmsolve.heuristics.schedule.decode import (
     WASTE,
     WEIGHTED,
     State,
+    decode,
     ground_of,
-    play,
     schedule_of,
     state_from,
     state_of,
@@ -31,8 +31,8 @@ from nmsolve.heuristics.schedule.decode import (
 from nmsolve.heuristics.schedule.moves import (
     FREEING,
     LOAD,
+    Annealing,
     Manner,
-    Walk,
     anneal,
     copy,
     cost_of,
@@ -50,7 +50,7 @@ from nmsolve.heuristics.schedule.rules import (
     published,
     ranks_of,
 )
-from nmsolve.heuristics.schedule.settle import settle
+from nmsolve.heuristics.schedule.shift import shift_starts
 from nmsolve.heuristics.schedule.windows import window_of
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
@@ -77,16 +77,16 @@ LOADS = 0.02
 AREAS = (0.0, 0.3, 1.0, 2.0)
 #: What a tick costs, as a part of what a tick of an average mode costs otherwise.
 LITTLE = 0.3
-#: Processes of a stretch, moves per process, the heat as a part of what a move that is worse costs on average, and how much of it
-#: is left at the end; by how much a schedule may be worse than the best for a while.
-STRETCH, STEPS_STRETCH, HOT_STRETCH, COLD_STRETCH, SLIP = 120, 10, 0.002, 0.05, 0.0015
-#: Problems of this many processes are searched by stretches.
+#: Processes of a window, moves per process, first temperature relative to the mean cost of a worse move, last temperature
+#: relative to the first; relative excess of an accepted schedule over the best.
+WINDOW, STEPS_WINDOW, HOT_WINDOW, COLD_WINDOW, SLIP = 120, 10, 0.002, 0.05, 0.0015
+#: Problems of this many processes are searched by windows.
 MANY = 1500
 #: Prices of units in ticks of the end per tick of work: for the first schedules, and for modes that the decoder chooses later.
 PRICES, PRICE = (0.3, 1.0, 3.0, 2.0), 2.0
 #: Schedules for which prices follow from the schedule before.
 LATER_PRICES = 12
-#: Rounds of moving starts about at the end of an annealing.
+#: Rounds of shifting starts at the end of an annealing.
 ROUNDS = 8
 
 
@@ -119,13 +119,13 @@ class ScheduleSearch:
         while idle < IDLE_ROUNDS and not context.should_stop():
             for answer in _known(context):
                 search.take(answer)
-            if search.by_stretches:
+            if search.by_windows:
                 better = search.sweep(context)
             else:
                 better = search.improve(steps, HOT[idle % len(HOT)], context)
                 steps = min(MOST_STEPS * problem.count, MORE * steps)
             idle = 0 if better else idle + 1
-            search.tell(context, "stretches" if search.by_stretches else "annealing")
+            search.tell(context, "stretches" if search.by_windows else "annealing")
 
 
 def _known(context: Context) -> list[Schedule]:
@@ -142,7 +142,7 @@ class AnnealSearch:
         start = state_of(problem.order, np.full(problem.count, FREE))
         level = np.array([np.inf, np.inf, 0.0, 0.0])
         at, tally = np.zeros((2, problem.count), np.int64), np.zeros((len(ODDS), 2))
-        self.walk = Walk(start, _twin(start), _twin(start), at, level, tally, new_rng(seed))
+        self.annealing = Annealing(start, _twin(start), _twin(start), at, level, tally, new_rng(seed))
         self._rounds = 1 if problem.objective in ("idle", "waste", "weighted") else 0
         odds = ODDS_LENGTH if self.ground.goal == MAKESPAN else ODDS
         if self.ground.tight.any():
@@ -156,11 +156,11 @@ class AnnealSearch:
         self._price = _prices(problem, self.ground.goal)
 
     @property
-    def by_stretches(self) -> bool:
-        """Whether stretches of the order are searched, not the whole."""
+    def by_windows(self) -> bool:
+        """Whether windows of the order are searched, not the whole."""
         p = self.problem
         many = p.count >= MANY and not p.resources and not p.budgets.count
-        return bool(many and np.isfinite(self.walk.level[1]))
+        return bool(many and np.isfinite(self.annealing.level[1]))
 
     def greedy(self, time_left: float) -> list[Schedule]:
         """Return schedules by upward rank in which each process takes the mode that is cheapest so far, of those for budgets."""
@@ -175,7 +175,7 @@ class AnnealSearch:
         lures = [self._price, *(np.array([1.0, area, 0.0, 0.0, 0.0]) for area in AREAS)]
         found = []
         for price in lures:
-            play(self.ground, state, self._work, price, taste)
+            decode(self.ground, state, self._work, price, taste)
             found.append(schedule_of(self._work))
         for factor in PRICES:
             found.append(inserted(self.problem, self.ground, self._work, rank, factor * prices + taste))
@@ -187,14 +187,14 @@ class AnnealSearch:
 
     def take(self, answer: Schedule) -> None:
         """Go on from a schedule if it is better than the best."""
-        state, level = state_from(self.problem, answer), self.walk.level
-        self._play(state, self._rounds)
+        state, level = state_from(self.problem, answer), self.annealing.level
+        self._decode(state, self._rounds)
         if self._worth == 0.0:
             self._worth = 1.0 + float(self._work.value[self.ground.goal])
         cost, fine = cost_of(self.ground, self._work, self._worth), legal(self.ground, self._work)
         if cost < level[1] if fine else np.isinf(level[1]) and cost < level[0]:
-            self._copy(state, self.walk.now)
-            self._copy(state, self.walk.best)
+            self._copy(state, self.annealing.now)
+            self._copy(state, self.annealing.best)
             level[:2] = cost, cost if fine else np.inf
 
     def improve(self, steps: int, hot: float, context: Context) -> bool:
@@ -202,11 +202,11 @@ class AnnealSearch:
 
         Without a legal state the search goes on where it is.
         """
-        x, before = self.walk, float(self.walk.level[1])
+        x, before = self.annealing, float(self.annealing.level[1])
         if np.isfinite(before):
             self._copy(x.best, x.now)
             x.level[0] = before
-        self._play(x.now, 0)
+        self._decode(x.now, 0)
         x.at[0], x.at[1] = self._work.start, self._work.why
         scale = self._scale()
         chunk, done, heat = max(LEAST_MOVES, CHUNK // self.problem.count), 0, hot * scale
@@ -218,23 +218,23 @@ class AnnealSearch:
         return bool(x.level[1] < before)
 
     def sweep(self, context: Context) -> bool:
-        """Anneal stretches of the order by time, one after the other. Return True if a better schedule was found.
+        """Anneal windows of the order by time, one after the other. Return True if a better schedule was found.
 
-        Needs a legal state, and a problem without resources. A stretch is kept if the whole schedule is not worse, or hardly.
+        Needs a legal state, and a problem without resources. A window is accepted if the schedule is at most :data:`SLIP` worse.
         """
-        x, before = self.walk, float(self.walk.level[1])
-        self._play(x.best, 0)
+        x, before = self.annealing, float(self.annealing.level[1])
+        self._decode(x.best, 0)
         self._copy(state_from(self.problem, schedule_of(self._work)), x.now)
         x.now.fresh[:] = x.best.fresh
-        self._play(x.now, self._rounds)
+        self._decode(x.now, self._rounds)
         x.level[0] = cost_of(self.ground, self._work, self._worth)
         part = x._replace(best=_twin(x.now), level=np.zeros(4))
-        for low in range(0, max(1, self.problem.count - STRETCH // 2), STRETCH // 2):
+        for low in range(0, max(1, self.problem.count - WINDOW // 2), WINDOW // 2):
             if context.should_stop():
                 break
             keep = _twin(x.now)
-            self._stretch(part, low, min(low + STRETCH, self.problem.count))
-            self._play(part.best, self._rounds)
+            self._anneal_window(part, low, min(low + WINDOW, self.problem.count))
+            self._decode(part.best, self._rounds)
             cost, fine = cost_of(self.ground, self._work, self._worth), legal(self.ground, self._work)
             if cost > max(x.level[0], x.level[1] * (1.0 + SLIP)):
                 self._copy(keep, x.now)
@@ -246,7 +246,7 @@ class AnnealSearch:
                 self._copy(x.now, x.best)
         return bool(x.level[1] < before)
 
-    def _stretch(self, part: Walk, low: int, high: int) -> None:
+    def _anneal_window(self, part: Annealing, low: int, high: int) -> None:
         """Anneal the places ``low`` to ``high - 1`` of the order of ``part.now``; ``part.best`` takes the best."""
         g, w, v = self.ground, self._work, self.window
         how = Manner(self._odds, self._price, self._taste, self._worth, 0)
@@ -255,32 +255,34 @@ class AnnealSearch:
         part.level[:2] = look(g, part.now, w, v, how, low, high)
         cold = 1e-9 * self._worth
         anneal(g, part, w, v, how, low, high, SAMPLE, cold, cold)
-        hot = HOT_STRETCH * float(part.level[2] / max(1.0, part.level[3]))
+        hot = HOT_WINDOW * float(part.level[2] / max(1.0, part.level[3]))
         hot = max(hot, cold)
-        anneal(g, part, w, v, how, low, high, STEPS_STRETCH * (high - low), hot, COLD_STRETCH * hot)
+        anneal(g, part, w, v, how, low, high, STEPS_WINDOW * (high - low), hot, COLD_WINDOW * hot)
 
     def tell(self, context: Context, move: str) -> None:
         """Offer the best legal schedule, if it is new."""
-        if not self.walk.level[1] < self._told:
+        if not self.annealing.level[1] < self._told:
             return
-        self._told = float(self.walk.level[1])
-        self._play(self.walk.best, ROUNDS)
+        self._told = float(self.annealing.level[1])
+        self._decode(self.annealing.best, ROUNDS)
         context.offer(schedule_of(self._work).packed(), move)
 
     def _scale(self) -> float:
-        """Return what a move that is worse costs on average; walks downhill for a while."""
-        level = self.walk.level
+        """Return the mean cost of a worse move; runs some moves of descent."""
+        level = self.annealing.level
         level[2:] = 0.0
         self._anneal(SAMPLE, 1e-9 * self._worth, 1e-9 * self._worth)
         return float(level[2] / level[3]) if level[3] > 0.0 else self._worth / self.problem.count
 
-    def _play(self, state: State, rounds: int) -> None:
-        play(self.ground, state, self._work, EARLIEST, NO_TASTE)
-        settle(self.ground, state.order, self._work, rounds)
+    def _decode(self, state: State, rounds: int) -> None:
+        decode(self.ground, state, self._work, EARLIEST, NO_TASTE)
+        shift_starts(self.ground, state.order, self._work, rounds)
 
     def _anneal(self, steps: int, hot: float, cold: float) -> None:
         how = Manner(self._odds, self._price, self._taste, self._worth, self._rounds)
-        anneal(self.ground, self.walk, self._work, self.window, how, 0, self.problem.count, steps, hot, cold)
+        anneal(
+            self.ground, self.annealing, self._work, self.window, how, 0, self.problem.count, steps, hot, cold
+        )
 
     def _copy(self, a: State, b: State) -> None:
         copy(a, b, 0, self.problem.count)

@@ -15,7 +15,7 @@ from nmsolve.heuristics.schedule.tabu_shop import (
     construct,
     modes_in,
     new_state,
-    settle,
+    reevaluate,
     shop_of,
 )
 from nmsolve.model.engine import Context
@@ -117,7 +117,7 @@ class TabuSearch:
         else:
             _, state = self._elites[int(below(self._rng, len(self._elites)))]
             copy(state, self._now)
-            settle(self._shop, self._now)
+            reevaluate(self._shop, self._now)
             value = shake(self._shop, self._now, self._work, self._rng, SHAKES)
         self._work.rule[0] = below(self._rng, len(RULES))
         self._work.until[:] = 0
@@ -133,7 +133,7 @@ class TabuSearch:
         first = np.array([below(self._rng, 2) for _ in range(len(a.mode))]) > 0
         now.mode[:] = np.where(first, a.mode, b.mode)
         self._queue(now, a.end - a.span + b.end - b.span)
-        return int(settle(self._shop, now))
+        return int(reevaluate(self._shop, now))
 
     def _queue(self, state: State, start: IntArray) -> None:
         """Fill the queues of the modes in ``state`` in the order of ``start``."""
@@ -165,7 +165,7 @@ class TabuSearch:
         if self._vain > VAIN:
             self._elites, self._vain = [], 0
             return
-        settle(self._shop, state)
+        reevaluate(self._shop, state)
         if any(value == e[0] and np.array_equal(state.end, e[1].end) for e in self._elites):
             return
         self._elites.append((value, state))
@@ -183,7 +183,7 @@ class TabuSearch:
         inverse[self._modes] = np.arange(len(self._modes))
         state.mode[:] = inverse[answer.mode[self._order]]
         self._queue(state, answer.start[self._order])
-        made = int(settle(self._shop, state))
+        made = int(reevaluate(self._shop, state))
         if made >= 0:
             self._add(made, state)
 
@@ -195,7 +195,7 @@ class TabuSearch:
 
     def packed(self) -> IntArray:
         """Return the best schedule of this search as engines offer it."""
-        settle(self._shop, self._best)
+        reevaluate(self._shop, self._best)
         n = self._problem.count
         mode, start = np.empty(n, np.int64), np.empty(n, np.int64)
         mode[self._order] = self._modes[self._best.mode]

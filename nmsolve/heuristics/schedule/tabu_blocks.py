@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.rng import below
-from nmsolve.heuristics.schedule.tabu_shop import Shop, State, delay, settle
+from nmsolve.heuristics.schedule.tabu_shop import Shop, State, delay, reevaluate
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Processes of a critical path that are looked at in a move, times all processes: the others wait for another move.
 LOOKS = 4_000_000
-#: Numbers in ``Work.counts``: moves made, moves since the last gain, makespan, the least one of this search.
+#: Numbers in ``TabuArrays.counts``: moves made, moves since the last gain, makespan, the least one of this search.
 MOVES, IDLE, NOW, BEST = range(4)
-#: Numbers in ``Work.pick``: process, mode and place in the queue of the best move; what it costs, and by ties; how many
+#: Numbers in ``TabuArrays.pick``: process, mode and place in the queue of the best move; what it costs, and by ties; how many
 #: there are like it.
 WHO, HOW, WHERE, COST, TIE, LIKE = range(6)
 #: Of equally good moves take that with the shortest path through the process, with the least sum of squared loads of units, or
@@ -27,7 +27,7 @@ WHO, HOW, WHERE, COST, TIE, LIKE = range(6)
 BY_PATH, BY_LOAD, BY_SPAN = RULES = range(3)
 
 
-class Work(NamedTuple):
+class TabuArrays(NamedTuple):
     """Scratch of one search.
 
     Attributes
@@ -52,12 +52,12 @@ class Work(NamedTuple):
     rule: IntArray
 
 
-def new_work(shop: Shop) -> Work:
+def new_work(shop: Shop) -> TabuArrays:
     """Return scratch."""
     n = len(shop.release)
     sizes = (n, n, n, n + 1, len(shop.unit), 6, 6, 4, 1)
     end, tail, path, line, until, pick, other, counts, rule = (np.zeros(k, np.int64) for k in sizes)
-    return Work(end, tail, path, line, until, pick, other, counts, rule)
+    return TabuArrays(end, tail, path, line, until, pick, other, counts, rule)
 
 
 @plain
@@ -72,7 +72,7 @@ def copy(a: State, b: State) -> None:
 
 
 @plain
-def _critical_path(s: Shop, a: State, w: Work, rng: AnyArray) -> int:
+def _critical_path(s: Shop, a: State, w: TabuArrays, rng: AnyArray) -> int:
     """Write a random critical path to ``w.path``; return its length."""
     makespan, delays = w.counts[NOW], s.delays[0] > 0
     now, seen = -1, 0
@@ -103,7 +103,7 @@ def _critical_path(s: Shop, a: State, w: Work, rng: AnyArray) -> int:
 
 
 @plain
-def _without(s: Shop, a: State, w: Work, v: int) -> int:
+def _without(s: Shop, a: State, w: TabuArrays, v: int) -> int:
     """Compute ends and tails as if ``v`` took no time and no unit; return the makespan."""
     n, delays, at = len(a.mode), s.delays[0] > 0, a.place[v]
     p, q = a.prev[v], a.next[v]
@@ -178,7 +178,9 @@ def _note(pick: IntArray, rng: AnyArray, v: int, m: int, at: int, cost: int, tie
 
 
 @plain
-def _places(s: Shop, a: State, w: Work, rng: AnyArray, v: int, first: int, last: int, rest: int) -> None:
+def _places(
+    s: Shop, a: State, w: TabuArrays, rng: AnyArray, v: int, first: int, last: int, rest: int
+) -> None:
     """Try all good places for ``v`` in modes ``first..last``; the makespan of all others is ``rest``."""
     delays = s.delays[0] > 0
     for m in range(first, last + 1):
@@ -270,8 +272,8 @@ def _move(s: Shop, a: State, v: int, m: int, at: int) -> int:
 
 
 @plain
-def tabu(s: Shop, a: State, best: State, w: Work, rng: AnyArray, moves: int, patience: int) -> bool:
-    """Make ``moves`` moves from a settled state; ``best`` takes the best one. False after ``patience`` moves without gain."""
+def tabu(s: Shop, a: State, best: State, w: TabuArrays, rng: AnyArray, moves: int, patience: int) -> bool:
+    """Make ``moves`` moves from a evaluated state; ``best`` takes the best one. False after ``patience`` moves without gain."""
     for _ in range(moves):
         if w.counts[IDLE] >= patience:
             return False
@@ -299,10 +301,10 @@ def tabu(s: Shop, a: State, best: State, w: Work, rng: AnyArray, moves: int, pat
         was = a.mode[v]
         w.until[was] = w.counts[MOVES] + length + s.mode_at[v + 1] - s.mode_at[v] + below(rng, 5)
         old = _move(s, a, v, m, at)
-        makespan = settle(s, a)
+        makespan = reevaluate(s, a)
         if makespan < 0:
             _move(s, a, v, was, old)
-            makespan = settle(s, a)
+            makespan = reevaluate(s, a)
             w.until[m] = w.until[was]
         w.counts[NOW] = makespan
         if makespan < w.counts[BEST]:
@@ -313,7 +315,7 @@ def tabu(s: Shop, a: State, best: State, w: Work, rng: AnyArray, moves: int, pat
 
 
 @plain
-def shake(s: Shop, a: State, w: Work, rng: AnyArray, moves: int) -> int:
+def shake(s: Shop, a: State, w: TabuArrays, rng: AnyArray, moves: int) -> int:
     """Put random processes on random good places, ``moves`` times; return the makespan."""
     for _ in range(moves):
         v = below(rng, len(a.mode))
@@ -328,7 +330,7 @@ def shake(s: Shop, a: State, w: Work, rng: AnyArray, moves: int) -> int:
             continue
         was = a.mode[v]
         old = _move(s, a, v, pick[HOW], pick[WHERE])
-        if settle(s, a) < 0:
+        if reevaluate(s, a) < 0:
             _move(s, a, v, was, old)
-            settle(s, a)
-    return int(settle(s, a))
+            reevaluate(s, a)
+    return int(reevaluate(s, a))

@@ -133,7 +133,7 @@ def delay(s: Shop, edge: int, one: int, other: int) -> int:
 
 
 @plain
-def settle(s: Shop, a: State) -> int:
+def reevaluate(s: Shop, a: State) -> int:
     """Compute neighbours, order, ends and tails from modes and queues; return the makespan, -1 if queues make a circle."""
     n, delays = len(a.mode), s.delays[0] > 0
     for u in range(len(a.length)):
@@ -326,4 +326,4 @@ def construct(s: Shop, a: State, rng: AnyArray, noise: float, chosen: bool) -> i
             if a.waits[j] == 0:
                 a.order[ready] = j
                 ready += 1
-    return int(settle(s, a))
+    return int(reevaluate(s, a))

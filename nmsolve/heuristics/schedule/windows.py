@@ -1,7 +1,7 @@
-"""A stretch of an order, played again and again between what comes before and after it, compiled.
+"""Decoding of one window of an order, with the rest of the order fixed. Compiled.
 
-What comes before stays as it is. Of what comes after it is known how long it takes at least once a unit is free, or data are
-there: the lengths of the ways to the end. So a change within a stretch of a long order costs no more than the stretch.
+The schedule before the window is fixed. For the time after it there are lower bounds: the longest paths to the end from each unit
+and each process. So a change in a window of a long order costs no more than decoding the window.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from nmsolve.heuristics.schedule.decode import (
     TARDINESS,
     WASTE,
     WEIGHTED,
+    DecoderArrays,
     Ground,
     State,
-    Work,
-    begin_play,
+    begin_decode,
+    decode_part,
     delay_of,
-    end_play,
+    end_decode,
     gap_energy,
-    play_part,
 )
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, IntArray
@@ -40,10 +40,10 @@ ABOVE = 10.0
 
 
 class Window(NamedTuple):
-    """What is known around a stretch of an order.
+    """State before a window of an order, and longest paths after it.
 
-    ``free``, ``tail``, ``used`` (U,), ``user`` (D,), ``peak`` (lanes,), ``value``: of :class:`Work` before it; ``ahead`` (U,)
-    ticks from when a unit is free to the end, ``next`` (U,) when it begins to work after the stretch, -1 if it does not;
+    ``free``, ``tail``, ``used`` (U,), ``user`` (D,), ``peak`` (lanes,), ``value``: of :class:`DecoderArrays` before it; ``ahead``
+    (U,) ticks from when a unit is free to the end, ``next`` (U,) when it begins to work after the window, -1 if it does not;
     ``length`` (P,) ticks from the start of a process to the end; ``crest`` (1,) the end.
     """
 
@@ -68,19 +68,26 @@ def window_of(g: Ground) -> Window:
 
 @plain
 def open_window(
-    g: Ground, s: State, w: Work, v: Window, low: int, high: int, price: FloatArray, taste: FloatArray
+    g: Ground,
+    s: State,
+    w: DecoderArrays,
+    v: Window,
+    low: int,
+    high: int,
+    price: FloatArray,
+    taste: FloatArray,
 ) -> None:
-    """Play a state whole; write what is known around its places ``low`` to ``high - 1``."""
-    begin_play(g, w)
-    play_part(g, s, w, 0, low, price, taste)
+    """Decode a whole state; write the window of its places ``low`` to ``high - 1``."""
+    begin_decode(g, w)
+    decode_part(g, s, w, 0, low, price, taste)
     _keep(w.free, v.free)
     _keep(w.tail, v.tail)
     _keep(w.used, v.used)
     _keep(w.user, v.user)
     _keep(w.peak, v.peak)
     _keep(w.value, v.value)
-    play_part(g, s, w, low, len(s.order), price, taste)
-    end_play(g, w)
+    decode_part(g, s, w, low, len(s.order), price, taste)
+    end_decode(g, w)
     _keep(v.user, w.user)
     _keep(v.peak, w.peak)
     v.crest[0] = w.value[MAKESPAN]
@@ -98,7 +105,7 @@ def _keep(a: IntArray, b: IntArray) -> None:
 
 
 @plain
-def _measure(g: Ground, s: State, w: Work, v: Window, p: int, high: int) -> None:
+def _measure(g: Ground, s: State, w: DecoderArrays, v: Window, p: int, high: int) -> None:
     """Write the length of the way from a process to the end; it is the next one of its units so far."""
     m = w.mode[p]
     k, d, longest = g.unit_set[m], g.item[m], 0
@@ -123,10 +130,17 @@ def _measure(g: Ground, s: State, w: Work, v: Window, p: int, high: int) -> None
 
 
 @plain
-def play_window(
-    g: Ground, s: State, w: Work, v: Window, low: int, high: int, price: FloatArray, taste: FloatArray
+def decode_window(
+    g: Ground,
+    s: State,
+    w: DecoderArrays,
+    v: Window,
+    low: int,
+    high: int,
+    price: FloatArray,
+    taste: FloatArray,
 ) -> None:
-    """Play the stretch again."""
+    """Decode the window again."""
     for i in range(low, high):
         p = s.order[i]
         d = g.item[w.mode[p]]
@@ -145,12 +159,14 @@ def play_window(
     _keep(v.tail, w.tail)
     _keep(v.used, w.used)
     _keep(v.value, w.value)
-    play_part(g, s, w, low, high, price, taste)
+    decode_part(g, s, w, low, high, price, taste)
 
 
 @plain
-def cost_between(g: Ground, s: State, w: Work, v: Window, low: int, high: int, worth: float) -> float:
-    """Return what the stretch that was played last costs, and what it means for the end."""
+def cost_between(
+    g: Ground, s: State, w: DecoderArrays, v: Window, low: int, high: int, worth: float
+) -> float:
+    """Return the cost of the window decoded last, with its effect on the end of the schedule."""
     crest, blur = float(v.crest[0]), max(1.0, BLUR * v.crest[0])
     total, most, energy, idle, moved = 0.0, 0, w.value[ENERGY], w.value[IDLE], w.value[MOVED]
     for u in range(len(w.free)):

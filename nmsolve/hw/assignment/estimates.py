@@ -13,7 +13,7 @@ from nmsolve.hw.assignment.keys import Key, family_of, key_of
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.library_rows import COPY
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.roofline import Work, bytes_touched, roofline, why_not, widths_of
+from nmsolve.hw.assignment.roofline import OperatorWork, bytes_touched, roofline, why_not, widths_of
 from nmsolve.hw.assignment.steps import Program, Step
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.classes import CONTROL
@@ -90,7 +90,7 @@ class Estimates:
         return 0.0 if all(e is not None and e.origin == "measured" for e in entries) else None
 
 
-def work_of(step: Step, program: Program) -> Work | None:
+def work_of(step: Step, program: Program) -> OperatorWork | None:
     """Return what one run of a step does; of control flow itself nothing but to start; None for ``@in`` and ``@out``.
 
     Raises
@@ -102,7 +102,7 @@ def work_of(step: Step, program: Program) -> Work | None:
         return None
     where = f"{graph.name}: {operator.kind} {operator.name!r}"
     if operator.kind in CONTROL:
-        return Work(operator.kind, "", frozenset(), 0, 0, 0)
+        return OperatorWork(operator.kind, "", frozenset(), 0, 0, 0)
     width, needed = widths_of(graph, operator)
 
     def number(figure: object, what: str) -> int:
@@ -119,7 +119,7 @@ def work_of(step: Step, program: Program) -> Work | None:
     if extent is not None and not held:  # both operands flow
         held = _bytes(graph, operator.inputs[1]) if len(operator.inputs) > 1 else 0
         streamed -= held
-    return Work(
+    return OperatorWork(
         operator.kind, width, needed, macs, number(cost.elements, "the work"),
         bytes_touched(operator.kind, held + streamed, written), extent, streamed, held,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.roofline import Work, roofline
+from nmsolve.hw.assignment.roofline import OperatorWork, roofline
 from nmsolve.hw.assignment.steps import Program
 from nmsolve.model.types import BoolArray, FloatArray
 
@@ -58,7 +58,7 @@ class Group(NamedTuple):
     reduces: bool
 
 
-def groups_of(program: Program, works: Sequence[Work | None], possible: BoolArray) -> list[Group]:
+def groups_of(program: Program, works: Sequence[OperatorWork | None], possible: BoolArray) -> list[Group]:
     """Return groups, each once, by their last operators.
 
     Parameters
@@ -74,7 +74,7 @@ def groups_of(program: Program, works: Sequence[Work | None], possible: BoolArra
 
 
 def savings(
-    group: Group, works: Sequence[Work | None], machine: ProcessorMachine
+    group: Group, works: Sequence[OperatorWork | None], machine: ProcessorMachine
 ) -> tuple[FloatArray, FloatArray]:
     """Return (P,) which part of the time and of the energy of its operators a processor saves by fusing a group.
 
@@ -101,7 +101,7 @@ def savings(
 class _Finder:
     """Who makes what for whom, and the regions that can be closed."""
 
-    def __init__(self, program: Program, works: Sequence[Work | None]) -> None:
+    def __init__(self, program: Program, works: Sequence[OperatorWork | None]) -> None:
         self.program, self.works = program, works
         steps = program.steps
         self.users: list[set[int]] = [set() for _ in steps]

@@ -23,7 +23,7 @@ from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
 from nmsolve.hw.assignment.programs.values import sent, to_runtime
 from nmsolve.hw.assignment.random_values import random_array
-from nmsolve.hw.assignment.roofline import Work
+from nmsolve.hw.assignment.roofline import OperatorWork
 from nmsolve.hw.assignment.runtime import runtime_name
 from nmsolve.hw.assignment.sessions import Patience, Session, Times, timed
 from nmsolve.hw.assignment.steps import Program, Step
@@ -224,7 +224,7 @@ class _Profiler:
             self.out.failed[f"copy of {size:,} bytes"] = str(error)
             return
         if times is not None:
-            self._add(key, times, threads, Work(COPY, "", frozenset(), 0, 0, size))
+            self._add(key, times, threads, OperatorWork(COPY, "", frozenset(), 0, 0, size))
 
     def sizes(self) -> list[int]:
         """Return sizes of the model's tensors, evenly among all that occur."""
@@ -301,7 +301,7 @@ class _Profiler:
         self.out.known += 1
         return True
 
-    def _add(self, key: Key, times: Times, threads: int, work: Work) -> None:
+    def _add(self, key: Key, times: Times, threads: int, work: OperatorWork) -> None:
         self.library.add([
             Entry(
                 key, self.how.processor, threads, times.time, memory=work.bytes, macs=work.macs, elements=work.elements,

@@ -16,7 +16,7 @@ from nmsolve.model.operators.sizes import elements_of
 PICKING = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
 
 
-class Work(NamedTuple):
+class OperatorWork(NamedTuple):
     """What one run of an operator does.
 
     Attributes
@@ -82,7 +82,7 @@ def bytes_touched(kind: str, read: int, written: int) -> int:
     return min(read, written) + written if kind in PICKING else read + written
 
 
-def why_not(processor: Processor, work: Work) -> str | None:
+def why_not(processor: Processor, work: OperatorWork) -> str | None:
     """Return why a processor cannot run an operator, or None: control flow, its type, or a width."""
     if work.kind in CONTROL and not processor.host:
         return "control flow"
@@ -95,7 +95,7 @@ def why_not(processor: Processor, work: Work) -> str | None:
     return None
 
 
-def roofline(processor: Processor, work: Iterable[Work]) -> tuple[float, float]:
+def roofline(processor: Processor, work: Iterable[OperatorWork]) -> tuple[float, float]:
     """Return ps and pJ of operators that run as one on a unit of a processor that can run them.
 
     ``time = launch + max(sum MACs / peak, sum elements / rate, sum bytes / bandwidth)``, each width at its own rate: copies go on
@@ -122,7 +122,7 @@ def roofline(processor: Processor, work: Iterable[Work]) -> tuple[float, float]:
     return processor.launch + 1e12 * busy, energy
 
 
-def tiles_of(processor: Processor, work: Work) -> Tiles | None:
+def tiles_of(processor: Processor, work: OperatorWork) -> Tiles | None:
     """Return the tiles in which a unit does a product; None if all of it fits on chip, or the unit's own memory is not known.
 
     Copies are doubled if that is faster: it hides them behind the arithmetic, but leaves less room for the result.

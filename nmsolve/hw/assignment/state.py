@@ -21,7 +21,7 @@ from nmsolve.hw.assignment.flatten import program_of
 from nmsolve.hw.assignment.fusion import groups_of, savings
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.roofline import Work, why_not
+from nmsolve.hw.assignment.roofline import OperatorWork, why_not
 from nmsolve.hw.assignment.steps import Path, Program, Step
 from nmsolve.model.assignment.problem import MOST, AssignProblem, Flows, Groups, Units
 from nmsolve.model.bound import Ceilings
@@ -353,7 +353,7 @@ def _require_memory(flows: Flows, units: Units, name: str) -> None:
         )
 
 
-def _is_scalar(step: Step, work: Work | None, machine: ProcessorMachine) -> bool:
+def _is_scalar(step: Step, work: OperatorWork | None, machine: ProcessorMachine) -> bool:
     """Return whether an operator is scalar on this machine (M3.1).
 
     It is by its tensors (see ``classes``), or it works on whole numbers that no accelerator can handle: indices and places.

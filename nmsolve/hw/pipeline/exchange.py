@@ -50,7 +50,7 @@ OVER_ROWS = frozenset(
 )
 
 
-class Work(NamedTuple):
+class LayerArrays(NamedTuple):
     """What the kernel needs of L layers.
 
     ``high``, ``wide`` (L,) tiles of the result along rows and channels; ``piece`` (L,) us of a tile; ``weights``, ``shared``,
@@ -102,7 +102,7 @@ def tiles_of(layers: Layers, figures: CoreFigures) -> tuple[IntArray, IntArray, 
     return -(-layers.rows // high), -(-layers.channels // wide), piece
 
 
-def _work(layers: Layers, figures: CoreFigures) -> Work:
+def _work(layers: Layers, figures: CoreFigures) -> LayerArrays:
     given, largest, made = (np.zeros(layers.count) for _ in range(3))
     tensors = layers.tensors
     size = np.repeat(tensors.volume, np.diff(tensors.indptr))
@@ -116,7 +116,7 @@ def _work(layers: Layers, figures: CoreFigures) -> Work:
     ones = np.ones(layers.count, np.int64)
     window = ones if layers.window is None else layers.window
     beside = (given - shared) * (window - 1) / 2 / np.maximum(layers.rows**0.5, 1.0)
-    return Work(
+    return LayerArrays(
         *tiles_of(layers, figures), layers.weight_bytes.astype(float), shared, given - shared, made,
         ones if layers.batches is None else layers.batches, beside, product,
         np.maximum(1, layers.macs // (layers.channels * layers.rows)),
@@ -127,7 +127,7 @@ def _work(layers: Layers, figures: CoreFigures) -> Work:
 
 @kernel
 def _fill(
-    work: Work,
+    work: LayerArrays,
     per_byte: float,
     sync: float,
     time: FloatArray,

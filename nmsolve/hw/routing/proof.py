@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.check.routing.numbering import numbering_complaint, worms_complaint
+from nmsolve.check.routing.numbering import numbering_complaint, packets_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.numbering import cycle_text, number_channels
-from nmsolve.hw.routing.wormhole import Worms, number_worms, worms_of
+from nmsolve.hw.routing.wormhole import WormholePackets, number_packets, wormhole_packets
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -29,14 +29,14 @@ class Proof:
     ----------
     switching : of ``SWITCHING``, what it holds for
     numbering : (4 * P * V,) numbers of channels that grow along every dependency of packets; all -1 if these form a cycle
-    worms : numbers for long multicast messages (:mod:`nmsolve.hw.routing.wormhole`); None for ``packet``, and where all flows
+    packets : numbers for long multicast messages (:mod:`nmsolve.hw.routing.wormhole`); None for ``packet``, and where all flows
         are unicast, which need no more than ``numbering``
     cycle : a ring that can wait for each other, in words; "" if none can
     """
 
     switching: str
     numbering: IntArray
-    worms: IntArray | None
+    packets: IntArray | None
     cycle: str
 
     @property
@@ -61,11 +61,11 @@ def prove(
     _accepted(numbering_complaint(machine, routes, number))
     if switching == "packet" or not flows.multicast:
         return Proof(switching, number, None, "")
-    worms = worms_of(machine, flows, routes, ejection)
-    order, ring = number_worms(worms)
+    packets = wormhole_packets(machine, flows, routes, ejection)
+    order, ring = number_packets(packets)
     if len(ring):
-        return Proof(switching, number, None, _ring_text(machine, flows, routes, worms, ring))
-    _accepted(worms_complaint(machine, flows, routes, order, ejection))
+        return Proof(switching, number, None, _ring_text(machine, flows, routes, packets, ring))
+    _accepted(packets_complaint(machine, flows, routes, order, ejection))
     return Proof(switching, number, order, "")
 
 
@@ -76,7 +76,7 @@ def cover_long_messages(machine: Machine, flows: Flows, routes: Routes) -> tuple
 
     Returns
     -------
-    worms : (pairs,) as in :class:`Proof`, checked; None where all flows are unicast or none are found
+    packets : (pairs,) as in :class:`Proof`, checked; None where all flows are unicast or none are found
     reason : "" with numbers and for unicast; else the ring of messages that can wait for each other, or what is too large
     """
     reason = ""
@@ -86,7 +86,7 @@ def cover_long_messages(machine: Machine, flows: Flows, routes: Routes) -> tuple
         except InputError as error:
             return None, str(error)
         if proof.free:
-            return proof.worms, ""
+            return proof.packets, ""
         reason = proof.cycle
     return None, reason
 
@@ -96,14 +96,16 @@ def _accepted(complaint: str | None) -> None:
         raise BackendError(f"a numbering of channels does not hold: {complaint}")
 
 
-def _ring_text(machine: Machine, flows: Flows, routes: Routes, worms: Worms, ring: IntArray) -> str:
+def _ring_text(
+    machine: Machine, flows: Flows, routes: Routes, packets: WormholePackets, ring: IntArray
+) -> str:
     """Who waits for what: ``flow 0 (core 3 -> 1, 7) for link 4 -> 7, held by flow 1 ...``."""
     ends, entries = link_ends(machine), len(routes.channel)
     target_of = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     parts = []
     for k in ring.tolist():
         flow = int(routes.flow[k] if k < entries else target_of[k - entries])
-        link = int(worms.channel[k]) // routes.channels
+        link = int(packets.channel[k]) // routes.channels
         what = (
             f"link {link // 4} -> {int(ends[link])}"
             if k < entries

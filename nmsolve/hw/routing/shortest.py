@@ -21,7 +21,7 @@ class Mesh(NamedTuple):
     allowed: BoolArray
 
 
-class Work(NamedTuple):
+class PathArrays(NamedTuple):
     """Arrays that are allocated once, (4 * P,) by link but ``tree`` (P,).
 
     ``load``: traffic of the routes so far; ``tree``: the link by which the present flow's tree enters a core; ``dist``: links
@@ -39,17 +39,17 @@ class Work(NamedTuple):
     total: FloatArray
 
 
-def work_of(cores: int) -> Work:
+def work_of(cores: int) -> PathArrays:
     """Arrays for a mesh of this many cores, no traffic, no tree."""
     links = 4 * cores
-    return Work(
+    return PathArrays(
         np.zeros(links), np.full(cores, NONE), np.full(links, -1), np.empty(links, np.int64), np.empty(links, np.int64),
         np.zeros(links, bool), np.empty(links), np.empty(links),
     )  # fmt: skip
 
 
 @plain
-def levels(source: int, goal: int, mesh: Mesh, work: Work) -> tuple[int, int]:
+def levels(source: int, goal: int, mesh: Mesh, work: PathArrays) -> tuple[int, int]:
     """Breadth first from ``goal`` back until the source is met: ``work.dist[link]`` links remain, this one included.
 
     Cores of the tree are entered over their link of the tree only. Returns how many links are in ``work.queue``, and the
@@ -85,14 +85,14 @@ def levels(source: int, goal: int, mesh: Mesh, work: Work) -> tuple[int, int]:
 
 
 @plain
-def forget(visited: int, work: Work) -> None:
+def forget(visited: int, work: PathArrays) -> None:
     """Undo :func:`levels`."""
     for i in range(visited):
         work.dist[work.queue[i]] = -1
 
 
 @plain
-def cheapest(source: int, goal: int, length: int, rate: float, mesh: Mesh, work: Work) -> None:
+def cheapest(source: int, goal: int, length: int, rate: float, mesh: Mesh, work: PathArrays) -> None:
     """Fill ``work.total`` for all links of shortest routes: least sum of loads to the goal among those with the least maximum.
 
     ``inf`` where a link is on no such route. Links of the tree cost nothing, others their load with this flow.
@@ -113,7 +113,7 @@ def _to_goal(
     source: int,
     length: int,
     mesh: Mesh,
-    work: Work,
+    work: PathArrays,
 ) -> float:
     """Least sum (or maximum) of loads from every link to the goal, none above ``limit``; returns that from the source."""
     ends, dist = mesh.ends, work.dist
@@ -134,7 +134,7 @@ def _to_goal(
 
 
 @plain
-def _ways(source: int, length: int, mesh: Mesh, work: Work) -> int:
+def _ways(source: int, length: int, mesh: Mesh, work: PathArrays) -> int:
     """Write the links of all shortest routes to ``work.ways``, those near the source first; returns how many."""
     dist, ways, seen = work.dist, work.ways, work.seen
     tail, head = 0, 0

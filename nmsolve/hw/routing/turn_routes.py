@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.hw.routing.shortest import NONE, ROOT, Mesh, Work, cheapest, forget, levels, work_of
+from nmsolve.hw.routing.shortest import NONE, ROOT, Mesh, PathArrays, cheapest, forget, levels, work_of
 from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
@@ -98,7 +98,7 @@ def _trees(
     targets: Int32Array,
     rate: FloatArray,
     mesh: Mesh,
-    work: Work,
+    work: PathArrays,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, int]:
     """Trees of all flows in ``order``: where each starts, its size, links, parents from its start; a target cut off or -1."""
     flows, cores = source.shape[0], work.tree.shape[0]
@@ -128,7 +128,7 @@ def _trees(
 
 @kernel
 def _tree(
-    source: int, goals: IntArray, rate: float, mesh: Mesh, work: Work, way: IntArray
+    source: int, goals: IntArray, rate: float, mesh: Mesh, work: PathArrays, way: IntArray
 ) -> tuple[int, int]:
     """Write the links of one tree to ``way`` and ``work.tree``; their number and the place of a goal that is cut off, or -1.
 
@@ -167,7 +167,7 @@ def _tree(
 
 @plain
 def _reach(
-    source: int, goal: int, most: int, rate: float, n: int, mesh: Mesh, work: Work, way: IntArray
+    source: int, goal: int, most: int, rate: float, n: int, mesh: Mesh, work: PathArrays, way: IntArray
 ) -> int:
     """Add a branch to ``goal``, at most ``most`` links from the source; the tree's new size, -1 if there is no such branch."""
     visited, length = levels(source, goal, mesh, work)

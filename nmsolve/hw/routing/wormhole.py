@@ -7,7 +7,7 @@ grow along every (M, d) -> (M', e), where M' may hold ``d`` and wait for ``e``, 
 Chalasani and Raghavendra 1998 show that consumption channels belong to it; for unicast alone the numbering of channels says
 the same.)
 
-What leaves the source over different links are messages of their own (*worms*): the source keeps the whole message in its
+What leaves the source over different links are wormhole packets of their own: the source keeps the whole message in its
 memory and sends a copy for every link. So path-based multicast is free of deadlock where trees are not.
 
 Entries: the K of the routes, then with ``ejection`` one per target of every flow in the order of ``flows.targets``: the one
@@ -34,15 +34,17 @@ from nmsolve.model.types import BoolArray, IntArray
 MOST = 2**26
 
 
-class Worms(NamedTuple):
-    """All entries of routes and ejection: ``channel``, ``parent`` (index or -1), ``worm`` they belong to; (K + T,) each."""
+class WormholePackets(NamedTuple):
+    """All entries of routes and ejection: ``channel``, ``parent`` (index or -1), ``packet`` they belong to; (K + T,) each."""
 
     channel: IntArray
     parent: IntArray
-    worm: IntArray
+    packet: IntArray
 
 
-def worms_of(machine: Machine, flows: Flows, routes: Routes, ejection: bool = True) -> Worms:
+def wormhole_packets(
+    machine: Machine, flows: Flows, routes: Routes, ejection: bool = True
+) -> WormholePackets:
     """Entries of the routes, with those of the channels into the target cores if ``ejection``."""
     channel, parent = routes.channel, routes.parent
     if ejection:
@@ -56,23 +58,23 @@ def worms_of(machine: Machine, flows: Flows, routes: Routes, ejection: bool = Tr
             raise InputError("a route does not reach its target", machine.name, "routes of these flows")
         channel = np.concatenate([channel, 4 * machine.size * routes.channels + flows.targets])
         parent = np.concatenate([parent, at])
-    return Worms(channel, parent, _worms(parent))
+    return WormholePackets(channel, parent, _packet_of_entry(parent))
 
 
 @kernel
-def _worms(parent: IntArray) -> IntArray:
-    """Number of the worm of every entry: entries without parent start one."""
-    worm, count = np.empty(parent.shape[0], np.int64), 0
+def _packet_of_entry(parent: IntArray) -> IntArray:
+    """Number of the packet of every entry: entries without parent start one."""
+    packet, count = np.empty(parent.shape[0], np.int64), 0
     for i in range(parent.shape[0]):
         if parent[i] < 0:
-            worm[i] = count
+            packet[i] = count
             count += 1
         else:
-            worm[i] = worm[parent[i]]
-    return worm
+            packet[i] = packet[parent[i]]
+    return packet
 
 
-def number_worms(worms: Worms) -> tuple[IntArray, IntArray]:
+def number_packets(packets: WormholePackets) -> tuple[IntArray, IntArray]:
     """Numbers of the pairs (message, channel waited for), one per entry, or a ring of entries that wait for each other.
 
     Returns
@@ -84,9 +86,9 @@ def number_worms(worms: Worms) -> tuple[IntArray, IntArray]:
     ------
     InputError : more than 67 million dependencies (large trees)
     """
-    n = len(worms.channel)
-    before, after = _holding(worms)
-    into, out = _waiting(worms)
+    n = len(packets.channel)
+    before, after = _holding(packets)
+    into, out = _waiting(packets)
     graph = channel_graph(np.concatenate([before, into]), np.concatenate([after, out]), np.ones(4 * n, bool))
     number, cycle = number_channels(graph)
     if len(cycle):
@@ -95,33 +97,33 @@ def number_worms(worms: Worms) -> tuple[IntArray, IntArray]:
     return numbering, cycle
 
 
-def _waiting(worms: Worms) -> tuple[IntArray, IntArray]:
-    """An entry waits for what any *other* worm with the same channel waits for.
+def _waiting(packets: WormholePackets) -> tuple[IntArray, IntArray]:
+    """An entry waits for what any *other* packet with the same channel waits for.
 
     Nodes: ``e`` waits, ``n + e`` holds. Sorted by channel, node ``2 n + i`` represents the holders up to place ``i`` of the same
     channel, ``3 n + i`` for those from ``i`` on, so that all but one are reached over two nodes.
     """
-    n = len(worms.channel)
-    order = np.argsort(worms.channel, kind="stable")
+    n = len(packets.channel)
+    order = np.argsort(packets.channel, kind="stable")
     place = np.arange(n)
-    same = worms.channel[order][1:] == worms.channel[order][:-1]  # place i and i + 1
+    same = packets.channel[order][1:] == packets.channel[order][:-1]  # place i and i + 1
     i = np.flatnonzero(same)
     before = [2 * n + place, 3 * n + place, 2 * n + i + 1, 3 * n + i, order[i + 1], order[i]]
     after = [n + order, n + order, 2 * n + i, 3 * n + i + 1, 2 * n + i, 3 * n + i + 1]
     return np.concatenate(before), np.concatenate(after)
 
 
-def _holding(worms: Worms) -> tuple[IntArray, IntArray]:
-    """A worm that holds entry ``d`` may wait for every entry of its own that is not ``d`` or above it."""
-    order = np.argsort(worms.worm, kind="stable")
-    size = np.bincount(worms.worm, minlength=1)
+def _holding(packets: WormholePackets) -> tuple[IntArray, IntArray]:
+    """A packet that holds entry ``d`` may wait for every entry of its own that is not ``d`` or above it."""
+    order = np.argsort(packets.packet, kind="stable")
+    size = np.bincount(packets.packet, minlength=1)
     if float((size.astype(float) ** 2).sum()) > MOST:
         raise InputError(f"trees with {int(size.max())} channels", "", f"at most {MOST} pairs of channels")
     indptr = np.concatenate([[0], np.cumsum(size)])
-    count = _pairs(order, indptr, worms.parent, np.zeros((0, 2), np.int64))
+    count = _pairs(order, indptr, packets.parent, np.zeros((0, 2), np.int64))
     pairs = np.empty((count, 2), np.int64)
-    _pairs(order, indptr, worms.parent, pairs)
-    return pairs[:, 0] + len(worms.channel), pairs[:, 1]
+    _pairs(order, indptr, packets.parent, pairs)
+    return pairs[:, 0] + len(packets.channel), pairs[:, 1]
 
 
 @kernel

@@ -19,7 +19,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.schedule.tasks_file import After, Links, Process, Task, TasksFile, Weights
+from nmsolve.model.schedule.tasks_file import After, Links, Process, TaskEntry, TasksFile, Weights
 
 #: Most choices of cores for a stage that is not placed.
 CHOICES = 16
@@ -85,7 +85,7 @@ def tasks_from_runs(runs: Sequence[PlannedRun], machine: Machine, frames: int = 
         )  # fmt: skip
     names = _names([run.problem.name for run in runs])
     tasks = [
-        Task(name, _processes(name, run, load, tick, row))
+        TaskEntry(name, _processes(name, run, load, tick, row))
         for name, run, load in zip(names, runs, loads, strict=True)
     ]
     if frames > 1:

@@ -75,7 +75,7 @@ def answer_checks(
     """
     if isinstance(problem, CostNetwork):
         return _strategy_checks(problem, answer, objective)
-    from nmsolve.check.assignment.walk import walked_objectives
+    from nmsolve.check.assignment.reevaluate import reevaluated_objectives
     from nmsolve.hw.assignment.evaluate import all_objectives
     from nmsolve.model.assignment.check import assignment_complaint
 
@@ -85,7 +85,7 @@ def answer_checks(
     checks = [CheckPart("rules", wrong is None, wrong or kept)]
     if wrong is not None:
         return checks, {}
-    walked, found = walked_objectives(problem, answer), all_objectives(problem, answer)
+    walked, found = reevaluated_objectives(problem, answer), all_objectives(problem, answer)
     said = objective, scores
     checks += value_checks(problem.objective, walked, found, "operator by operator", said, problem.ceilings)
     return checks, {k: float(v) for k, v in walked.items()}
@@ -94,7 +94,7 @@ def answer_checks(
 def _strategy_checks(
     network: CostNetwork, strategy: Any, objective: object
 ) -> tuple[list[CheckPart], dict[str, float]]:
-    from nmsolve.check.assignment.walk import walked_cost
+    from nmsolve.check.assignment.reevaluate import reevaluated_cost
     from nmsolve.model.assignment.network import network_complaint, network_cost
 
     wrong = network_complaint(network, strategy)
@@ -102,7 +102,7 @@ def _strategy_checks(
     checks = [CheckPart("rules", wrong is None, wrong or kept)]
     if wrong is not None:
         return checks, {}
-    walked, found = walked_cost(network, strategy), network_cost(network, strategy)
+    walked, found = reevaluated_cost(network, strategy), network_cost(network, strategy)
     text = f"the cost is {walked:,} (pair by pair), {found:,} (evaluator), the report says {shown(objective)}"
     checks.append(CheckPart("objective", walked == found and equal(objective, walked), text))
     return checks, {"cost": float(walked)}

@@ -30,7 +30,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
-from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
+from nmsolve.solvers.mapping.branch_bound.best_first import compile_kernels
 
 #: Seconds for one engine on one small problem.
 EACH = 0.12

@@ -92,7 +92,7 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
     """Compare the times of layers with those of a second program, and what the report says of exchange with the plan."""
     import numpy as np
 
-    from nmsolve.check.pipeline.walk_exchange import walked_times
+    from nmsolve.check.pipeline.reevaluate_exchange import reevaluated_times
     from nmsolve.kinds.pipeline.report import exchanged
     from nmsolve.model.pipeline.check import plan_complaint
 
@@ -106,7 +106,7 @@ def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) ->
     if given.layers is None or given.figures is None or sync is None:
         return []
     time = given.problem.time
-    again = walked_times(given.layers, given.figures, time.shape[1])
+    again = reevaluated_times(given.layers, given.figures, time.shape[1])
     if not np.allclose(again, time, TOLERANCE, 0.0):
         layer = int(np.abs(again - time).max(axis=1).argmax())
         return [
@@ -142,7 +142,12 @@ def _stage_check(
 
     ``one`` : the plan of one replica of every stage; ``many`` (K,) : how many replicas these have.
     """
-    from nmsolve.check.pipeline.walk import group_loads, walked_loads, walked_offchip, walked_stream
+    from nmsolve.check.pipeline.reevaluate import (
+        group_loads,
+        reevaluated_loads,
+        reevaluated_offchip,
+        reevaluated_stream,
+    )
     from nmsolve.model.pipeline.check import live_needs, memory_needs, plan_complaint
 
     if problem.buffers is None or plan_complaint(problem, plan) is not None:
@@ -153,12 +158,12 @@ def _stage_check(
         weights[s] += float(problem.storage[layer])
     said = report.get("stages")
     said = said if isinstance(said, list) and len(said) == count else [{}] * count
-    moved = walked_stream(problem, one)
-    time = [each / r for each, r in zip(walked_offchip(problem, one), many, strict=True)]
+    moved = reevaluated_stream(problem, one)
+    time = [each / r for each, r in zip(reevaluated_offchip(problem, one), many, strict=True)]
     needs, groups = memory_needs(problem, stage, count), one.cores.tolist()
     room = None if problem.offchip else problem.memory
     reached = [each / r for each, r in zip(group_loads(problem, one), many, strict=True)]
-    for k, (found_load, best) in enumerate(zip(reached, walked_loads(problem, plan), strict=True)):
+    for k, (found_load, best) in enumerate(zip(reached, reevaluated_loads(problem, plan), strict=True)):
         if not _same(found_load, best):
             text = f"stage {k} with {many[k]} replicas takes {number(found_load)}, at best {number(best)}"
             return [CheckPart("memory", False, text)]
@@ -198,7 +203,7 @@ def plan_checks(
     budget: Budget | None = None,
 ) -> list[CheckPart]:
     """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
-    from nmsolve.check.pipeline.walk import walked_value
+    from nmsolve.check.pipeline.reevaluate import reevaluated_value
     from nmsolve.hw.pipeline.stages import objective as evaluated
     from nmsolve.model.pipeline.check import plan_complaint
 
@@ -210,7 +215,7 @@ def plan_checks(
         return checks  # there is nothing to recompute
     if int(plan.cores.max(initial=0)) > problem.time.shape[1]:
         return checks
-    found, walked = evaluated(problem, plan), walked_value(problem, plan)
+    found, walked = evaluated(problem, plan), reevaluated_value(problem, plan)
     claimed = positive(objective)
     same = _same(found, walked) and claimed is not None and _same(found, claimed)
     said = number(claimed) if claimed is not None else str(objective)[:40]

@@ -21,8 +21,8 @@ def energy_checks(given: Given, plan: PipelinePlan, one: PipelinePlan, said: obj
 
     ``one`` : the plan of one replica of every stage.
     """
-    from nmsolve.check.pipeline.walk import walked_energy
-    from nmsolve.check.pipeline.walk_energy import energy_complaint
+    from nmsolve.check.pipeline.reevaluate import reevaluated_energy
+    from nmsolve.check.pipeline.reevaluate_energy import energy_complaint
     from nmsolve.model.pipeline.check import plan_complaint
 
     problem = given.problem
@@ -34,7 +34,7 @@ def energy_checks(given: Given, plan: PipelinePlan, one: PipelinePlan, said: obj
         return [CheckPart("energy", False, f"a mistake in nmsolve: {wrong}")]
     if plan_complaint(problem, plan) is not None:
         return []
-    found = walked_energy(problem, plan, given.energy, one)
+    found = reevaluated_energy(problem, plan, given.energy, one)
     claims = said if isinstance(said, dict) else {}
     for name, value in (*zip(PARTS, found, strict=True), ("total", math.fsum(found))):
         claim = claims.get(name)

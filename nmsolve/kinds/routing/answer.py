@@ -20,8 +20,8 @@ def write_answer(path: Path, problem: RoutingProblem, solution: ChosenRoutes) ->
     """Write flow-routes.json, with numbers for long multicast messages where there are some."""
     from nmsolve.model.routing.files import write_flow_routes
 
-    worms, _ = long_messages(problem, solution.routes)
-    write_flow_routes(path, problem, solution.routes, solution.turns, solution.numbering, worms)
+    packets, _ = long_messages(problem, solution.routes)
+    write_flow_routes(path, problem, solution.routes, solution.turns, solution.numbering, packets)
 
 
 def file_checks(of: Loaded, path: Path, claimed: Mapping[str, Any], turns: TurnSet | None) -> list[CheckPart]:

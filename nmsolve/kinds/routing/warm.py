@@ -32,11 +32,11 @@ from nmsolve.model.types import FloatArray
 from nmsolve.solvers.routed.faults import FaultPlan, FaultStudy
 from nmsolve.solvers.routed.migrate import Placed
 from nmsolve.solvers.routing.api import route
+from nmsolve.solvers.routing.checker import MISSING, RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns
 from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
 from nmsolve.solvers.routing.tolerance import tolerance
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
@@ -188,7 +188,7 @@ def _engine(name: str, stage: RoutingStage) -> None:
     if engine.refuses(stage) is not None:
         return
     budget = Budget(SECONDS)
-    incumbent = Incumbent(RoutingReferee(stage), budget)
+    incumbent = Incumbent(RoutingChecker(stage), budget)
     for each in (NamedRules(), engine):
         context = LocalContext(each.name, incumbent, budget, seed=1, workers=1, deadline=budget.deadline)
         each.run(stage, context)

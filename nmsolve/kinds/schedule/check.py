@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.check.schedule.walk import Walk, walked
+from nmsolve.check.schedule.reevaluate import Reevaluation, reevaluate
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.check_whole import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nmsolve.model.schedule.queues import Queues
 
 #: What is said of the second evaluator.
-HOW = "played through"
+HOW = "re-evaluated"
 
 
 class ScheduleBounds(WholeBounds):
@@ -76,7 +76,7 @@ def answer_checks(
     from nmsolve.hw.schedule.evaluate import all_objectives
     from nmsolve.model.schedule.check import schedule_complaint
 
-    wrong, seen = schedule_complaint(problem, answer), walked(problem, answer)
+    wrong, seen = schedule_complaint(problem, answer), reevaluate(problem, answer)
     wrong = wrong or seen.complaint
     used = sum(bool(work) for work in seen.work)
     where = f" on {used} of {problem.units.count} units" if problem.units.count else ""
@@ -90,7 +90,7 @@ def answer_checks(
 
 
 def program_checks(
-    problem: ScheduleProblem, file: ScheduleFile, seen: Walk | None = None
+    problem: ScheduleProblem, file: ScheduleFile, seen: Reevaluation | None = None
 ) -> list[CheckPart]:  # fmt: skip
     """Check what a file says of units: its rows agree, queues and intervals are those of the answer, and the queues, executed
     on the simulated component, give every time, peak, state and unit of energy.
@@ -102,9 +102,9 @@ def program_checks(
     checks = [CheckPart("file", not file.wrong, file.wrong or "every row agrees with its mode")]
     if file.queues is None or file.on is None:
         return checks
-    seen = walked(problem, file.answer) if seen is None else seen
+    seen = reevaluate(problem, file.answer) if seen is None else seen
     wrong = _wrong_programs(problem, file, seen)
-    intervals = sum(len(spells) for spells in seen.on)
+    intervals = sum(len(intervals) for intervals in seen.on)
     text = f"queues of {problem.units.count} units and {intervals:,} intervals derived again"
     checks.append(CheckPart("queues", wrong is None, wrong or text))
     if wrong is None:
@@ -112,7 +112,7 @@ def program_checks(
     return checks
 
 
-def _wrong_programs(problem: ScheduleProblem, file: ScheduleFile, seen: Walk) -> str | None:
+def _wrong_programs(problem: ScheduleProblem, file: ScheduleFile, seen: Reevaluation) -> str | None:
     """Return where queues or intervals of a file are not those of its schedule, or None."""
     assert file.queues is not None and file.on is not None
     labels, queues = problem.labels, file.queues
@@ -137,7 +137,9 @@ def _wrong_programs(problem: ScheduleProblem, file: ScheduleFile, seen: Walk) ->
     return None
 
 
-def executed_check(problem: ScheduleProblem, answer: Schedule, queues: Queues, seen: Walk) -> CheckPart:
+def executed_check(
+    problem: ScheduleProblem, answer: Schedule, queues: Queues, seen: Reevaluation
+) -> CheckPart:
     """Check that the queues, run on the simulated component, do what the schedule says."""
     from nmsolve.hw.schedule.simulator import difference, simulate
 
@@ -157,7 +159,9 @@ def result_checks(problem: ScheduleProblem, answer: Schedule, result: Result[Any
     """Return the checks of a fresh result, but for its bounds."""
     checks, values = answer_checks(problem, answer, result.objective, result.scores)
     if values:
-        checks.append(executed_check(problem, answer, queues_of(problem, answer), walked(problem, answer)))
+        checks.append(
+            executed_check(problem, answer, queues_of(problem, answer), reevaluate(problem, answer))
+        )
     return checks + result_parts(result, "a schedule")
 
 
@@ -171,4 +175,4 @@ def bound_checks(
 
 def write_answer(path: Path, problem: ScheduleProblem, answer: Schedule) -> None:
     """Write a legal schedule with queues and intervals."""
-    write_schedule(path, problem, answer, queues_of(problem, answer), walked(problem, answer).on)
+    write_schedule(path, problem, answer, queues_of(problem, answer), reevaluate(problem, answer).on)

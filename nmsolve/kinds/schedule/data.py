@@ -18,7 +18,7 @@ from nmsolve.model.schedule.problem import NEVER
 from nmsolve.report.drawing import PALETTE
 
 if TYPE_CHECKING:
-    from nmsolve.check.schedule.walk import Walk
+    from nmsolve.check.schedule.reevaluate import Reevaluation
     from nmsolve.hw.schedule.critical import Link
     from nmsolve.kinds.schedule.statement import Given
     from nmsolve.model.schedule.problem import ScheduleProblem
@@ -40,7 +40,7 @@ class PageData:
     left_out: list[str] = field(default_factory=list)
 
 
-def page_data(given: Given, answer: Schedule, seen: Walk, chain: Sequence[Link]) -> PageData:
+def page_data(given: Given, answer: Schedule, seen: Reevaluation, chain: Sequence[Link]) -> PageData:
     """Return what is drawn of a legal schedule."""
     problem = given.problem
     out = PageData({})
@@ -58,7 +58,7 @@ def page_data(given: Given, answer: Schedule, seen: Walk, chain: Sequence[Link])
         "colours": PALETTE,
         "merged": merged,
         "bars": [_flat(row) for row in bars],
-        "on": [_pairs(spells) for spells in seen.on] if on_units else [],
+        "on": [_pairs(intervals) for intervals in seen.on] if on_units else [],
         "net": problem.task.tolist(),
         "partner": [[p, int(problem.partner[p])] for p in np.flatnonzero(problem.partner >= 0).tolist()],
         "labels": _labels(problem, merged, out),
@@ -72,7 +72,7 @@ def page_data(given: Given, answer: Schedule, seen: Walk, chain: Sequence[Link])
 
 
 def bars_by_row(
-    problem: ScheduleProblem, answer: Schedule, seen: Walk, out: PageData, most: int
+    problem: ScheduleProblem, answer: Schedule, seen: Reevaluation, out: PageData, most: int
 ) -> tuple[list[str], Sequence[Sequence[Bar]], bool]:
     """Return the rows' names (units, or processes where none takes a unit), at most this many bars, and whether some were merged.
 
@@ -149,10 +149,10 @@ def _flat(row: Sequence[Bar]) -> list[int]:
     return out
 
 
-def _pairs(spells: Sequence[tuple[int, int]]) -> list[int]:
+def _pairs(intervals: Sequence[tuple[int, int]]) -> list[int]:
     """Return intervals as distances: from the end of the last one, and lengths."""
     last, out = 0, []
-    for a, b in spells:
+    for a, b in intervals:
         out += [a - last, b - a]
         last = b
     return out

@@ -189,17 +189,17 @@ class ScheduleKind(WholeKind):
         left: Sequence[str],
     ) -> ScheduleReport:
         """Return units, tasks and parts of the energy."""
-        from nmsolve.check.schedule.walk import walked
+        from nmsolve.check.schedule.reevaluate import reevaluate
         from nmsolve.kinds.schedule.report import build_schedule_report
 
-        seen = None if result.solution is None else walked(given.problem, result.solution)
+        seen = None if result.solution is None else reevaluate(given.problem, result.solution)
         return build_schedule_report(given, result, inputs, seen, left)
 
     def beside(
         self, o: ScheduleOptions, folder: Path, given: Given, result: Result[Any], report: ScheduleReport
     ) -> None:
         """Write the schedule that ran before, trace.json and schedule.csv."""
-        from nmsolve.check.schedule.walk import walked
+        from nmsolve.check.schedule.reevaluate import reevaluate
         from nmsolve.kinds.schedule.trace import schedule_csv, trace_json
         from nmsolve.model.files import write_atomic
 
@@ -208,7 +208,7 @@ class ScheduleKind(WholeKind):
         problem, answer = given.problem, result.solution
         if answer is not None and o.trace:
             write_atomic(
-                folder / TRACE, trace_json(problem, answer, walked(problem, answer), given.stated.tick)
+                folder / TRACE, trace_json(problem, answer, reevaluate(problem, answer), given.stated.tick)
             )
         if answer is not None and o.csv:
             write_atomic(folder / TABLE, schedule_csv(problem, answer))
@@ -299,12 +299,12 @@ class ScheduleKind(WholeKind):
         values: Mapping[str, float], bounds: Sequence[Bound] | None,
     ) -> Again:  # fmt: skip
         """Return the report; its noisy runs are run again."""
-        from nmsolve.check.schedule.walk import walked
+        from nmsolve.check.schedule.reevaluate import reevaluate
         from nmsolve.kinds.check_fields import claimed_result
         from nmsolve.kinds.rewritten import as_written, inputs_again
         from nmsolve.kinds.schedule.report import NoisePart, build_schedule_report, noise_part
 
-        objective, seen = given.problem.objective, walked(given.problem, solution)
+        objective, seen = given.problem.objective, reevaluate(given.problem, solution)
         result = claimed_result(report, solution, (objective, values[objective]), values, bounds or ())
         again = build_schedule_report(given, result, inputs_again(report, inputs), seen)
         if (said := report.get("noise")) is not None:

@@ -58,13 +58,13 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) 
     """Return what is drawn and said of a schedule: data of the script, critical path, still pictures."""
     from matplotlib.ticker import EngFormatter
 
-    from nmsolve.check.schedule.walk import walked
+    from nmsolve.check.schedule.reevaluate import reevaluate
     from nmsolve.hw.schedule.critical import chain_parts, critical_chain
     from nmsolve.kinds.schedule.data import page_data
     from nmsolve.kinds.schedule.pictures import schedule_drawings
 
     problem = given.problem
-    seen, chain = walked(problem, answer), critical_chain(problem, answer)
+    seen, chain = reevaluate(problem, answer), critical_chain(problem, answer)
     drawings = schedule_drawings(problem, answer, report)
     page, end = page_data(given, answer, seen, chain), seen.objectives["makespan"]
     return {

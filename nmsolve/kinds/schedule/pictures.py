@@ -45,18 +45,18 @@ def gantt(problem: ScheduleProblem, answer: Schedule) -> Drawn:
 
     Where there are very many runs, neighbours are one bar, as in the page that moves.
     """
-    from nmsolve.check.schedule.walk import walked
+    from nmsolve.check.schedule.reevaluate import reevaluate
     from nmsolve.kinds.schedule.data import PageData, bars_by_row
 
-    seen = walked(problem, answer)
+    seen = reevaluate(problem, answer)
     end = max(1, seen.objectives["makespan"])
     names, rows, merged = bars_by_row(problem, answer, seen, PageData({}), BARS)
     figure, (ax,) = new_panels(10.4, min(9.0, 1.0 + 0.24 * len(names)), 1, 1)
     for r, row in enumerate(rows):
         nets = [p if merged else int(problem.task[p]) for _, _, _, p in row]
         colours = [PALETTE[t % len(PALETTE)] if t >= 0 else INK for t in nets]
-        spells = seen.on[r] if any(seen.work) else []
-        ax.broken_barh([(a, b - a) for a, b in spells], (r - 0.4, 0.8), facecolor=FAINT, lw=0)
+        intervals = seen.on[r] if any(seen.work) else []
+        ax.broken_barh([(a, b - a) for a, b in intervals], (r - 0.4, 0.8), facecolor=FAINT, lw=0)
         loads = [(b, s - b) for b, s, _, _ in row if s > b]
         ax.broken_barh(loads, (r - 0.4, 0.8), facecolor=EMPTY, edgecolor=INK, hatch="////", lw=0)
         ax.broken_barh(

@@ -21,7 +21,7 @@ from nmsolve.model.schedule.problem import NEVER, OBJECTIVES
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.check.schedule.walk import Walk
+    from nmsolve.check.schedule.reevaluate import Reevaluation
     from nmsolve.kinds.schedule.statement import Given
     from nmsolve.model.bound import Result
     from nmsolve.model.schedule.problem import ScheduleProblem
@@ -134,7 +134,7 @@ class ScheduleReport(WholeReport, frozen=True, kw_only=True):
 
 
 def build_schedule_report(
-    given: Given, result: Result[Any], inputs: Mapping[str, Any], seen: Walk | None, not_checked: Sequence[str] = ()
+    given: Given, result: Result[Any], inputs: Mapping[str, Any], seen: Reevaluation | None, not_checked: Sequence[str] = ()
 ) -> ScheduleReport:  # fmt: skip
     """Return the report of a run without checks; all figures are recomputed from the answer, as it was ``seen``."""
     from nmsolve.solvers.schedule.registry import RULES
@@ -188,21 +188,21 @@ def _machine(given: Given) -> UnitsPart:
     return UnitsPart(given.machine, text.hexdigest(), u.count, stated.tick or None, stated.joule or None)
 
 
-def _units(problem: ScheduleProblem, answer: Schedule, seen: Walk) -> list[UnitPart]:
-    """Return what every unit does, from the walk."""
+def _units(problem: ScheduleProblem, answer: Schedule, seen: Reevaluation) -> list[UnitPart]:
+    """Return what every unit does, from the re-evaluation."""
     u, finish = problem.units, seen.objectives["makespan"]
     out = []
     for k, name in enumerate(u.names):
         busy = sum(end - begin for begin, _, end, _ in seen.work[k])
         loading = sum(start - begin for begin, start, _, _ in seen.work[k])
         on = sum(b - a for a, b in seen.on[k])
-        spells = len(seen.on[k])
+        intervals = len(seen.on[k])
         idle, off = on - busy, finish - on
-        energy = idle * int(u.idle[k]) + off * int(u.off[k]) + spells * int(u.switch_energy[k])
+        energy = idle * int(u.idle[k]) + off * int(u.off[k]) + intervals * int(u.switch_energy[k])
         memory = int(u.memory[k])
         out.append(
             UnitPart(
-                name, len(seen.work[k]), busy, loading, idle, off, spells, energy, seen.peak[k],
+                name, len(seen.work[k]), busy, loading, idle, off, intervals, energy, seen.peak[k],
                 None if memory >= NEVER else memory, busy / on if on else 0.0,
             )
         )  # fmt: skip
@@ -229,8 +229,8 @@ def _tasks(problem: ScheduleProblem, answer: Schedule) -> list[TaskPart]:
     return out
 
 
-def _budgets(problem: ScheduleProblem, seen: Walk) -> list[BudgetPart]:
-    """Return what is used of every nonrenewable resource, from the walk."""
+def _budgets(problem: ScheduleProblem, seen: Reevaluation) -> list[BudgetPart]:
+    """Return what is used of every nonrenewable resource, from the re-evaluation."""
     b = problem.budgets
     rows = zip(b.names, seen.spent, b.amount.tolist(), strict=True)
     return [BudgetPart(name, used, amount) for name, used, amount in rows]

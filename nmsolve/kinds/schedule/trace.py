@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from nmsolve.check.schedule.walk import Walk
+from nmsolve.check.schedule.reevaluate import Reevaluation
 from nmsolve.hw.schedule.occupancy import memory_steps
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
@@ -23,7 +23,7 @@ COLUMNS = ("task", "process", "unit", "begin", "start", "end", "loaded")
 UNITS, MEMORY, BARE = 1, 2, 3
 
 
-def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: float = 0.0) -> str:
+def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Reevaluation, tick: float = 0.0) -> str:
     """Return the trace of a legal schedule, as it was ``seen``: JSON in the Trace Event Format.
 
     A row per unit has its loads, processes and the times in which it is off, from 0 to the makespan; a counter per unit has the
@@ -66,7 +66,7 @@ def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: flo
     return trace_text(about, events)
 
 
-def _named(problem: ScheduleProblem, seen: Walk, bare: bool) -> list[dict[str, Any]]:
+def _named(problem: ScheduleProblem, seen: Reevaluation, bare: bool) -> list[dict[str, Any]]:
     """Return the events that name groups and rows; ``bare``: there are processes without units."""
     groups = [(UNITS, "units", problem.units.names), (MEMORY, "memory", ())] if any(seen.work) else []
     return named_rows(groups + ([(BARE, "processes without units", problem.tasks)] if bare else []))
@@ -84,9 +84,9 @@ def _task(problem: ScheduleProblem, p: int) -> str:
     return "+".join(problem.tasks[t] for t in both if t >= 0) or "none"
 
 
-def _dark(spells: list[tuple[int, int]], finish: int) -> list[tuple[int, int]]:
+def _dark(intervals: list[tuple[int, int]], finish: int) -> list[tuple[int, int]]:
     """Return when a unit is off, of the times that it is on."""
-    edges = [0, *(t for spell in spells for t in spell), finish]
+    edges = [0, *(t for interval in intervals for t in interval), finish]
     return [(a, b) for a, b in list(pairwise(edges))[::2] if b > a]
 
 

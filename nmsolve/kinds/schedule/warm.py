@@ -24,7 +24,7 @@ from nmsolve.solvers.schedule.registry import REGISTRY
 
 #: Seconds for one engine on one problem.
 SECONDS = 0.15
-#: And for one on this many processes that they are searched by stretches.
+#: And for one on this many processes that they are searched by windows.
 MANY_SECONDS = 4.0
 
 

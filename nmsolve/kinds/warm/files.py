@@ -33,7 +33,7 @@ from nmsolve.hw.routes import hottest_links
 from nmsolve.hw.scores import score
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Doer, ScratchPlace
+from nmsolve.model.engine import ScratchPlace, SubtaskWorker
 from nmsolve.model.errors import CertificateError, InputError
 from nmsolve.model.formats import FORMATS, convert, load_graph, save_graph
 from nmsolve.model.generators import generate, generate_file
@@ -204,7 +204,7 @@ class _Tight:
     workers: int = 1
     end: float = field(default_factory=lambda: clock.now() + SECONDS)
 
-    def errands(self, doer: Doer) -> None:
+    def subtasks(self, worker: SubtaskWorker) -> None:
         """Return None: there is no other machine."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:

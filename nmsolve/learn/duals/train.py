@@ -26,7 +26,7 @@ STEEP = 1.0
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingGraph:
     """A training graph.
 
     Attributes
@@ -56,11 +56,13 @@ class Settings:
 
 
 class Trainer:
-    """Adam over the mean bound of batches of lessons, drawn without replacement."""
+    """Adam over the mean bound of batches of training_graphs, drawn without replacement."""
 
-    def __init__(self, how: Settings, lessons: Sequence[Lesson], state: Checkpoint | None = None) -> None:
-        self.how, self.lessons = how, list(lessons)
-        self.arrays: Arrays = first_arrays(np.concatenate([x.features for x in lessons]), how.seed)
+    def __init__(
+        self, how: Settings, training_graphs: Sequence[TrainingGraph], state: Checkpoint | None = None
+    ) -> None:
+        self.how, self.training_graphs = how, list(training_graphs)
+        self.arrays: Arrays = first_arrays(np.concatenate([x.features for x in training_graphs]), how.seed)
         self.first = {name: np.zeros_like(self.arrays[name]) for name in LEARNED}
         self.second = {name: np.zeros_like(self.arrays[name]) for name in LEARNED}
         self.updates, self.spent, self.rows = 0, 0.0, list[dict[str, float]]()
@@ -73,15 +75,15 @@ class Trainer:
         total = {name: np.zeros_like(self.arrays[name]) for name in LEARNED}
         values = []
         picks = self._batch()
-        for lesson in picks:
-            passed = predict(self.arrays, lesson.features)
-            value, by_shift, by_whole = lesson.evaluate(
-                lesson.unit * passed.shift, lesson.unit * passed.whole
+        for training_graph in picks:
+            passed = predict(self.arrays, training_graph.features)
+            value, by_shift, by_whole = training_graph.evaluate(
+                training_graph.unit * passed.shift, training_graph.unit * passed.whole
             )
-            factor = lesson.unit / (lesson.worth * len(picks))
+            factor = training_graph.unit / (training_graph.worth * len(picks))
             for name, slope in slopes(self.arrays, passed, factor * by_shift, factor * by_whole).items():
                 total[name] += slope
-            values.append(value / lesson.worth)
+            values.append(value / training_graph.worth)
         self._step(total)
         self.updates += 1
         self.spent += process_time() - began
@@ -109,13 +111,13 @@ class Trainer:
         self.updates, self.spent = int(state.facts["updates"]), float(state.facts["spent"])
         self.rows = rows_of(state)
 
-    def _batch(self) -> list[Lesson]:
-        """Return the lessons of this update: a new order of all of them in every pass."""
-        size = min(self.how.batch, len(self.lessons))
-        per_pass = len(self.lessons) // size
+    def _batch(self) -> list[TrainingGraph]:
+        """Return the training_graphs of this update: a new order of all of them in every pass."""
+        size = min(self.how.batch, len(self.training_graphs))
+        per_pass = len(self.training_graphs) // size
         turn, part = divmod(self.updates, per_pass)
-        order = np.random.default_rng([self.how.seed, turn]).permutation(len(self.lessons))
-        return [self.lessons[i] for i in order[part * size : (part + 1) * size].tolist()]
+        order = np.random.default_rng([self.how.seed, turn]).permutation(len(self.training_graphs))
+        return [self.training_graphs[i] for i in order[part * size : (part + 1) * size].tolist()]
 
     def _step(self, slope: Mapping[str, FloatArray]) -> None:
         steep = float(np.sqrt(sum(float((s**2).sum()) for s in slope.values())))
@@ -135,10 +137,10 @@ class Trainer:
 
 
 def train(
-    how: Settings, lessons: Callable[[Settings], Sequence[Lesson]], files: Training, *, resume: bool = False,
+    how: Settings, training_graphs: Callable[[Settings], Sequence[TrainingGraph]], files: Training, *, resume: bool = False,
     **limits: Unpack[Limits],
 ) -> Trainer:  # fmt: skip
     """Train within ``limits`` as :func:`.progress.run_training`, and return the trainer."""
-    trainer = Trainer(how, lessons(how), files.begin(f"duals-{how.method}", asdict(how), resume))
+    trainer = Trainer(how, training_graphs(how), files.begin(f"duals-{how.method}", asdict(how), resume))
     run_training(trainer, files, f"Predicted multipliers of the bound {how.method}", asdict(how), **limits)
     return trainer

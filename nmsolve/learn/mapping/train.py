@@ -78,7 +78,7 @@ class Settings:
             raise InputError("no family", "--family", "generators with commas (see `nmsolve generate`)")
 
 
-class Task(NamedTuple):
+class MappingTrainingGraph(NamedTuple):
     """A training graph: its view in every turn, node order by priority, rewards, loss of chance."""
 
     rows: list[IntArray]
@@ -89,7 +89,9 @@ class Task(NamedTuple):
     chance: float
 
 
-def task_of(family: str, seed: int, place: Processor, machine: Machine, size: Size, terms: Terms) -> Task:
+def task_of(
+    family: str, seed: int, place: Processor, machine: Machine, size: Size, terms: Terms
+) -> MappingTrainingGraph:
     """Return the graph of a generator with a seed, ready for training."""
     graph = generate(family, nodes=machine.size, seed=seed)
     features, traffic = node_features(graph, size.mean), traffic_of(graph, np.arange(graph.n))
@@ -97,7 +99,7 @@ def task_of(family: str, seed: int, place: Processor, machine: Machine, size: Si
     views = [view(place, size.nodes, axes, traffic, features, float(t)) for t in TURNS]
     rewards, rng = Rewards(graph, machine, terms), np.random.default_rng(seed)
     random = np.stack([rng.permutation(machine.size) for _ in range(CHANCE)])
-    return Task(
+    return MappingTrainingGraph(
         [v.row for v in views], np.stack([v.laplacian for v in views]), np.stack([v.features for v in views]),
         by_priority(features[:, -1]), rewards, max(1e-9, -float(rewards(random).mean())),
     )  # fmt: skip
@@ -143,7 +145,7 @@ class Trainer:
         """Updates done so far."""
         return len(self.rows)
 
-    def _make(self, number: int) -> Task:
+    def _make(self, number: int) -> MappingTrainingGraph:
         families = self.settings.families
         seed = FIRST_SEED + number // len(families) % self.settings.pool
         return task_of(

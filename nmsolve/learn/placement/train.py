@@ -70,7 +70,7 @@ class Settings:
             raise InputError("no family", "--family", "generators with commas (see `nmsolve generate`)")
 
 
-class Task(NamedTuple):
+class PlacementTrainingGraph(NamedTuple):
     """A training graph on its board; ``reference`` is the cost that its costs are divided by."""
 
     problem: MappingProblem
@@ -80,13 +80,15 @@ class Task(NamedTuple):
     reference: float
 
 
-def task_of(family: str, seed: int, side: int, size: Size) -> Task:
+def task_of(family: str, seed: int, side: int, size: Size) -> PlacementTrainingGraph:
     """Return the graph of a generator with a seed, ready for training."""
     graph = generate(family, nodes=side * side, seed=seed)
     problem = MappingProblem(graph, Machine("training", (1, 1), (side, side)), node_limit=1)
     data = placement_data(problem)
     found = descended(data, Draft(problem, first_arrays(size, 0)).placement(0))
-    return Task(problem, data, traffic_of(graph), board_of(problem), max(placement_cost(data, found), 1e-9))
+    return PlacementTrainingGraph(
+        problem, data, traffic_of(graph), board_of(problem), max(placement_cost(data, found), 1e-9)
+    )
 
 
 def descended(data: PlacementData, core: IntArray) -> IntArray:
@@ -161,7 +163,9 @@ class Trainer:
         self.rows.append(row)
         return row
 
-    def _refined(self, tasks: list[Task], rng: np.random.Generator) -> tuple[Scores, Any, Seen]:
+    def _refined(
+        self, tasks: list[PlacementTrainingGraph], rng: np.random.Generator
+    ) -> tuple[Scores, Any, Seen]:
         """Return the answers for graphs of one size, their traffic (G, n, n), and what the network saw."""
         torch, board, starts = require_torch(), tasks[0].board, []
         for t in tasks:
@@ -197,7 +201,7 @@ class Trainer:
         return asdict(self.settings)
 
 
-def _expected(found: Scores, matrix: Any, seen: Seen, tasks: list[Task]) -> Any:
+def _expected(found: Scores, matrix: Any, seen: Seen, tasks: list[PlacementTrainingGraph]) -> Any:
     """(G,) cost if every node drew its column and its row by itself, in the graphs' own units."""
     both = (found.share_x * (matrix @ found.share_x @ seen.across)).sum(axis=(1, 2))
     both = both + (found.share_y * (matrix @ found.share_y @ seen.down)).sum(axis=(1, 2))

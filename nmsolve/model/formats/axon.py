@@ -163,7 +163,7 @@ def _scan(
         while data := file.read(4 * PIECE):
             words = np.frombuffer(data[: len(data) // 4 * 4], "<u4")
             if 4 * len(words) < len(data):
-                raise InputError("its last word is not complete", str(path), "32-bit words")
+                raise InputError("it ends inside a 32-bit word (truncated?)", str(path), "32-bit words")
             edge, target = np.empty(len(words), np.int64), np.empty(len(words), np.int32)
             status, used = scan(
                 words,

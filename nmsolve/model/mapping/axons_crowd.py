@@ -1,4 +1,4 @@
-"""Incoming axon tables that are too small for a crowd: many nodes that many messages reach, counted in pairs.
+"""Capacity check of incoming axon tables for many nodes with shared sources, counted in pairs.
 
 Of ``P (s - 1) + 1`` nodes some core of ``P`` holds at least ``s``, wherever they are mapped. With d_i messages that reach node i
 and c_ij that reach both i and j, nodes S are reached by at least ``sum_i d_i - sum_{i<j} c_ij`` distinct messages (Bonferroni

@@ -1,4 +1,4 @@
-"""The rules of a schedule, rule by rule, over flat arrays. :mod:`nmsolve.check.schedule.walk` plays it through instead."""
+"""The rules of a schedule, rule by rule, over flat arrays. :mod:`nmsolve.check.schedule.reevaluate` plays it through instead."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _ticks(count: int) -> str:
     return "1 tick" if count == 1 else f"{count:,} ticks"
 
 
-class _Work(NamedTuple):
+class _LeastWork(NamedTuple):
     """Work that no choice of modes avoids.
 
     Attributes
@@ -131,23 +131,23 @@ class _Work(NamedTuple):
     span: IntArray
 
 
-def _work_of(problem: ScheduleProblem) -> _Work:
+def _work_of(problem: ScheduleProblem) -> _LeastWork:
     m, sets = problem.modes, problem.sets
     size = np.append(np.diff(sets.indptr), 0)[m.unit_set] * (m.unit_set >= 0)
     least = np.minimum.reduceat(m.span * size, m.first[:-1])
     span = np.minimum.reduceat(m.span, m.first[:-1])
     total = int(size.sum())
     if total > MOST_PAIRS or not total:
-        return _Work(least, *(np.zeros(0, np.int64) for _ in range(3)))
+        return _LeastWork(least, *(np.zeros(0, np.int64) for _ in range(3)))
     first = np.repeat(np.append(sets.indptr[:-1], 0)[m.unit_set] - np.cumsum(size) + size, size)
     unit = sets.members[np.arange(total) + first]
     pair, times = np.unique(np.repeat(m.process, size) * problem.units.count + unit, return_counts=True)
     process, unit = np.divmod(pair, problem.units.count)
     always = times == np.diff(m.first)[process]
-    return _Work(least, process[always], unit[always], span[process[always]])
+    return _LeastWork(least, process[always], unit[always], span[process[always]])
 
 
-def _require_periods(stated: Stated, work: _Work, where: str) -> None:
+def _require_periods(stated: Stated, work: _LeastWork, where: str) -> None:
     """One frame of every periodic network must fit between its release and its deadline; interactions count for both networks."""
     problem, periods = stated.problem, np.array(stated.periods, np.int64)
     members = [np.flatnonzero((one >= 0) & (stated.frame == 0)) for one in (problem.task, problem.partner)]
@@ -162,7 +162,7 @@ def _require_periods(stated: Stated, work: _Work, where: str) -> None:
 
 
 def _require_room(
-    problem: ScheduleProblem, work: _Work, mine: IntArray, group: IntArray, who: Callable[[int], str], where: str
+    problem: ScheduleProblem, work: _LeastWork, mine: IntArray, group: IntArray, who: Callable[[int], str], where: str
 ) -> None:  # fmt: skip
     """Refuse groups of processes whose work does not fit between the first release and the last deadline, on all units or on one.
 

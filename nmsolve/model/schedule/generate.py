@@ -24,7 +24,7 @@ from nmsolve.model.schedule.tasks_file import (
     Mesh,
     Power,
     Process,
-    Task,
+    TaskEntry,
     TasksFile,
     UnitSet,
     Weights,
@@ -185,7 +185,7 @@ def _layered(rng: np.random.Generator, count: int) -> list[list[int]]:
 def _task(
     rng: np.random.Generator, name: str, after: list[list[int]], mesh: _Mesh, region: tuple[int, int, int, int], layers: int,
     sets: int, weighty: bool,
-) -> Task:  # fmt: skip
+) -> TaskEntry:  # fmt: skip
     """Return a network whose process ``k`` runs layer ``k % layers``."""
     possible = mesh.within(region)
     span = np.maximum(2, np.rint(rng.lognormal(3.2, 0.5, layers))).astype(int).tolist()
@@ -212,10 +212,10 @@ def _task(
             )
         )  # fmt: skip
     least = round(2.5 * sum(span) * len(after) / layers)
-    return Task(name=name, processes=processes, due=least, priority=int(rng.integers(1, 6)))
+    return TaskEntry(name=name, processes=processes, due=least, priority=int(rng.integers(1, 6)))
 
 
-def _uses(rng: np.random.Generator, tasks: list[Task], budgets: int) -> dict[str, int]:
+def _uses(rng: np.random.Generator, tasks: list[TaskEntry], budgets: int) -> dict[str, int]:
     """Let every process use budgets, more on more units; return amounts halfway between the least use and the most."""
     amounts = {}
     for name in (f"b{k}" for k in range(budgets)):
@@ -232,13 +232,13 @@ def _uses(rng: np.random.Generator, tasks: list[Task], budgets: int) -> dict[str
     return amounts
 
 
-def _largest(tasks: list[Task]) -> int:
+def _largest(tasks: list[TaskEntry]) -> int:
     """Return the bytes that the most demanding process needs on one unit."""
     return max(p.weights.bytes + 256 for t in tasks for p in t.processes if p.weights is not None)
 
 
 def _meeting(
-    rng: np.random.Generator, number: int, tasks: list[Task], regions: list[tuple[int, int, int, int]], mesh: _Mesh
+    rng: np.random.Generator, number: int, tasks: list[TaskEntry], regions: list[tuple[int, int, int, int]], mesh: _Mesh
 ) -> Interaction | None:  # fmt: skip
     """Return an interaction of two networks that share units, between their processes halfway and those after them."""
     for _ in range(20):

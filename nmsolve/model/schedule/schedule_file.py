@@ -23,7 +23,7 @@ from nmsolve.model.unknown_members import name_unknown_members
 Tick = Annotated[int, msgspec.Meta(ge=-(2**60), le=2**60)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 #: When a unit is on: intervals from a tick to a tick.
-Spells = list[tuple[Tick, Tick]]
+PowerOnIntervals = list[tuple[Tick, Tick]]
 
 
 class ProcessRow(msgspec.Struct):
@@ -56,7 +56,7 @@ class UnitRow(msgspec.Struct):
 
     unit: str
     queue: list[Entry]
-    on: Spells
+    on: PowerOnIntervals
 
 
 class ScheduleContent(msgspec.Struct):

@@ -142,7 +142,7 @@ class Interaction(_Strict):
     priority: Amount | None = None
 
 
-class Task(_Strict):
+class TaskEntry(_Strict):
     """A network: its processes, and what holds for all of them.
 
     With a ``period`` it runs again and again; times are then from the begin of every frame, and the deadline is by default the
@@ -174,7 +174,7 @@ class TasksFile(_Strict):
     objective, objective_weights, ceilings : what is minimised if the command does not say
     """
 
-    tasks: list[Task]
+    tasks: list[TaskEntry]
     name: str = ""
     units: list[Unit] | Mesh | None = None
     hops: list[list[Ticks]] | None = None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nmsolve.model.schedule.build import whole
 from nmsolve.model.schedule.problem import NEVER, Edges
-from nmsolve.model.schedule.tasks_file import Interaction, Process, Task, TasksFile
+from nmsolve.model.schedule.tasks_file import Interaction, Process, TaskEntry, TasksFile
 from nmsolve.model.types import IntArray
 
 
@@ -47,7 +47,7 @@ def _goes_on(tasks: Sequence[tuple[int, ...]], edges: Edges) -> set[tuple[int, i
     return {(a, t) for a, b in pairs for t in tasks[a] if t in tasks[b]}
 
 
-def _deadline(task: Task) -> int | None:
+def _deadline(task: TaskEntry) -> int | None:
     if task.deadline is not None or task.period is None:
         return task.deadline
     return task.release + task.period

@@ -46,7 +46,7 @@ class _File(msgspec.Struct, rename="camel"):
     size_in_bytes: Bytes = 0
 
 
-class _Task(msgspec.Struct, rename="camel"):
+class _WorkflowTask(msgspec.Struct, rename="camel"):
     """A task as specified; in schema 1.4 with its files and run time, in 1.5 these are elsewhere."""
 
     name: str
@@ -73,7 +73,7 @@ class _Run(msgspec.Struct, rename="camel"):
 
 
 class _Specification(msgspec.Struct):
-    tasks: list[_Task]
+    tasks: list[_WorkflowTask]
     files: list[_File] = []
 
 
@@ -84,7 +84,7 @@ class _Execution(msgspec.Struct):
 class _Workflow(msgspec.Struct):
     specification: _Specification | None = None
     execution: _Execution | None = None
-    tasks: list[_Task] = []
+    tasks: list[_WorkflowTask] = []
 
 
 class _Document(msgspec.Struct):
@@ -164,7 +164,7 @@ def _require_count(data: bytes, path: Path) -> None:
         raise InputError(f"{count:,} tasks", f"{path}: $.workflow", f"at most {MOST_PROCESSES:,}")
 
 
-def _described(workflow: _Workflow, path: Path) -> tuple[list[_Task], list[int], int]:
+def _described(workflow: _Workflow, path: Path) -> tuple[list[_WorkflowTask], list[int], int]:
     """Return the tasks, their ticks, and on how many machines they ran."""
     if workflow.specification is None:
         seconds = [t.runtime_in_seconds or t.runtime for t in workflow.tasks]
@@ -207,7 +207,7 @@ NOT_READ: dict[type[msgspec.Struct], tuple[str, ...]] = {
     _Workflow: ("makespan", "makespanInSeconds", "executedAt", "machines"),
     _Specification: ("metrics",),
     _Execution: ("makespanInSeconds", "executedAt", "machines", "metrics"),
-    _Task: (
+    _WorkflowTask: (
         "category", "type", "command", "avgCPU", "readBytes", "writtenBytes", "memory", "memoryInBytes", "energy", "energyInKWh",
         "avgPower", "avgPowerInW", "priority", "program", "machine", "machines", "executedAt",
     ),
@@ -217,7 +217,7 @@ NOT_READ: dict[type[msgspec.Struct], tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _edges(tasks: list[_Task], names: list[str], files: list[_File], path: Path) -> Edges:
+def _edges(tasks: list[_WorkflowTask], names: list[str], files: list[_File], path: Path) -> Edges:
     """Return who waits for whom, with the bytes that one wrote and the other reads."""
     number = {name: k for k, name in enumerate(names)}
     pairs: dict[tuple[int, int], None] = {}

@@ -8,7 +8,7 @@ class Panel {
     return el("table", {}, el("tbody", {}, ...rows.map((cells) => el("tr", {}, ...cells.map((cell, k) => el(k ? "td" : "th", k ? {class: "n"} : {scope: "row"}, cell))))));
   }
 
-  // A table of at most so many of the rows, under a heading; nothing where there are none.
+  // A table of at most `most` of the rows, under a heading; nothing without rows.
   listed(title, rows, most) {
     if (!rows.length) return [];
     return [el("h4", {}, title), this.table(rows.slice(0, most)), rows.length > most ? el("p", {class: "soft"}, `and ${figure(rows.length - most)} more`) : null];

@@ -16,7 +16,7 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
+from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
 from nmsolve.solvers.assignment.registry import REGISTRY, plan_of
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
@@ -90,7 +90,7 @@ class AssignTask(Task[Assignment]):
     registry, exact = REGISTRY, True
 
     def __init__(self, problem: AssignProblem, warm_start: Assignment | None = None) -> None:
-        self.problem, self.referee, self.objective = problem, AssignReferee(problem), problem.objective
+        self.problem, self.checker, self.objective = problem, AssignChecker(problem), problem.objective
         self.first = None if warm_start is None else self._packed(warm_start)
 
     def words(self, seed: int) -> str:
@@ -105,7 +105,7 @@ class AssignTask(Task[Assignment]):
 
     def start(self, run: Run) -> list[Step]:
         """Return the warm start, then the engines as registered."""
-        return self.planned(run, *plan_of(self.referee.problem, run.options.engines))
+        return self.planned(run, *plan_of(self.checker.problem, run.options.engines))
 
     def answer(self, lifted: IntArray) -> tuple[Assignment, Mapping[str, float]]:
         """Return the assignment of ``lifted`` (size,), and what it is worth in all objectives."""
@@ -125,7 +125,7 @@ class AssignTask(Task[Assignment]):
         """
         p = self.problem
         fits = start.unit.shape == start.rank.shape == (p.count,) and start.fused.shape == (p.groups.count,)
-        wrong = "it has other operators" if not fits else self.referee.complaint(start.packed(p))
+        wrong = "it has other operators" if not fits else self.checker.complaint(start.packed(p))
         if wrong is not None:
             text = f"the assignment to start from cannot be used: {wrong}"
             raise InputError(text, "warm start", "an assignment of this problem")
@@ -138,9 +138,9 @@ class NetworkTask(Task[IntArray]):
     registry, objective, exact = REGISTRY, "cost", True
 
     def __init__(self, network: CostNetwork, warm_start: IntArray | None = None) -> None:
-        self.problem, self.referee = network, NetworkReferee(network)
+        self.problem, self.checker = network, NetworkChecker(network)
         self.first = None if warm_start is None else np.array(warm_start, np.int64)
-        wrong = None if self.first is None else self.referee.complaint(self.first)
+        wrong = None if self.first is None else self.checker.complaint(self.first)
         if wrong is not None:
             text = f"the strategies to start from cannot be used: {wrong}"
             raise InputError(text, "warm start", "strategies of this network")
@@ -152,11 +152,11 @@ class NetworkTask(Task[IntArray]):
 
     def start(self, run: Run) -> list[Step]:
         """Return the warm start, then the engines as registered."""
-        return self.planned(run, *plan_of(self.referee.problem, run.options.engines))
+        return self.planned(run, *plan_of(self.checker.problem, run.options.engines))
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, Mapping[str, float]]:
         """Return the strategies (N,) and their cost."""
-        return np.array(lifted), {self.objective: self.referee.score(lifted)}
+        return np.array(lifted), {self.objective: self.checker.score(lifted)}
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Re-check with code that did not find the bound."""

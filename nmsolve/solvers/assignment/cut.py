@@ -18,8 +18,8 @@ from nmsolve.model.assignment.reduction import SUMS
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.assignment.checker import AssignChecker
 from nmsolve.solvers.assignment.cut_graph import CutGraph, cut_graph, fused_best
-from nmsolve.solvers.assignment.referee import AssignReferee
 
 
 class Cut(NamedTuple):
@@ -64,7 +64,7 @@ class MinimumCut:
         """One maximum flow."""
         found = minimum_cut(problem)
         if isinstance(found, Cut):
-            if AssignReferee(problem).complaint(found.solution) is None:
+            if AssignChecker(problem).complaint(found.solution) is None:
                 context.offer(found.solution, "minimum cut")
             context.raise_bound(found.bound)
 

@@ -7,8 +7,8 @@ from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
 from nmsolve.solvers.assignment import cpsat, mip
+from nmsolve.solvers.assignment.checker import AssignChecker
 from nmsolve.solvers.assignment.data import assign_data
-from nmsolve.solvers.assignment.referee import AssignReferee
 from nmsolve.solvers.search.exact import Worth, run_model
 from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.rows import Built
@@ -42,8 +42,8 @@ def models(problem: AssignProblem) -> tuple[Built, Built]:
 
 def worth(problem: AssignProblem) -> Worth:
     """Return what says how good a packed solution is; inf where it breaks a rule or a ceiling."""
-    referee = AssignReferee(problem)
-    return lambda solution: judge(referee, solution)[2]
+    checker = AssignChecker(problem)
+    return lambda solution: judge(checker, solution)[2]
 
 
 class AssignCpSat:

@@ -83,7 +83,7 @@ class Filler:
         strategy: IntArray,
         kept: BoolArray,
         order: IntArray,
-        guide: IntArray,
+        memory_cost: IntArray,
         present: BoolArray,
         most: int = 400,
     ) -> Filled | None:
@@ -92,14 +92,14 @@ class Filler:
         Parameters
         ----------
         order : the other operators, in the order in which they are given room
-        guide : (choices,) added to costs, in parts: what memory costs
+        memory_cost : (choices,) added to costs, in parts: what memory costs
         present : (P,) which of the nodes that are taken apart are true
         most : eliminations
         """
         kept, barred = kept.copy(), np.zeros(self.ptr[-1], bool)
         for _ in range(most):
             used = self.used(strategy, kept)
-            cost = self.costs(strategy, kept, guide, present)
+            cost = self.costs(strategy, kept, memory_cost, present)
             cost[barred | self.too_large(used, kept)] = NEVER
             value, found = self.relaxation.elimination.best(cost)
             if value >= NEVER:
@@ -121,10 +121,12 @@ class Filler:
         """Return the strategies with auxiliary nodes as cheap as the operators allow."""
         return self.reduced.lower(self.reduced.lift(strategy))
 
-    def costs(self, strategy: IntArray, kept: BoolArray, guide: IntArray, present: BoolArray) -> IntArray:
+    def costs(
+        self, strategy: IntArray, kept: BoolArray, memory_cost: IntArray, present: BoolArray
+    ) -> IntArray:
         """Return (choices,) costs in parts; what operators ``kept`` do not choose is out of the question."""
         relaxation, prices = self.relaxation, self.relaxation.prices
-        cost = relaxation.elimination.cost + guide
+        cost = relaxation.elimination.cost + memory_cost
         paid = present[prices.earn_of]
         np.add.at(cost, prices.earn_choice[paid], prices.earn_cost[paid])
         cost[prices.pay_choice[~present[prices.of[prices.pay_price]]]] = NEVER

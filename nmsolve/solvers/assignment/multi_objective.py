@@ -12,7 +12,7 @@ from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, Ceilings, Result, Stage
 from nmsolve.solvers.assignment.api import AssignTask
-from nmsolve.solvers.assignment.referee import ceiling_complaint
+from nmsolve.solvers.assignment.checker import ceiling_complaint
 from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.run import Options, solve
 

@@ -22,8 +22,8 @@ from nmsolve.model.assignment.tight import tight_positions
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
 from nmsolve.solvers.assignment.fixing import better_only
-from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.search.exact import run_model
 from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.rows import Built, CpSatRows, Value
@@ -71,11 +71,11 @@ class NetworkCpSat:
         start = None if known is None else whole.lower(known)
         for one in chain:
             start = None if start is None else one.lower(start)
-        referee = NetworkReferee(problem) if isinstance(problem, CostNetwork) else AssignReferee(problem)
+        checker = NetworkChecker(problem) if isinstance(problem, CostNetwork) else AssignChecker(problem)
         built = build(whole, chain, start, context.bound())
 
         def worth(solution: IntArray) -> float:
-            return judge(referee, solution)[2]
+            return judge(checker, solution)[2]
 
         if known is None:
             run_model(built, "cpsat", self.name, context, worth)

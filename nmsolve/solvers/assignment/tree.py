@@ -21,10 +21,10 @@ from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.elimination_kernels import NEVER
 from nmsolve.solvers.assignment.fill import Filler
-from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import Relaxation, relaxation_of
 from nmsolve.solvers.assignment.subgradient import SubgradientAscent
 from nmsolve.solvers.assignment.tree_certificate import certificate_of
@@ -108,7 +108,7 @@ class TreeSearch:
         self.problem, self.relaxation, self.context = problem, relaxation, context
         self.reduced: Reduced = relaxation.reduced
         self.filler = Filler(relaxation)
-        self.referee = NetworkReferee(problem) if isinstance(problem, CostNetwork) else AssignReferee(problem)
+        self.checker = NetworkChecker(problem) if isinstance(problem, CostNetwork) else AssignChecker(problem)
         self.rng = np.random.default_rng(context.seed)
         self.best: IntArray | None = None
         self.cost = FORBIDDEN
@@ -260,7 +260,7 @@ class TreeSearch:
     def _offer(self, strategy: IntArray, move: str) -> None:
         """Offer strategies (N,) that keep all rules; the best is kept."""
         solution = self.reduced.lift(strategy)
-        if self.referee.complaint(solution) is None:
+        if self.checker.complaint(solution) is None:
             self.context.offer(solution, move)
         self._learn()
 
@@ -276,37 +276,39 @@ class TreeSearch:
         order = self._order(np.arange(self.filler.count))
         none = np.zeros(self.filler.count, bool)
         present = self.filler.needed(strategy)
-        guide = self._guide(case.ascent.multipliers)
+        memory_cost = self._memory_cost(case.ascent.multipliers)
         found = self.filler.filled(
-            strategy, none, order, guide, present | (self.rng.random(len(present)) < 0.5)
+            strategy, none, order, memory_cost, present | (self.rng.random(len(present)) < 0.5)
         )
         if found is not None:
-            again = self.filler.filled(found.strategy, none, order, guide, self.filler.needed(found.strategy))
+            again = self.filler.filled(
+                found.strategy, none, order, memory_cost, self.filler.needed(found.strategy)
+            )
             found = again if again is not None and again.cost < found.cost else found
             if found.cost < self.cost:
                 self._offer(found.strategy, "memories filled")
         self._learn()
 
-    def _guide(self, multipliers: IntArray) -> IntArray:
+    def _memory_cost(self, multipliers: IntArray) -> IntArray:
         """Return (choices,) what memory costs choices."""
-        guide = np.zeros(len(self.reduced.network.cost), np.int64)
-        np.add.at(guide, self.relaxation.rows.choice, self.relaxation.rows.charged(multipliers))
-        return guide
+        memory_cost = np.zeros(len(self.reduced.network.cost), np.int64)
+        np.add.at(memory_cost, self.relaxation.rows.choice, self.relaxation.rows.charged(multipliers))
+        return memory_cost
 
     def _improve(self, until: float) -> None:
         """Solve windows of the best solution anew until a time."""
         root = min((case for _, _, case in self.open), key=lambda case: len(case.path), default=None)
-        guide = (
-            self._guide(root.ascent.multipliers)
+        memory_cost = (
+            self._memory_cost(root.ascent.multipliers)
             if root is not None
-            else self._guide(np.zeros_like(self.relaxation.rows.memory))
+            else self._memory_cost(np.zeros_like(self.relaxation.rows.memory))
         )
         while clock.now() < until and not self.context.should_stop() and self.best is not None:
             kept = self._window(self.best)
             order = self._order(np.flatnonzero(~kept))
             present = self.filler.needed(self.best)
             present |= self.rng.random(len(present)) < self.rng.choice([0.0, 0.1, 0.3])
-            bent = (guide * self.rng.choice([0.0, 0.5, 1.0])).astype(np.int64)
+            bent = (memory_cost * self.rng.choice([0.0, 0.5, 1.0])).astype(np.int64)
             found = self.filler.filled(self.best, kept, order, bent, present, 30)
             if found is not None and found.cost < self.cost:
                 self._offer(found.strategy, "window")

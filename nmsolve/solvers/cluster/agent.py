@@ -1,5 +1,5 @@
-"""The process that stands for a run on one machine of a cluster. It starts engines there as the run itself would, in processes
-that share the problem and a board in memory, passes on what they send, and keeps the board up to date.
+"""The agent: one process per machine of a cluster. It starts engines in child processes that share the problem and a board in
+memory, forwards their messages to the message log, and keeps the board up to date.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any
 from nmsolve.model import clock
 from nmsolve.model.engine import Engine
 from nmsolve.model.host.pipes import wait_until_any
-from nmsolve.solvers.cluster.desks import Desks
-from nmsolve.solvers.cluster.ledger import State
+from nmsolve.solvers.cluster.message_log import State
+from nmsolve.solvers.cluster.subtask_workers import SubtaskWorkers
 from nmsolve.solvers.search.child import THREADS, Child
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
-#: Seconds between two looks at the ledger while nothing is sent, and at the children.
+#: Seconds between two looks at the message log while nothing is sent, and at the children.
 LOOK, POLL = 0.1, 0.05
-#: Seconds that one call of the ledger may take before it is made again.
-PATIENCE = 3.0
+#: Seconds that one call of the message log may take before it is made again.
+CALL_TIMEOUT = 3.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """What an agent is asked to start: see :class:`nmsolve.solvers.search.child_main.Order`.
+    """An engine for an agent to start: see :class:`nmsolve.solvers.search.child_main.Order`.
 
     Attributes
     ----------
     number : of the child, in the run's process
     run : of the run, in that process
-    problem : reference to the pickled referee, in a list
+    problem : reference to the pickled checker, in a list
     size : length of a solution
     left : seconds until the end of the run
     """
@@ -78,14 +78,14 @@ class Agent:
 
     Parameters
     ----------
-    name : as the ledger knows it; no other agent ever had it
-    ledger : handle of the actor
+    name : unique among all agents of the run; key of its messages in the log
+    message_log : handle of the actor
     """
 
-    def __init__(self, name: str, ledger: Any) -> None:
+    def __init__(self, name: str, message_log: Any) -> None:
         for variable in THREADS:  # Ray's, for all of this machine's cores
             os.environ.pop(variable, None)
-        self._name, self._ledger = name, ledger
+        self._name, self._message_log = name, message_log
         self._jobs: queue.SimpleQueue[tuple[float, Job]] = queue.SimpleQueue()
         self._children: dict[int, Child] = {}
         self._site: _Site | None = None
@@ -94,7 +94,7 @@ class Agent:
         self._state = State()
         self._stands = False
         self._looked = 0.0
-        self._desks = Desks()
+        self._subtask_workers = SubtaskWorkers()
 
     def describe(self) -> tuple[dict[str, str], int]:
         """Return the versions here, and the process id."""
@@ -108,16 +108,16 @@ class Agent:
         """Start an engine soon."""
         self._jobs.put((time.monotonic(), job))
 
-    def work(self, of: int, doer: list[Any], number: int, part: Any) -> tuple[Any, float]:
-        """Do a part of an engine's work: see :meth:`Desks.work`."""
-        return self._desks.work(of, doer, number, part)
+    def work(self, of: int, worker: list[Any], number: int, subtask: Any) -> tuple[Any, float]:
+        """Run a subtask of an engine: see :meth:`SubtaskWorkers.work`."""
+        return self._subtask_workers.work(of, worker, number, subtask)
 
-    def hurry(self, number: int) -> None:
-        """Ask for what has come of a part so far."""
-        self._desks.hurry(number)
+    def recall(self, number: int) -> None:
+        """Stop a subtask: it returns the result so far."""
+        self._subtask_workers.recall(number)
 
     def serve(self) -> None:
-        """Work; returns never."""
+        """Serve for ever."""
         while True:
             self._begin()
             wait_until_any([child.inbox for child in self._children.values()], POLL)
@@ -177,14 +177,14 @@ class Agent:
             self._unsent.append((-1, ("stands", self._stands)))
 
     def _exchange(self) -> None:
-        """Hand in what is unsent, and put up what is new. Without an answer all is kept for the next time."""
+        """Send the unsent messages, and show a new state on the board. Without an answer the messages are kept."""
         import ray
 
         self._looked = time.monotonic()
-        call = self._ledger.exchange.remote(self._name, self._taken, self._unsent, self._state.version)
+        call = self._message_log.exchange.remote(self._name, self._taken, self._unsent, self._state.version)
         try:
-            taken, state = ray.get(call, timeout=PATIENCE)
-        except ray.exceptions.RayError:  # it is being started again
+            taken, state = ray.get(call, timeout=CALL_TIMEOUT)
+        except ray.exceptions.RayError:  # the actor is restarting
             time.sleep(LOOK)
             return
         del self._unsent[: taken - self._taken]
@@ -201,4 +201,4 @@ class Agent:
         if state.stopped and not self._site.board.stopped:
             self._site.board.stop()
             for child in self._children.values():
-                child.stop_now(state.hurry)
+                child.stop_now(state.less_grace)

@@ -1,4 +1,4 @@
-"""The machines of a cluster and who works there: which there are, which agents they have, what each is on."""
+"""Cluster state: the machines of a cluster, their agents, and what runs on each."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from typing import Any
 from nmsolve.model import clock
 from nmsolve.solvers.cluster.agent import Agent, versions
 from nmsolve.solvers.cluster.connect import join
-from nmsolve.solvers.cluster.ledger import Ledger
+from nmsolve.solvers.cluster.message_log import MessageLog
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending
 
-#: Seconds between two looks at which machines there are; that a message may take; until a machine without an agent is given up.
-CENSUS, LATE, HIRING = 1.0, 0.4, 20.0
-#: Seconds without a word of the cluster's head after which nothing more is hoped for.
+#: Seconds between two refreshes of the cluster state; that a message may take; in which an agent has to start.
+REFRESH, LATE, AGENT_START = 1.0, 0.4, 20.0
+#: Seconds without an answer of the cluster's head after which the cluster counts as lost.
 SILENCE = 10.0
-#: Agents of one machine in a row that died before they said anything, after which it is left out.
+#: A machine is left out after this many agents in a row that died at their start.
 ATTEMPTS = 3
 
 
 class RemoteWorker:
     """One engine on another machine."""
 
-    def __init__(self, seat: Seat, threads: int, last: float) -> None:
+    def __init__(self, machine: ClusterMachine, threads: int, last: float) -> None:
         self.cpu = 0.0
-        self.seat, self.threads = seat, threads
+        self.machine, self.threads = machine, threads
         self.ending: Ending | None = None
         self.inbox: deque[Any] = deque()
         self._stop_at = last
 
     def messages(self) -> list[Any]:
-        """Return what it sent since the last call."""
+        """Return its messages since the last call."""
         out = list(self.inbox)
         self.inbox.clear()
         return out
 
     def ended(self) -> Ending | None:
-        """Return how it ended, or None while it works. One that is silent long after the end is given up."""
-        if self.ending is None and self.seat.gone:
-            self.ending = Ending("lost", f"{self.seat.name} is gone")
+        """Return how it ended, or None while it works. Without an answer long after the end it counts as killed."""
+        if self.ending is None and self.machine.gone:
+            self.ending = Ending("lost", f"{self.machine.name} is lost")
         if self.ending is None and clock.now() > self._stop_at + GRACE + LATE:
             self.ending = Ending("killed", "overran its time")
         return self.ending
 
-    def stop_now(self, hurry: float) -> None:
-        """Wait no longer than this for its end, which the state asks for."""
-        self._stop_at = min(self._stop_at, clock.now() - hurry)
+    def stop_now(self, less_grace: float) -> None:
+        """Shorten the wait for its end; the published state tells it to stop."""
+        self._stop_at = min(self._stop_at, clock.now() - less_grace)
 
     def kill(self) -> None:
-        """Give it up: its agent ends it with the run."""
+        """Ignore it from now on: its agent ends it with the run."""
         if self.ending is None:
             self.ending = Ending("killed", "no longer needed")
 
 
 @dataclass
-class Seat:
+class ClusterMachine:
     """One machine of the cluster with its agent.
 
-    ``agent``: handle; ``known``: reference to what it says of itself; ``serving``: reference to a call that does not return
-    while it lives; ``ready``: it has the right versions; ``stands``: its clock stands still; ``errands``: numbers of
-    those that it is on.
+    ``agent``: handle; ``known``: reference to its description; ``serving``: reference to a call that returns only when the
+    agent dies; ``ready``: it has the right versions; ``stands``: its clock is stopped; ``subtasks``: numbers of the
+    subtasks that it runs.
     """
 
     node: str
@@ -85,16 +85,16 @@ class Seat:
     stands: bool = False
     process: int = 0
     workers: dict[int, RemoteWorker] = field(default_factory=dict)
-    errands: set[int] = field(default_factory=set)
+    subtasks: set[int] = field(default_factory=set)
 
     def free(self) -> int:
-        """Return how many threads are free."""
+        """Return the number of idle threads."""
         busy = sum(w.threads for w in self.workers.values() if w.ending is None)
-        return self.slots - busy - len(self.errands) if self.ready and not self.gone else 0
+        return self.slots - busy - len(self.subtasks) if self.ready and not self.gone else 0
 
 
 class Cluster:
-    """A cluster that this process has joined, with one agent on every machine and the ledger on this one; made once.
+    """A cluster that this process has joined, with one agent on every machine and the message log on this one; made once.
 
     Parameters
     ----------
@@ -104,21 +104,21 @@ class Cluster:
     def __init__(self, address: str) -> None:
         self.ray = ray = join(address)
         self._folder = Path(tempfile.mkdtemp(prefix="nmsolve-cluster-"))
-        self.log = self._folder / "ledger.log"
+        self.log = self._folder / "messages.log"
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._at = NodeAffinitySchedulingStrategy
         here = ray.get_runtime_context().get_node_id()
         at_home = NodeAffinitySchedulingStrategy(here, soft=False)
-        self.ledger = (
-            ray.remote(Ledger)
+        self.message_log = (
+            ray.remote(MessageLog)
             .options(num_cpus=0, max_restarts=-1, scheduling_strategy=at_home)
             .remote(str(self.log))
         )
-        self.seats: dict[str, Seat] = {}
-        #: Whether a machine has ever joined: then its best answer counts, whoever is left out later.
+        self.machines: dict[str, ClusterMachine] = {}
+        #: Whether a machine has ever joined: then the run has an answer to keep, even if all machines are left out later.
         self.joined = False
-        self.words: list[str] = []
+        self.notices: list[str] = []
         self._failures: dict[str, int] = {}
         self._left_out: dict[str, str] = {}
         self._numbers, self.runs = itertools.count(), itertools.count(1)
@@ -128,11 +128,11 @@ class Cluster:
         self._alive: dict[str, Any] = {}
         self._heard = time.monotonic()
         self._ask()
-        threading.Thread(target=self._listen, daemon=True, name="census").start()
-        self.census()
+        threading.Thread(target=self._listen, daemon=True, name="cluster-state").start()
+        self.refresh()
 
     def next_number(self) -> int:
-        """Return a number that no child or agent had."""
+        """Return a new number for a child, an agent or a subtask."""
         return next(self._numbers)
 
     def next_version(self) -> int:
@@ -142,19 +142,19 @@ class Cluster:
 
     def slots(self) -> int:
         """Return the cores of all machines that have not been left out."""
-        return sum(seat.slots for seat in self.seats.values())
+        return sum(machine.slots for machine in self.machines.values())
 
     def gone(self) -> bool:
         """Return True if the cluster's head has been silent for long."""
         return time.monotonic() > self._heard + SILENCE
 
     def _listen(self) -> None:
-        """Ask which machines there are, again and again: without the head a call waits for minutes."""
+        """Poll the list of machines in a thread of its own: a call to a dead head blocks for minutes."""
         while self.ray.is_initialized():
-            time.sleep(CENSUS)
+            time.sleep(REFRESH)
             try:
                 self._ask()
-            except Exception:  # noqa: BLE001 -- whatever it is, nothing was heard
+            except Exception:  # noqa: BLE001 -- any error means no answer
                 continue
 
     def _ask(self) -> None:
@@ -162,17 +162,19 @@ class Cluster:
         self._heard = time.monotonic()
 
     def smallest_store(self) -> float:
-        """Return the bytes of the smallest object store of a machine with a seat."""
-        nodes = [node for key, node in self._alive.items() if key in self.seats]
+        """Return the bytes of the smallest object store of a machine with an agent."""
+        nodes = [node for key, node in self._alive.items() if key in self.machines]
         return min((n["Resources"].get("object_store_memory", math.inf) for n in nodes), default=math.inf)
 
-    def census(self) -> None:
-        """See who has come, who has gone, and who is ready; now and then."""
-        if time.monotonic() < self._counted + CENSUS and all(seat.ready for seat in self.seats.values()):
+    def refresh(self) -> None:
+        """Update which machines have joined, left or become ready; at most once per :data:`REFRESH` seconds."""
+        if time.monotonic() < self._counted + REFRESH and all(
+            machine.ready for machine in self.machines.values()
+        ):
             return
-        for seat in list(self.seats.values()):
-            self._check(seat)
-        if time.monotonic() < self._counted + CENSUS:
+        for machine in list(self.machines.values()):
+            self._check(machine)
+        if time.monotonic() < self._counted + REFRESH:
             return
         self._counted = time.monotonic()
         if self.gone():
@@ -180,19 +182,19 @@ class Cluster:
             return
         for key, node in self._alive.items():
             slots = int(node["Resources"].get("CPU", 0))
-            if slots and key not in self.seats and key not in self._left_out:
-                self.seats[key] = self._hire(key, node["NodeManagerHostname"], slots)
+            if slots and key not in self.machines and key not in self._left_out:
+                self.machines[key] = self._start_agent(key, node["NodeManagerHostname"], slots)
 
     def _leave(self) -> None:
-        """Give up all machines: it is not known any more which there are."""
-        if self.seats:
-            self.words.append(
+        """Give up all machines: the head that lists them is lost."""
+        if self.machines:
+            self.notices.append(
                 f"cluster: its head has not answered for {SILENCE:.0f} s; the search goes on without it"
             )
-        for seat in self.seats.values():
-            seat.gone = True
-            self.hold(seat, False)
-        self.seats.clear()
+        for machine in self.machines.values():
+            machine.gone = True
+            self.hold(machine, False)
+        self.machines.clear()
 
     def close(self) -> None:
         """Forget the log."""
@@ -202,70 +204,72 @@ class Cluster:
         """Return which machines were left out, and why."""
         return "; ".join(self._left_out.values())
 
-    def make(self, kind: type, seat: Seat) -> Any:
-        """Make an object of an engine's own on a seat's machine, beside the agent; return its handle."""
-        options = {"num_cpus": 0, "scheduling_strategy": self._at(seat.node, soft=False)}
-        return self.ray.remote(kind).options(**options).remote(seat.slots)
+    def make(self, kind: type, machine: ClusterMachine) -> Any:
+        """Make an object of an engine on a machine, beside the agent; return its handle."""
+        options = {"num_cpus": 0, "scheduling_strategy": self._at(machine.node, soft=False)}
+        return self.ray.remote(kind).options(**options).remote(machine.slots)
 
-    def _hire(self, key: str, host: str, slots: int) -> Seat:
+    def _start_agent(self, key: str, host: str, slots: int) -> ClusterMachine:
         name = f"agent-{self.next_number()}"
         agent = (
             self.ray.remote(Agent)
             .options(num_cpus=slots, max_concurrency=slots + 4, scheduling_strategy=self._at(key, soft=False))
-            .remote(name, self.ledger)
+            .remote(name, self.message_log)
         )
         title = f"machine {host} ({key[:6]})"
-        return Seat(
+        return ClusterMachine(
             key, name, slots, agent, title, agent.describe.remote(), agent.serve.remote(), time.monotonic()
         )
 
-    def _check(self, seat: Seat) -> None:
-        """Notice that an agent has come or gone."""
-        pending = [seat.serving] if seat.ready else [seat.serving, seat.known]
+    def _check(self, machine: ClusterMachine) -> None:
+        """Update a machine whose agent has started or died."""
+        pending = [machine.serving] if machine.ready else [machine.serving, machine.known]
         done, _ = self.ray.wait(pending, num_returns=len(pending), timeout=0)
-        if seat.serving in done:
-            self._lose(seat)
-        elif seat.known in done:
-            told, seat.process = self.ray.get(seat.known)
-            differ = [f"{k} {told.get(k)} there, {v} here" for k, v in versions().items() if told.get(k) != v]
+        if machine.serving in done:
+            self._lose(machine)
+        elif machine.known in done:
+            found, machine.process = self.ray.get(machine.known)
+            differ = [
+                f"{k} {found.get(k)} there, {v} here" for k, v in versions().items() if found.get(k) != v
+            ]
             if differ:
-                self._leave_out(seat, ", ".join(differ))
+                self._leave_out(machine, ", ".join(differ))
                 return
-            seat.ready, self._failures[seat.node] = True, 0
+            machine.ready, self._failures[machine.node] = True, 0
             self.joined = True
-            self.words.append(f"cluster: {seat.title} has joined with {seat.slots} engines at a time")
+            self.notices.append(f"cluster: {machine.title} has joined with {machine.slots} engines at a time")
 
-    def _lose(self, seat: Seat) -> None:
-        """Book that an agent has died; its machine gets another one if it is there."""
-        seat.gone = True
-        self.hold(seat, False)
-        del self.seats[seat.node]
-        if seat.ready:
-            self.words.append(f"cluster: {seat.title} is gone; what it ran begins again elsewhere")
+    def _lose(self, machine: ClusterMachine) -> None:
+        """Record that an agent has died; its machine gets another one if it is still alive."""
+        machine.gone = True
+        self.hold(machine, False)
+        del self.machines[machine.node]
+        if machine.ready:
+            self.notices.append(f"cluster: {machine.title} is gone; what it ran begins again elsewhere")
             return
-        self._failures[seat.node] = self._failures.get(seat.node, 0) + 1
-        if self._failures[seat.node] >= ATTEMPTS:
-            self._leave_out(seat, self._why(seat))
+        self._failures[machine.node] = self._failures.get(machine.node, 0) + 1
+        if self._failures[machine.node] >= ATTEMPTS:
+            self._leave_out(machine, self._why(machine))
 
-    def _why(self, seat: Seat) -> str:
+    def _why(self, machine: ClusterMachine) -> str:
         try:
-            self.ray.get(seat.known, timeout=0.1)
-        except Exception as error:  # noqa: BLE001 -- whatever went wrong there is what is to be said
+            self.ray.get(machine.known, timeout=0.1)
+        except Exception as error:  # noqa: BLE001 -- any error there is the reason to report
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return next((x for x in lines if "Error" in x), lines[-1] if lines else repr(error))[:160]
         return "its agent ends again and again"
 
-    def _leave_out(self, seat: Seat, why: str) -> None:
-        seat.gone = True
-        self.seats.pop(seat.node, None)
-        self._left_out[seat.node] = f"{seat.title}: {why}"
-        self.words.append(f"cluster: left out {seat.title}: {why}")
-        self.ray.kill(seat.agent)
+    def _leave_out(self, machine: ClusterMachine, why: str) -> None:
+        machine.gone = True
+        self.machines.pop(machine.node, None)
+        self._left_out[machine.node] = f"{machine.title}: {why}"
+        self.notices.append(f"cluster: left out {machine.title}: {why}")
+        self.ray.kill(machine.agent)
 
-    def hold(self, seat: Seat, stands: bool) -> None:
-        """Let the clock stand still here too while an agent's machine compiles kernels."""
-        if stands != seat.stands:
-            seat.stands = stands
+    def hold(self, machine: ClusterMachine, stands: bool) -> None:
+        """Stop the clock here too while an agent's machine compiles kernels."""
+        if stands != machine.stands:
+            machine.stands = stands
             (clock.hold if stands else clock.go_on)()
 
 

@@ -1,4 +1,4 @@
-"""Objects of an engine's own on all machines of a cluster."""
+"""Objects of an engine on all machines of a cluster."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from nmsolve.model.engine import RemoteLost
 
 #: Bytes from which an array goes to all machines as one object.
 LARGE = 1 << 16
-#: Seconds between two looks whether to stop while an answer is waited for, and that it is waited for at most.
-LOOK, PATIENCE = 0.5, 30.0
+#: Seconds between two checks whether to stop during a call, and the timeout of a call.
+LOOK, ANSWER_TIMEOUT = 0.5, 30.0
 
 
 class RemoteObjects:
     """Actors, one on each machine, as engines know them: see :class:`nmsolve.model.engine.Remotes`.
 
-    They end when nothing refers to them. Who does not answer counts as lost after :data:`PATIENCE` seconds, or soon after
-    ``should_stop``.
+    They end when nothing refers to them. A machine without an answer counts as lost after :data:`ANSWER_TIMEOUT` seconds, or
+    soon after ``should_stop``.
     """
 
     def __init__(self, ray: Any, actors: Sequence[Any], should_stop: Callable[[], bool]) -> None:
@@ -44,7 +44,7 @@ class RemoteObjects:
                     return found
                 except self._ray.exceptions.GetTimeoutError as error:
                     waited += LOOK
-                    if waited >= PATIENCE or self._should_stop():
+                    if waited >= ANSWER_TIMEOUT or self._should_stop():
                         raise RemoteLost("no answer") from error
                 except self._ray.exceptions.RayActorError as error:
                     raise RemoteLost(str(error)) from error

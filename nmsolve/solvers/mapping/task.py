@@ -27,8 +27,8 @@ from nmsolve.solvers.mapping.auto import (
     outdone,
     with_automatic,
 )
+from nmsolve.solvers.mapping.checker import MappingChecker
 from nmsolve.solvers.mapping.hints import Hints
-from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.run import RESERVE, Run, Task
 from nmsolve.solvers.search.budget import Budget
@@ -61,7 +61,7 @@ class MappingTask(Task[IntArray]):
     memory_of : a store of solved runs to begin with relatives of, or None
     """
 
-    referee: MappingReferee
+    checker: MappingChecker
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class MappingTask(Task[IntArray]):
     ) -> None:
         self.memory_of, self.recall = memory_of, Recall()
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
-        self.referee = MappingReferee(merge_together(problem))
+        self.checker = MappingChecker(merge_together(problem))
         if warm_start is None and problem.migration is not None:
             warm_start = problem.migration.reference
         self.first = None if warm_start is None else np.asarray(warm_start)
@@ -90,12 +90,12 @@ class MappingTask(Task[IntArray]):
 
     def start(self, run: Run) -> list[Step]:
         """Take the warm start; the plan is chosen by kind and size of the problem, or by names."""
-        incumbent, options, reduced = run.incumbent, run.options, self.referee.problem
+        incumbent, options, reduced = run.incumbent, run.options, self.checker.problem
         idle = idle_limits(reduced)
         if idle is not None:
             incumbent.record("note", "search", idle)
         if self.first is not None:
-            _take_warm_start(self.referee, incumbent, self.first, run.budget)
+            _take_warm_start(self.checker, incumbent, self.first, run.budget)
 
         def refused(name: str, status: str) -> None:
             incumbent.finish(name, status, 0.0)
@@ -115,19 +115,19 @@ class MappingTask(Task[IntArray]):
         if self.memory_of is not None:
             steps = [*self._recalled(self.memory_of, run, steps), *steps]
         if options.time_limit < HURRY and self._may_fit(run, steps):
-            _first_fit(self.referee, incumbent, run.budget, options.seed)
+            _first_fit(self.checker, incumbent, run.budget, options.seed)
         return steps
 
     def _may_fit(self, run: Run, steps: list[Step]) -> bool:
         """Return True if mappings are wanted, and first fit keeps the rules: it knows neither migration budgets nor ceilings."""
         wanted = run.options.engines is None or any(s.engine.finds != "bounds" for s in steps)
-        return wanted and not self.referee.problem.limits_moves and not self.problem.ceilings
+        return wanted and not self.checker.problem.limits_moves and not self.problem.ceilings
 
     def finish(self, run: Run) -> Bound | None:
         """First fit where there is no mapping yet; the bound of the placement; the run is kept, if a store was given."""
         incumbent = run.incumbent
         if incumbent.lifted is None and not incumbent.infeasible and self._may_fit(run, run.steps):
-            _first_fit(self.referee, incumbent, run.budget, run.options.seed)
+            _first_fit(self.checker, incumbent, run.budget, run.options.seed)
         run.memory.settle()
         bound = _placement_bound(self.problem, incumbent, run.budget)
         if self.memory_of is not None:
@@ -140,7 +140,7 @@ class MappingTask(Task[IntArray]):
 
         A store that cannot be read any more is a line in the events, and the run goes on without it.
         """
-        problem, incumbent = self.referee.problem, run.incumbent
+        problem, incumbent = self.checker.problem, run.incumbent
         most = RECALL_PART * run.budget.left()
         try:
             relatives = memory.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
@@ -171,7 +171,7 @@ class MappingTask(Task[IntArray]):
             more = f", {1 - value / found:.2%} less" if 0 < value < found else ""
             incumbent.record("note", Recall.name, text + more)
         try:
-            why = memory.keep(self.referee.problem, core, value, () if used is None else (used,))
+            why = memory.keep(self.checker.problem, core, value, () if used is None else (used,))
         except InputError as error:
             why = str(error)
         incumbent.record("note", Recall.name, "kept in the store" if why is None else f"not kept: {why}")
@@ -191,7 +191,7 @@ class MappingTask(Task[IntArray]):
         ------
         InputError : there are none
         """
-        problem = self.referee.problem
+        problem = self.checker.problem
         small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
 
         def may(name: str) -> bool:
@@ -210,7 +210,7 @@ class MappingTask(Task[IntArray]):
         return check_bound(self.problem, bound, self.first, seconds=seconds, hints=Hints)
 
 
-def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:
+def _take_warm_start(checker: MappingChecker, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:
     """Offer the user's mapping, repaired if it breaks a rule; say which of both, or why neither.
 
     Raises
@@ -218,7 +218,7 @@ def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArr
     InputError : it is not a mapping of this graph at all
     DoesNotFitError : every mapping moves more nodes than the migration budget allows
     """
-    original = referee.reduction.original
+    original = checker.reduction.original
     if core.shape != (original.n,) or core.dtype.kind not in "iu":
         raise InputError(
             f"the warm start has shape {core.shape} and type {core.dtype}",
@@ -228,28 +228,28 @@ def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArr
     if core.min() < 0 or core.max() >= original.cores:
         raise InputError("the warm start names a core that does not exist", "", f"0..{original.cores - 1}")
     core = core.astype(np.int64)
-    complaint = referee.complaint(core)
-    start = referee.reduction.restrict(core)
+    complaint = checker.complaint(core)
+    start = checker.reduction.restrict(core)
     if complaint is None:
         incumbent.offer("warm-start", start, "accepted")
         return
     from nmsolve.solvers.mapping.remapping import repaired_start
 
-    repaired = repaired_start(referee.problem, start, REPAIR_PART * (budget.deadline - clock.now()))
+    repaired = repaired_start(checker.problem, start, REPAIR_PART * (budget.deadline - clock.now()))
     if repaired is not None and incumbent.offer("warm-start", repaired, "repaired"):
-        moved = int((referee.lift(repaired) != core).sum())
+        moved = int((checker.lift(repaired) != core).sum())
         incumbent.record("note", "warm-start", f"repaired, {moved} nodes moved: {complaint}")
     else:
         incumbent.record("note", "warm-start", f"rejected: {complaint}")
 
 
-def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, seed: int) -> None:
+def _first_fit(checker: MappingChecker, incumbent: Incumbent, budget: Budget, seed: int) -> None:
     """Run the fallback in this process, deadline or not: its first tries take no time worth mentioning."""
     from nmsolve.heuristics.mapping.first_fit import FirstFit
 
     cpu = time.process_time()
     context = LocalContext("first-fit", incumbent, budget, seed=seed, workers=1, deadline=budget.deadline)
-    ending = run_guarded(FirstFit(), referee.problem, context)
+    ending = run_guarded(FirstFit(), checker.problem, context)
     incumbent.finish("first-fit", ending.kind, time.process_time() - cpu)
     if ending.text:
         incumbent.record("note", "first-fit", ending.text)

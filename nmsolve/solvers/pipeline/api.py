@@ -14,8 +14,8 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.portfolio import Step
@@ -63,7 +63,7 @@ class PipelineTask(Task[PipelinePlan]):
     objective, registry = "largest load", REGISTRY
 
     def __init__(self, problem: PipelineProblem, warm_start: PipelinePlan | None = None) -> None:
-        self.problem, self.referee = problem, PipelineReferee(problem)
+        self.problem, self.checker = problem, PipelineChecker(problem)
         self.first = None if warm_start is None else self._packed(warm_start)
 
     def words(self, seed: int) -> str:
@@ -103,7 +103,7 @@ class PipelineTask(Task[PipelinePlan]):
         wrong = (
             "it has other layers or more stages"
             if not fits
-            else self.referee.complaint(start.packed(problem))
+            else self.checker.complaint(start.packed(problem))
         )
         if wrong is not None:
             raise InputError(

@@ -16,9 +16,9 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.bounds import claimed
+from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.search import mip as mip_solver
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
@@ -169,7 +169,7 @@ class PipelineCpSat:
             raise_to(built.claim.bound(end.bound), end.status.lower(), end.by)
             if end.status == "OPTIMAL" and end.core is not None and built.claim.exact:
                 # rounding of the bound must not leave a gap where nothing was rounded
-                value = judge(PipelineReferee(problem), end.core)[2]
+                value = judge(PipelineChecker(problem), end.core)[2]
                 if np.isfinite(value):
                     raise_to(value, "optimal", end.by)
         return end.status

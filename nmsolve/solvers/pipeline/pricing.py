@@ -18,7 +18,7 @@ from nmsolve.solvers.pipeline.blocks import Cover
 from nmsolve.solvers.pipeline.sweep import Sweep
 from nmsolve.solvers.pipeline.sweep_kernels import (
     Asked,
-    Guide,
+    RestBounds,
     followed,
     most_valuable,
     remaining,
@@ -31,7 +31,7 @@ TRIES = 40
 THIN, ROOM = 400, 5000
 #: Sizes for which a block is found after which the others are not asked.
 ENOUGH = 12
-#: Multipliers around the best that guide the search for ways.
+#: Multipliers around the best that bound the search for ways.
 AROUND = (1.0, 0.5, 0.7, 0.85, 1.2, 1.5, 2.0, 4.0)
 #: Prices are whole numbers, so a block whose worth is within this of less than the least asked for has less.
 HALF = 0.5
@@ -103,10 +103,10 @@ class Pricing:
                 found.sizes.append(size)
             elif most >= least[size] - HALF:
                 left.append((float(most / max(1, least[size])), size))
-        doubts = [size for _, size in sorted(left, reverse=True)]
+        undecided = [size for _, size in sorted(left, reverse=True)]
         for ways in (ROOM, room):
             found.rough.clear()
-            for size in doubts:
+            for size in undecided:
                 if len(found.blocks) >= ENOUGH or self.stop():
                     return found
                 block, sure = self.exact(self.asked(size, price, ceiling), size, int(least[size]), ways)
@@ -117,7 +117,7 @@ class Pricing:
                     found.rough.append((block, size))
             if found.blocks or not found.rough:
                 break
-            doubts = [size for _, size in found.rough]
+            undecided = [size for _, size in found.rough]
         return replace(found, stopped=False)
 
     def relaxed(self, asked: Asked, size: int, least: int) -> tuple[float, BoolArray | None]:
@@ -149,9 +149,9 @@ class Pricing:
         best, sweep = self.rates[size], self.inside(asked, size, int(asked.limit[0]))
         assert best is not None
         rates = np.array([best * part for part in AROUND])
-        guide = Guide(rates, np.array([remaining(sweep, asked, rate) for rate in rates]))
+        rest_bounds = RestBounds(rates, np.array([remaining(sweep, asked, rate) for rate in rates]))
         for ways, thin in ((min(THIN, room), True), (room, False)):
-            price, _, taken = most_valuable(sweep, asked, guide, least - HALF, ways, thin)
+            price, _, taken = most_valuable(sweep, asked, rest_bounds, least - HALF, ways, thin)
             if price >= least:
                 block = self.block(taken)
                 return block, self.cover.fits(block, size, int(asked.limit[0]))

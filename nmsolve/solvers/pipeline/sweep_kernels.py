@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     limit: IntArray
 
 
-class Guide(NamedTuple):
+class RestBounds(NamedTuple):
     """M multipliers ``rate`` (M, R), and what a way from every node to the end is worth with them at most, ``rest`` (M,
     nodes)."""
 
@@ -122,15 +122,17 @@ def followed(
 
 
 @plain
-def _reaches(asked: Asked, guide: Guide, node: int, price: int, needs: AnyArray, least: float) -> bool:
+def _reaches(
+    asked: Asked, rest_bounds: RestBounds, node: int, price: int, needs: AnyArray, least: float
+) -> bool:
     """Can a way that is here with this price and these needs end within the limits and be worth ``least``?"""
     for r in range(needs.shape[0]):
         if needs[r] > asked.limit[r]:
             return False
-    for m in range(guide.rate.shape[0]):
-        most = price + guide.rest[m, node]
+    for m in range(rest_bounds.rate.shape[0]):
+        most = price + rest_bounds.rest[m, node]
         for r in range(needs.shape[0]):
-            most += guide.rate[m, r] * (asked.limit[r] - needs[r])
+            most += rest_bounds.rate[m, r] * (asked.limit[r] - needs[r])
         if most < least:
             return False
     return True
@@ -138,7 +140,7 @@ def _reaches(asked: Asked, guide: Guide, node: int, price: int, needs: AnyArray,
 
 @kernel
 def most_valuable(
-    sweep: Sweep, asked: Asked, guide: Guide, least: float, room: int, thin: bool
+    sweep: Sweep, asked: Asked, rest_bounds: RestBounds, least: float, room: int, thin: bool
 ) -> tuple[int, bool, BoolArray]:
     """Return the most that a way within the limits is worth if at least ``least``, else -1; and what it takes (I,).
 
@@ -174,7 +176,7 @@ def most_valuable(
                     for r in range(width):
                         new_needs[found, r] = needs[label, r] + (asked.needs[i, r] if taken else 0)
                     new_needs[found, asked.moves] += cost
-                    if _reaches(asked, guide, node, new_price[found], new_needs[found], least):
+                    if _reaches(asked, rest_bounds, node, new_price[found], new_needs[found], least):
                         new_came[found], new_takes[found] = label, taken
                         found += 1
             order = stable_order(new_needs[:found, 0])

@@ -3,7 +3,7 @@
 Every time is multiplied by one factor and rounded **down**, so a plan's load in the model is at most the factor times its true
 load: the model's lower bound over the factor bounds the problem. A plan with a true value below T has a model value of at most
 ``ceil(T * factor) - 1`` or ``floor``: :meth:`Whole.most`. Storage is rounded down and the memory of a core up, since a group has
-a multiple of it: every true plan is let through, and what only the rounding lets through is refused by the referee.
+a multiple of it: every true plan is let through, and what only the rounding lets through is refused by the checker.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import hang_up
 from nmsolve.model.types import Int32Array, IntArray, frozen, read_only
 from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.claim import claimable
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.joint.engines import any_route
 from nmsolve.solvers.routing.api import route
@@ -240,7 +240,7 @@ class _Run:
         def late() -> bool:  # the first bound is a matter of counting: it is always there
             return best is not None and (clock.now() >= end or self.budget.interrupted)
 
-        for bound in link_load_bounds(reduced, Guide(should_stop=late, seconds=BOUND * self.limit)):
+        for bound in link_load_bounds(reduced, BoundContext(should_stop=late, seconds=BOUND * self.limit)):
             claim = claimable(reduced, bound)
             if claim is not None and (best is None or claim.value > best.value):
                 best = claim

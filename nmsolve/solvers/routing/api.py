@@ -21,8 +21,8 @@ from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.routing.checker import MISSING, RoutingChecker, missing_entries
 from nmsolve.solvers.routing.fit import missing_text, require_routes
-from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
 from nmsolve.solvers.routing.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.portfolio import Step
@@ -118,7 +118,7 @@ class RoutingTask(Task[IntArray]):
     def __init__(
         self, stage: RoutingStage, first: IntArray | None, before: Sequence[Bound], seed: int, given: IntArray | None = None
     ) -> None:  # fmt: skip
-        self.stage, self.objective, self.referee = stage, stage.objective, RoutingReferee(stage)
+        self.stage, self.objective, self.checker = stage, stage.objective, RoutingChecker(stage)
         self.first, self.before, self.seed, self.given = first, before, seed, given
 
     def words(self, seed: int) -> str:
@@ -136,7 +136,7 @@ class RoutingTask(Task[IntArray]):
         incumbent.raise_bound("counting", counting_bound(self.stage))
         if self.first is not None:
             incumbent.offer("start", self.first, "from the objective before")
-            if self.given is not None and self.referee.complaint(self.given) is None:
+            if self.given is not None and self.checker.complaint(self.given) is None:
                 incumbent.offer("start", self.given, "as given")
             regrown = with_more_turns(self.stage, self.first)
             if regrown is not None and self.objective in ("turns", "reward"):
@@ -311,7 +311,7 @@ def first_solution(problem: RoutingProblem, routes: Routes, number: IntArray | N
     wrong = (
         "its channels depend on each other in a cycle"
         if solution is None
-        else RoutingReferee(stage).complaint(solution)
+        else RoutingChecker(stage).complaint(solution)
     )
     if wrong is not None or solution is None:
         raise InputError(

@@ -209,7 +209,7 @@ class RouteData:
         routes = self.routes(used)
         pairs = np.array(allowed, np.int64).reshape(-1, 2)
         number = number_of(self.problem, routes, (pairs[:, 0], pairs[:, 1]))
-        if number is None:  # cannot be by the rules; the referee says what is wrong
+        if number is None:  # cannot be by the rules; the checker says what is wrong
             number = np.full(stage.channels, -1, np.int64)
         return stage.pack(routes, number)
 

@@ -17,9 +17,9 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing import cpsat, mip
+from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.fit import require_routes
-from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import Worth, run_model, within
 from nmsolve.solvers.search.incumbent import judge
@@ -92,8 +92,8 @@ class RouteMip:
 
 
 def _worth(stage: RoutingStage) -> Worth:
-    referee = RoutingReferee(stage)
-    return lambda solution: judge(referee, solution)[2]
+    checker = RoutingChecker(stage)
+    return lambda solution: judge(checker, solution)[2]
 
 
 def reach_bound(stage: RoutingStage, context: Context, name: str) -> bool:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.solvers.routing.checker import MISSING
 from nmsolve.solvers.routing.data import RouteData
-from nmsolve.solvers.routing.referee import MISSING
 from nmsolve.solvers.routing.rules import measure, read, stated
 from nmsolve.solvers.search.rows import Built, MipRows
 from nmsolve.solvers.search.scaling import Scale, fair_unit

@@ -14,7 +14,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing.api import FIRST, RoutingTask
-from nmsolve.solvers.routing.referee import MISSING
+from nmsolve.solvers.routing.checker import MISSING
 from nmsolve.solvers.run import Options, solve
 
 

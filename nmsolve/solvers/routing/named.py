@@ -14,7 +14,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.turns import TurnSet
-from nmsolve.solvers.routing.referee import RoutingReferee
+from nmsolve.solvers.routing.checker import RoutingChecker
 
 
 class NamedRules:
@@ -26,11 +26,11 @@ class NamedRules:
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Offer what obeys the problem's rules and leaves no cycle of channels."""
-        referee = RoutingReferee(stage)
+        checker = RoutingChecker(stage)
         for rule, routes in routes_by_rule(stage.problem):
             number = number_of(stage.problem, routes)
             solution = None if number is None else stage.pack(routes, number)
-            if solution is not None and referee.complaint(solution) is None:  # else above a ceiling
+            if solution is not None and checker.complaint(solution) is None:  # else above a ceiling
                 context.offer(solution, rule)
             if context.should_stop() and context.incumbent()[0] is not None:
                 return

@@ -13,8 +13,8 @@ from typing import Any
 
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.solvers.routing.checker import MISSING
 from nmsolve.solvers.routing.data import RouteData, in_and_out
-from nmsolve.solvers.routing.referee import MISSING
 from nmsolve.solvers.search.rows import Rows, Value
 
 #: Variables of a model by channel, for each leg, tree or key.

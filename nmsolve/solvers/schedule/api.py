@@ -18,7 +18,7 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
-from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.checker import ScheduleChecker
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.portfolio import Step
 
@@ -101,9 +101,9 @@ class ScheduleTask(Task[Schedule]):
     registry, exact = REGISTRY, True
 
     def __init__(self, problem: ScheduleProblem, warm_start: Schedule | None = None) -> None:
-        self.problem, self.referee, self.objective = problem, ScheduleReferee(problem), problem.objective
+        self.problem, self.checker, self.objective = problem, ScheduleChecker(problem), problem.objective
         self.first = None if warm_start is None else warm_start.packed()
-        wrong = None if self.first is None else self.referee.complaint(self.first)
+        wrong = None if self.first is None else self.checker.complaint(self.first)
         if wrong is not None:
             text = f"the schedule to start from cannot be used: {wrong}"
             raise InputError(text, "warm start", "a schedule of this problem")

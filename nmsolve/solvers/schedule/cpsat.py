@@ -15,8 +15,8 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.schedule import moments, rules
 from nmsolve.solvers.schedule.data import ScheduleData
 from nmsolve.solvers.schedule.moments import Moments
+from nmsolve.solvers.schedule.power_intervals import power_on_intervals
 from nmsolve.solvers.schedule.rules import Choice
-from nmsolve.solvers.schedule.spells import spells
 from nmsolve.solvers.schedule.turns import SUMS, Setting
 from nmsolve.solvers.search.rows import Built, CpSatRows
 from nmsolve.solvers.search.scaling import Scale
@@ -39,7 +39,7 @@ def build(
     start : a schedule to begin with, as a hint
     bound : a proven lower bound on the objective, added as a row
     below : no answer above this is of interest
-    again : how often units are woken again in such answers, at most (:func:`.spells.wakings`); None: not known
+    again : how often units are woken again in such answers, at most (:func:`.power_intervals.wakings`); None: not known
     """
     rows, problem = CpSatRows(), data.problem
     claim = Scale(1.0, exact=True, integral=True)
@@ -58,7 +58,7 @@ def build(
     if "tardiness" in data.stated:
         moments.lateness(rows, data, v, at)
     if data.gaps and again is not None:
-        spells(rows, data, v, at, again)
+        power_on_intervals(rows, data, v, at, again)
     elif data.gaps:
         moments.gaps(rows, data, v, at)
     if any(name == "waste" for name, _ in problem.weights) or problem.objective == "waste":
@@ -156,7 +156,7 @@ def _hint_units(
     there = {(p, u) for u, queue in queues.items() for p in queue}
     for key, x in at.here.items():
         say(x, key in there)
-    _hint_spells(say, data, v, at, queues, begin, end)
+    _hint_intervals(say, data, v, at, queues, begin, end)
     on, off, rest = set[tuple[int, int, int]](), set[tuple[int, int, int]](), dict[tuple[int, int], int]()
     for u, queue in queues.items():
         for p, q in pairwise(queue):
@@ -179,7 +179,7 @@ def _hint_units(
         say(x, u in queues)
 
 
-def _hint_spells(
+def _hint_intervals(
     say: Callable[[Any, int], None], data: ScheduleData, v: Choice, at: Moments, queues: dict[int, list[int]], begin: IntArray,
     end: IntArray,
 ) -> None:  # fmt: skip
@@ -188,14 +188,14 @@ def _hint_spells(
         return
     known, idle = dict[tuple[int, int], list[int]](), dict.fromkeys(at.used, 0)
     for u, queue in queues.items():
-        spell = 0
+        interval = 0
         known[u, 0] = [queue[0]]
         for p, q in pairwise(queue):
             gap = int(begin[q] - end[p])
             dark = gap > 0 and gap >= data.problem.units.break_even[u]
-            spell += dark
+            interval += dark
             idle[u] += 0 if dark else gap
-            known.setdefault((u, spell), []).append(q)
+            known.setdefault((u, interval), []).append(q)
     for key, x in at.on.items():
         some = known.get(key)
         say(x, some is not None)

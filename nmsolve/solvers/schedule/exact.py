@@ -11,7 +11,7 @@ from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, mip, ticks
 from nmsolve.solvers.schedule.data import schedule_data
-from nmsolve.solvers.schedule.spells import countable, wakings
+from nmsolve.solvers.schedule.power_intervals import countable, wakings
 from nmsolve.solvers.schedule.turns import Turn, seconds_of, settings_of
 from nmsolve.solvers.search.exact import Worth, run_model
 from nmsolve.solvers.search.rows import Built

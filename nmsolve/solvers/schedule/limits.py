@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.schedule.conflict import impossible, overloaded, scarce
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.hw.schedule.heads import windows
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.check import schedule_complaint
@@ -18,9 +18,9 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.schedule import cpsat
 from nmsolve.solvers.schedule.api import ScheduleTask
+from nmsolve.solvers.schedule.checker import ceiling_complaint
 from nmsolve.solvers.schedule.data import schedule_data
 from nmsolve.solvers.schedule.exact import MAX_VARIABLES
-from nmsolve.solvers.schedule.referee import ceiling_complaint
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
 
@@ -145,12 +145,12 @@ class ScheduleLimits(Limits[Schedule]):
         }
 
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:
-        """By playing the schedule through (:mod:`nmsolve.check.schedule.walk`)."""
+        """By playing the schedule through (:mod:`nmsolve.check.schedule.reevaluate`)."""
         problem = self.restricted(limits)
         rows = [np.array(whole_list(entry, key, 2**60), np.int64) for key in ("mode", "start", "loaded")]
         if any(row.shape != (problem.count,) for row in rows):
             raise CertificateError(f"without: not one number for each of {problem.count} processes")
-        seen = walked(problem, Schedule(rows[0], rows[1], rows[2] > 0))
+        seen = reevaluate(problem, Schedule(rows[0], rows[1], rows[2] > 0))
         if seen.complaint is not None:
             return seen.complaint
         over = [f"{k} is {seen.objectives[k]:,}" for k, most in problem.ceilings if seen.objectives[k] > most]

@@ -28,8 +28,8 @@ class Moments:
     opens, closes : by process and unit: it is the first, the last there
     rest : by process and unit: ticks that the unit idles behind it
     used : by unit: whether anything runs there
-    on, since, till : by unit and spell (:mod:`.spells`): it takes place, from when till when
-    within : by process, unit and spell: it runs there then
+    on, since, till : by unit and interval (:mod:`.power_intervals`): it takes place, from when till when
+    within : by process, unit and interval: it runs there then
     waste : parts per million of the time on, or None
     """
 

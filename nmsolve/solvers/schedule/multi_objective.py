@@ -14,7 +14,7 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.run import Options, solve
 from nmsolve.solvers.schedule.api import ScheduleTask
-from nmsolve.solvers.schedule.referee import ceiling_complaint
+from nmsolve.solvers.schedule.checker import ceiling_complaint
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,10 @@ BOUNDS = Setting(1, {"use_objective_lb_search": True})
 #: the bound of the energy is 156,715, without bounds first 155,098, by orders 148,096, which find the best answer (158,389).
 SUMS = Setting(2, {"use_objective_lb_search": True})
 
-#: For sums where units are on for few spells (:mod:`.spells`): orders as variables and a relaxation. From answers near the best,
-#: energies of three networks of five processes are proved in 0.4 to 7 CPU seconds; orders alone, with circles, take 1 to more
-#: than 8.
-SPELLS = Setting(1, ORDERS.flags, 4.0)
+#: For sums where units are on for few power-on intervals (:mod:`.power_intervals`): orders as variables and a relaxation. From
+#: answers near the best, energies of three networks of five processes are proved in 0.4 to 7 CPU seconds; orders alone, with
+#: circles, take 1 to more than 8.
+POWER_INTERVALS = Setting(1, ORDERS.flags, 4.0)
 #: For makespans of few processes on several units at once: orders prove three networks of five processes in 1 to 6 CPU seconds or
 #: in more than 12; bounds first prove none of them in 6.
 GANGS = Setting(0, ORDERS.flags, 2.0)
@@ -63,9 +63,9 @@ FEW = 40
 
 
 def settings_of(problem: ScheduleProblem, few: bool = False) -> tuple[Setting, ...]:
-    """Return the settings of turns that suit a problem, the best first; ``few``: units are on for few spells."""
+    """Return the settings of turns that suit a problem, the best first; ``few``: units are on for few power-on intervals."""
     if few:
-        return (SPELLS,)
+        return (POWER_INTERVALS,)
     if problem.resources and not problem.sets.count:
         return ORDERS, RESOURCE_ORDERS, RESOURCES
     if problem.objective != "makespan":

@@ -36,7 +36,7 @@ class Child:
     Parameters
     ----------
     engine, seed, workers, span, last, memory_limit : see :class:`nmsolve.solvers.search.child_main.Order`
-    shared : the pickled referee
+    shared : the pickled checker
     board : what children know of the run
     size : length of a solution
     """
@@ -104,11 +104,11 @@ class Child:
         """End the run early: count the grace period from ``moment`` (``clock.now()``) at the latest."""
         self._stop_at = min(self._stop_at, moment)
 
-    def stop_now(self, hurry: float) -> None:
-        """End the run now, even if the child compiles, with ``hurry`` seconds less of grace than usual."""
+    def stop_now(self, less_grace: float) -> None:
+        """End the run now, even if the child compiles, and shorten its grace period by ``less_grace`` seconds."""
         self._hurried = True
         self._hold(False)
-        self.stop_by(clock.now() - hurry)
+        self.stop_by(clock.now() - less_grace)
 
     def messages(self) -> list[Any]:
         """Whole messages that have arrived since the last call.

@@ -19,14 +19,14 @@ import numpy as np
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Doer, Engine, ScratchPlace
+from nmsolve.model.engine import Engine, ScratchPlace, SubtaskWorker
 from nmsolve.model.host.memory import limit_data, rarely_collect
 from nmsolve.model.host.processes import die_with
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.context import run_guarded
 from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.memory import held_now
-from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, Handle, SharedPickle
 
 #: The pipe to the parent, where open files cannot be handed over by number.
@@ -48,7 +48,7 @@ class Order:
     last: float
     stood: float
     memory_limit: int | None
-    referee_fd: Handle
+    checker_fd: Handle
     board_fd: Handle
     size: int
     out_fd: int
@@ -58,8 +58,8 @@ class Order:
 class ChildContext:
     """Implements :class:`nmsolve.model.engine.Context` in a child: reads the board, writes messages to the parent."""
 
-    def __init__(self, order: Order, referee: Referee, board: Blackboard) -> None:
-        self._order, self._referee, self._board = order, referee, board
+    def __init__(self, order: Order, checker: Checker, board: Blackboard) -> None:
+        self._order, self._checker, self._board = order, checker, board
         self._lock = threading.Lock()
         self._deadline = min(clock.now() + order.span, order.last)
         self._best = math.inf
@@ -88,7 +88,7 @@ class ChildContext:
         """The system's folder for temporary files: what must continue after a kill does not run in a child."""
         return ScratchPlace()
 
-    def errands(self, doer: Doer) -> None:
+    def subtasks(self, worker: SubtaskWorker) -> None:
         """Return None: only the run's own process asks other machines."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:
@@ -120,7 +120,7 @@ class ChildContext:
     def offer(self, core: IntArray, move: str = "") -> bool:
         """Judge a solution (size,) here and send it if it is new; the parent judges it again."""
         candidate = np.array(core)
-        complaint, _, value = judge(self._referee, candidate)
+        complaint, _, value = judge(self._checker, candidate)
         with self._lock:
             better = value < min(self._best, self._board.values[0])
             if better:
@@ -168,11 +168,11 @@ def main() -> None:
         order = replace(order, out_fd=_free_stdout())
     if order.memory_limit is not None:
         limit_data(order.memory_limit)
-    referee: Referee = SharedPickle.load(order.referee_fd)
-    context = ChildContext(order, referee, Blackboard(order.size, order.board_fd))
+    checker: Checker = SharedPickle.load(order.checker_fd)
+    context = ChildContext(order, checker, Blackboard(order.size, order.board_fd))
     clock.watchers.append(lambda stands: context.send(("compiling", stands)))
     context.say_ready()
-    ending = run_guarded(order.engine, referee.problem, context)
+    ending = run_guarded(order.engine, checker.problem, context)
     with suppress(BrokenPipeError):
         context.send(("end", ending))
     os._exit(0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Doer, Engine, Errands, Remotes, ScratchPlace
+from nmsolve.model.engine import Context, Engine, Remotes, ScratchPlace, Subtasks, SubtaskWorker
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -28,7 +28,7 @@ class LocalContext:
     memory : the run's memory budget, or None
     scratch : where files may be put
     look : called whenever the engine asks whether to stop: others may have found something
-    away : makes what :meth:`errands` returns
+    away : makes what :meth:`subtasks` returns
     remotes : makes objects on other machines
     """
 
@@ -44,7 +44,7 @@ class LocalContext:
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
         look: Callable[[], None] = lambda: None,
-        away: Callable[[Doer], Errands | None] = lambda doer: None,
+        away: Callable[[SubtaskWorker], Subtasks | None] = lambda worker: None,
         remotes: Callable[[type, Callable[[], bool]], Remotes | None] = lambda kind, should_stop: None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
@@ -73,9 +73,9 @@ class LocalContext:
         """Where this engine may put files of its own."""
         return self._scratch
 
-    def errands(self, doer: Doer) -> Errands | None:
-        """Return threads of other machines that work by ``doer``; None where the run has this machine only."""
-        return self._away(doer)
+    def subtasks(self, worker: SubtaskWorker) -> Subtasks | None:
+        """Return idle threads of other machines that run subtasks by ``worker``; None on a single machine."""
+        return self._away(worker)
 
     def remotes(self, kind: type) -> Remotes | None:
         """Make an object of a class on every machine of the cluster; None without one."""

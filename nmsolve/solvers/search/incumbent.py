@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.model.bound import ROUNDING, Bound, BoundCheck, EngineShare, Event, gap, meets
 from nmsolve.model.types import IntArray, frozen
 from nmsolve.solvers.search.budget import Budget
-from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.checker import Checker
 
 Observer = Callable[[Event], None]
 #: Rejected offers of one engine that become events; the rest is only counted.
@@ -37,12 +37,12 @@ class _Tally:
 class Incumbent:
     """Best solution and best bounds of one run. Safe to use from several threads.
 
-    Every offer is lifted, checked and rescored by the referee; only strict improvements are taken. A bound
+    Every offer is lifted, checked and rescored by the checker; only strict improvements are taken. A bound
     above the incumbent is an error of the engine that raised it: none of its bounds is ever shown again.
 
     Parameters
     ----------
-    referee : judges solutions
+    checker : judges solutions
     budget : its clock stamps the events
     observers : called with every event, in order; they never steer, and one that fails is dropped
     target_gap : :attr:`reached` becomes true at this proven gap
@@ -52,7 +52,7 @@ class Incumbent:
 
     def __init__(
         self,
-        referee: Referee,
+        checker: Checker,
         budget: Budget,
         observers: Sequence[Observer] = (),
         target_gap: float = 0.0,
@@ -60,7 +60,7 @@ class Incumbent:
         exact: bool = False,
     ) -> None:
         self._exact = exact
-        self._referee, self._budget, self._target, self._enough = referee, budget, target_gap, enough
+        self._checker, self._budget, self._target, self._enough = checker, budget, target_gap, enough
         self._observers = list(observers)
         self._lock = threading.RLock()
         self._solution: IntArray | None = None
@@ -72,7 +72,7 @@ class Incumbent:
         self._noted: set[tuple[str, str]] = set()
         self._infeasible_by: str | None = None
         self._changes = 0
-        self._doubted: Collection[str] = ()
+        self._to_recheck: Collection[str] = ()
         self._recheck: Callable[[Bound], BoundCheck] = _nothing_recomputed
 
     # what is known
@@ -163,7 +163,7 @@ class Incumbent:
         candidate = np.array(solution)
         if candidate.dtype.kind in "iu":
             candidate = candidate.astype(np.int64, copy=False)
-        complaint, lifted, value = judge(self._referee, candidate)
+        complaint, lifted, value = judge(self._checker, candidate)
         with self._lock:
             tally = self._tally(engine)
             tally.offers += 1
@@ -190,7 +190,7 @@ class Incumbent:
 
         The value inf with the certificate status ``infeasible`` means: there is no solution.
         """
-        if engine in self._doubted:
+        if engine in self._to_recheck:
             found = self._recheck(bound)
             if not found.ok or (found.word and not found.by_package):
                 self.record("error", engine, f"bound rejected: {found.text}")
@@ -221,9 +221,9 @@ class Incumbent:
                 self._event("bound", engine, move=bound.method)
             return is_best
 
-    def doubt(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
-        """Take bounds of these engines only as far as ``recheck`` can recompute them: they are other people's code."""
-        self._doubted, self._recheck = frozenset(engines), recheck
+    def require_recheck(self, engines: Collection[str], recheck: Callable[[Bound], BoundCheck]) -> None:
+        """Accept bounds of these third-party engines only after a re-check by ``recheck``."""
+        self._to_recheck, self._recheck = frozenset(engines), recheck
 
     def record(self, kind: str, engine: str, text: str) -> None:
         """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``. An engine's note is said once."""
@@ -250,7 +250,7 @@ class Incumbent:
         """Return True if no better objective is between ``bound`` and the incumbent's."""
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
-        return meets(bound, self._objective, self._referee.lattice, self._exact)
+        return meets(bound, self._objective, self._checker.lattice, self._exact)
 
     def _contradiction(self, bound: Bound) -> str | None:
         """Return why a bound cannot be true, or None."""
@@ -311,15 +311,15 @@ def _nothing_recomputed(bound: Bound) -> BoundCheck:
     return BoundCheck(False, math.nan, "nothing here can be recomputed")
 
 
-def judge(referee: Referee, candidate: IntArray) -> tuple[str | None, IntArray, float]:
+def judge(checker: Checker, candidate: IntArray) -> tuple[str | None, IntArray, float]:
     """Return ``(complaint, lifted solution, objective)`` of a solution in the engines' terms; inf where it is infeasible."""
-    if candidate.shape != (referee.size,) or candidate.dtype.kind not in "iu":
+    if candidate.shape != (checker.size,) or candidate.dtype.kind not in "iu":
         return f"an array of shape {candidate.shape} and type {candidate.dtype}", candidate, math.inf
-    lifted = referee.lift(candidate.astype(np.int64, copy=False))
-    complaint = referee.complaint(lifted)
+    lifted = checker.lift(candidate.astype(np.int64, copy=False))
+    complaint = checker.complaint(lifted)
     if complaint is not None:
         return complaint, lifted, math.inf
-    value = float(referee.score(lifted))
+    value = float(checker.score(lifted))
     if not math.isfinite(value):
         return f"its objective is {value}", lifted, math.inf
     return None, lifted, value

@@ -12,16 +12,16 @@ from threading import get_ident
 from typing import TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.engine import Doer, Engine, Errands, Remotes, ScratchPlace
+from nmsolve.model.engine import Engine, Remotes, ScratchPlace, Subtasks, SubtaskWorker
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
-from nmsolve.solvers.search.crew import Crew, LocalCrew, Worker
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.pausing import PausingContext, PausingRun
 from nmsolve.solvers.search.race import IDLE, Past, last_turn, spent_by
-from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.worker_pool import LocalWorkerPool, Worker, WorkerPool
 
 Local = TypeVar("Local", bound=LocalContext)
 #: A repeated engine is dropped after this many runs in a row without a change.
@@ -34,8 +34,8 @@ LEAST, CHILD_LEAST = 0.2, 2.0
 RESTART = 0.1
 #: Losses in a row of machines that an engine ran on, after which it does not run again.
 LOSSES = 200
-#: Seconds that a child gets less to end after a signal.
-HURRY = 0.3
+#: Seconds by which a signal shortens a child's grace period.
+LESS_GRACE = 0.3
 _POLL = 0.05
 
 
@@ -84,7 +84,7 @@ class _Running:
 class _Pool:
     """The children of one run; made when the first child starts."""
 
-    crew: Crew
+    workers: WorkerPool
     running: list[_Running] = field(default_factory=list)
 
 
@@ -99,13 +99,13 @@ class Portfolio:
     ----------
     memory : the memory budget; what this process leaves of it is divided among the children
     scratch : where engines in this process may put files
-    crew : who works elsewhere, at all steps but those that are quick or use threads; processes of this machine if not given
+    worker_pool : makes the pool that runs all steps but quick and threaded ones; processes of this machine if not given
     look : called now and then in this thread, also while an engine runs here
     """
 
     def __init__(
         self,
-        referee: Referee,
+        checker: Checker,
         incumbent: Incumbent,
         budget: Budget,
         *,
@@ -113,12 +113,12 @@ class Portfolio:
         workers: int = 1,
         memory: Memory | None = None,
         scratch: ScratchPlace | None = None,
-        crew: Callable[[Referee], Crew] | None = None,
+        worker_pool: Callable[[Checker], WorkerPool] | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._look_too = look
-        self._away, self._make_crew = crew is not None, crew or LocalCrew
-        self._referee, self._incumbent, self._budget = referee, incumbent, budget
+        self._away, self._make_pool = worker_pool is not None, worker_pool or LocalWorkerPool
+        self._checker, self._incumbent, self._budget = checker, incumbent, budget
         self._seed, self._workers = seed, workers
         self._here = min(workers, os.cpu_count() or 1) if self._away else workers
         self._memory, self._scratch = memory or Memory(), scratch
@@ -153,7 +153,7 @@ class Portfolio:
                     self._start(*turn)
                 self._look_too()
                 more = not self._stopping() and (
-                    turn is not None or bool(self._running()) or (not free and self._hopes())
+                    turn is not None or bool(self._running()) or (not free and self._may_rejoin())
                 )
                 if self._pool and (self._running() or self._away):
                     self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
@@ -164,9 +164,9 @@ class Portfolio:
         """Return the step that runs next: first those that were lost with the machine that they ran on."""
         return (self._lost.pop(0), 1.0 / max(1, self._workers)) if self._lost else next(turns)
 
-    def _hopes(self) -> bool:
-        """Return True while a machine may come though none is there: machines join and leave."""
-        return self._pool is not None and self._pool.crew.hopes()
+    def _may_rejoin(self) -> bool:
+        """Return True while no worker is free but one may still join."""
+        return self._pool is not None and self._pool.workers.may_rejoin()
 
     def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, float] | None]:
         """``(step, share of the time that is left)``: all steps once, then those that may gain from another run, in rounds
@@ -239,7 +239,7 @@ class Portfolio:
     def _free(self) -> int:
         """Workers that have nothing to do."""
         if self._away and self._pool:
-            return self._pool.crew.room()
+            return self._pool.workers.free_threads()
         return self._workers - sum(one.threads for one in self._running())
 
     def _running(self) -> list[_Running]:
@@ -284,9 +284,9 @@ class Portfolio:
             ending = self._go_on(step, span, left)
         else:
             context = self._context(LocalContext, step, number, clock.now() + span)
-            ending = run_guarded(step.engine, self._referee.problem, context)
+            ending = run_guarded(step.engine, self._checker.problem, context)
         past.end(clock.now() - begun, self._level(step), paused=ending is None)
-        elsewhere = self._pool.crew.errand_cpu() if self._pool and step.threads else 0.0
+        elsewhere = self._pool.workers.subtask_cpu() if self._pool and step.threads else 0.0
         self.child_cpu += elsewhere
         cpu = time.process_time() - cpu + elsewhere
         if ending is None:
@@ -299,23 +299,23 @@ class Portfolio:
         return kind(
             step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
             workers=self._here if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
-            look=self._look, away=self._errands if step.threads else _no_errands, remotes=self._remotes,
+            look=self._look, away=self._subtasks if step.threads else _no_subtasks, remotes=self._remotes,
         )  # fmt: skip
 
-    def _errands(self, doer: Doer) -> Errands | None:
-        """Return the threads of other machines that do parts of what a step does here."""
-        return self._pool.crew.errands(doer) if self._pool else None
+    def _subtasks(self, worker: SubtaskWorker) -> Subtasks | None:
+        """Return idle threads of other machines for subtasks of a step that runs in this process."""
+        return self._pool.workers.subtasks(worker) if self._pool else None
 
     def _remotes(self, kind: type, should_stop: Callable[[], bool]) -> Remotes | None:
         """Make an object on every machine of the cluster."""
-        return self._open().crew.remotes(kind, should_stop) if self._away else None
+        return self._open().workers.remotes(kind, should_stop) if self._away else None
 
     def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
         """Give a bound its first or next turn, ``span`` of the seconds ``left``. Return None if it is paused."""
         name = step.engine.name
         if name not in self._paused:
             context = self._context(PausingContext, step, self._past[name].runs - 1, 0.0)
-            self._paused[name] = PausingRun(step.engine, self._referee.problem, context)
+            self._paused[name] = PausingRun(step.engine, self._checker.problem, context)
         ending = self._paused[name].go_on(span, left)
         if ending is not None:
             del self._paused[name]
@@ -329,14 +329,14 @@ class Portfolio:
     def _open(self) -> _Pool:
         """Return the pool; made when it is first needed."""
         if self._pool is None:
-            self._pool = _Pool(self._make_crew(self._referee))
+            self._pool = _Pool(self._make_pool(self._checker))
         return self._pool
 
     def _start_child(self, step: Step, number: int, span: float) -> None:
         pool = self._open()
         self._publish(pool)
         threads = min(self._threads, self._free()) if step.child else 1
-        child = pool.crew.start(
+        child = pool.workers.start(
             step.engine,
             seed=self._seed + number,
             workers=threads,
@@ -362,8 +362,8 @@ class Portfolio:
 
     def _tend(self, pool: _Pool, wait: float) -> None:
         """Wait up to ``wait`` seconds for messages, take them, tell the others, and see who has ended."""
-        pool.crew.wait(wait)
-        for text in pool.crew.news():
+        pool.workers.wait(wait)
+        for text in pool.workers.news():
             self._incumbent.record("note", "search", text)
         for one in list(pool.running):
             gone = one.child.ended()
@@ -376,12 +376,14 @@ class Portfolio:
                 self._ended(one.step.engine.name, gone, one.child.cpu, one.changed, one.number)
                 self._begin_again(one.step, gone)
         self._publish(pool)
-        if self._stopping() and not pool.crew.stopped:
-            pool.crew.stop()
-            hurry = GRACE if self._incumbent.reached else 0.0  # nothing more to hope for: no grace
-            hurry = max(hurry, HURRY if self._budget.interrupted else 0.0)
+        if self._stopping() and not pool.workers.stopped:
+            pool.workers.stop()
+            less_grace = (
+                GRACE if self._incumbent.reached else 0.0
+            )  # the gap is reached: no better answer is needed
+            less_grace = max(less_grace, LESS_GRACE if self._budget.interrupted else 0.0)
             for one in pool.running:
-                one.child.stop_now(hurry)
+                one.child.stop_now(less_grace)
 
     def _begin_again(self, step: Step, gone: Ending) -> None:
         """Note that a step has to run again because its machine is gone; not for ever: it may be what brings machines down."""
@@ -405,7 +407,7 @@ class Portfolio:
         """Write the present state on the board if it is new."""
         if self._incumbent.changes != self._seen:
             self._seen = self._incumbent.changes
-            pool.crew.publish(*self._incumbent.best(), self._incumbent.bound)
+            pool.workers.publish(*self._incumbent.best(), self._incumbent.bound)
 
     def _ended(self, name: str, ending: Ending, cpu: float, changed: bool, number: int) -> None:
         """Book the end of one run of an engine."""
@@ -431,9 +433,9 @@ class Portfolio:
         for one in self._pool.running:
             one.child.kill()
             self.child_cpu += one.child.cpu
-        self._pool.crew.close()
+        self._pool.workers.close()
         self._pool = None
 
 
-def _no_errands(doer: Doer) -> None:
-    """Do nothing: an engine with one thread does all of its work itself."""
+def _no_subtasks(worker: SubtaskWorker) -> None:
+    """Return None: an engine with one thread has no subtasks."""

@@ -92,17 +92,17 @@ def growth_of(
     middle, (vectors, small) = level + half, among
     old = np.random.default_rng().standard_normal((n, vectors))
     per_step = SAFE * (2 * error / half + 16 * ROUNDOFF * (1 + abs(middle) / half))
-    doubt = 0.0
+    rounding = 0.0
     new = (image(old) - middle * old) / half
-    doubt += degree * per_step * float(np.linalg.norm(old, axis=0).max())
+    rounding += degree * per_step * float(np.linalg.norm(old, axis=0).max())
     for i in range(1, degree):
         size = float(np.linalg.norm(new, axis=0).max())
-        doubt += (degree - i) * (per_step * size + 4 * ROUNDOFF * float(np.linalg.norm(old, axis=0).max()))
-        if not doubt < small / 2:
+        rounding += (degree - i) * (per_step * size + 4 * ROUNDOFF * float(np.linalg.norm(old, axis=0).max()))
+        if not rounding < small / 2:
             return None
         old, new = new, (2 / half) * (image(new) - middle * new) - old
     size = float(np.linalg.norm(new, axis=0).max())
-    return max(1.0, SAFE * size / (small - doubt)) if np.isfinite(size) else None
+    return max(1.0, SAFE * size / (small - rounding)) if np.isfinite(size) else None
 
 
 def _largest(image: Callable[[FloatArray], FloatArray], n: int) -> float:

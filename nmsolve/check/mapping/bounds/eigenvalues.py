@@ -130,8 +130,8 @@ def lowered(stated: FloatArray, s: float, vectors: FloatArray) -> FloatArray:
         [size[i : i + 1024].T @ size[i : i + 1024] for i in blocks], axis=0
     )
     stretch = float((np.abs(gram) + SAFE * error).sum(axis=1).max()) * (1 + 1024 * ROUNDOFF)
-    doubt = 8 * ROUNDOFF * (np.abs(stated[-1]) + abs(s) + stretch * gaps)
-    out: FloatArray = stated[-1] - s - stretch * gaps - doubt
+    rounding = 8 * ROUNDOFF * (np.abs(stated[-1]) + abs(s) + stretch * gaps)
+    out: FloatArray = stated[-1] - s - stretch * gaps - rounding
     return out
 
 

@@ -16,7 +16,7 @@ from nmsolve.model.types import FloatArray
 
 #: Most eigenvalues a certificate may state for a matrix that is not decomposed as a whole.
 MOST_STATED = 512
-#: What is stated may be above what is proved by so much of its size before it is called wrong; what counts is what is proved.
+#: Relative tolerance between a stated and the proved eigenvalue bound; the proved one counts.
 NEAR = 1e-6
 
 

@@ -213,7 +213,7 @@ def whole_data(problem: MappingProblem) -> bool:
     return 2 * sent * max(1.0, far) < EXACT
 
 
-def doubt(problem: MappingProblem) -> float:
+def distance_error(problem: MappingProblem) -> float:
     """No distance of :func:`distances` (rounded to nearest) differs from the exact one by more."""
     if whole_distances(problem):
         return 0.0

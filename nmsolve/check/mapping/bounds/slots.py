@@ -13,8 +13,8 @@ from nmsolve.check.mapping.bounds.parts import (
     EPS,
     CertificateError,
     both_ways,
+    distance_error,
     distances,
-    doubt,
     expect,
     least_apart,
     least_link,
@@ -41,7 +41,8 @@ class Sum(NamedTuple):
     """A sum over pairs of places that no mapping's cost is below, as floats, and what these can be wrong by.
 
     ``traffic`` (n, n) symmetric and ``apart`` (k, k) distances of the cores that matter, ``flat``: these are L1 distances;
-    ``blur`` (traffic's entries together), ``offset`` (the constant) and ``doubt`` (any distance) bound what rounding did.
+    ``blur`` (traffic's entries together), ``offset`` (the constant) and ``distance_error`` (any distance) bound what rounding
+    did.
     """
 
     constant: float
@@ -50,7 +51,7 @@ class Sum(NamedTuple):
     flat: bool
     blur: float
     offset: float
-    doubt: float
+    distance_error: float
 
 
 def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
@@ -77,7 +78,9 @@ def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     # The value is linear in traffic and in distances: what rounding moved times the most it can be multiplied with.
     tau, sizes = (np.asarray(certificate[name], np.float64) for name in ("tau", "sizes"))
     pulled = 3 * np.abs(numbers(certificate, "multipliers", k * k)).sum() + float(np.abs(tau) @ sizes**2)
-    charge = total.offset + total.blur * float(d.max()) + total.doubt * float(np.abs(w).sum() + pulled)
+    charge = (
+        total.offset + total.blur * float(d.max()) + total.distance_error * float(np.abs(w).sum() + pulled)
+    )
     return total.constant + value - charge - 4 * EPS * (abs(total.constant) + abs(value) + charge)
 
 
@@ -93,7 +96,7 @@ def _sum(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> 
         return Sum(0.0, traffic, 1.0 - np.eye(_cores(problem, room)), flat, blur, 0.0, 0.0)
     d = distances(problem).copy()
     np.fill_diagonal(d, 0.0)
-    return Sum(0.0, traffic, d, flat, blur, 0.0, doubt(problem))
+    return Sum(0.0, traffic, d, flat, blur, 0.0, distance_error(problem))
 
 
 def _cores(problem: MappingProblem, room: int) -> int:
@@ -158,7 +161,7 @@ def _spans(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -
             paid += rate * ((t - 1) * (step + least) + share[i] * least * comb(t + 1, 3) / across)
     np.fill_diagonal(traffic, 0.0)
     roundings = graph.rows + graph.m + 8
-    far = doubt(healthy) + (0.0 if whole_distances(healthy) else 2 * EPS * (float(d.max()) + step))
+    far = distance_error(healthy) + (0.0 if whole_distances(healthy) else 2 * EPS * (float(d.max()) + step))
     return Sum(constant, traffic, d, True, roundings * EPS * mass, roundings * EPS * paid, far)
 
 

@@ -16,8 +16,8 @@ from nmsolve.check.mapping.bounds.operator import Operator, confirmed, proved
 from nmsolve.check.mapping.bounds.parts import (
     CertificateError,
     both_ways,
+    distance_error,
     distances,
-    doubt,
     expect,
     fits_with,
     least_apart,
@@ -151,7 +151,7 @@ def recheck_partition_placement(problem: MappingProblem, certificate: Mapping[st
         least = min(least, down(float(value.min())))
     total = np.array([sum_up(shift)])
     spent = float(products(total, total, np.array([length - off]), np.array([length + off]))[1][0])
-    blurred = SAFE * doubt(healthy) * float(traffic.sum()) / 2
+    blurred = SAFE * distance_error(healthy) * float(traffic.sum()) / 2
     return lowered(problem, sum_down([least, -spent, -blurred]), parallel(problem) + 4)
 
 

@@ -82,9 +82,9 @@ def placement_value(
     # Rounding. Each of w, m and the rows enters a cost times at most the largest distance, after at most 4k + the number of
     # rows roundings; a price is subtracted once for each node; half the sum of m and its transpose is rounded once.
     terms = 4 * k + len(certificate.get("sizes", ())) + 60
-    doubt = gamma(terms) * far * (traffic + 8 * float(np.abs(m).sum()) + 4 * mass)
-    doubt += 8 * ROUNDOFF * k * float(np.abs(price).max())
-    return down(sum_down([projection_value(s, d, linear=False), *least, paid, -SAFE * doubt]) / 2)
+    rounding = gamma(terms) * far * (traffic + 8 * float(np.abs(m).sum()) + 4 * mass)
+    rounding += 8 * ROUNDOFF * k * float(np.abs(price).max())
+    return down(sum_down([projection_value(s, d, linear=False), *least, paid, -SAFE * rounding]) / 2)
 
 
 def _rows(

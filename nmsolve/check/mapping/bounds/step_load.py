@@ -55,12 +55,12 @@ def require_figures(problem: MappingProblem, names: Sequence[str]) -> None:
         raise CertificateError(f"the machine has no figure {missing[0]}, which the objective needs")
 
 
-def work_of(problem: MappingProblem) -> _Work:
+def work_of(problem: MappingProblem) -> _StepWork:
     """Return the work of a problem; by this name tests remember it."""
-    return _Work(problem)
+    return _StepWork(problem)
 
 
-class _Work:
+class _StepWork:
     """ns of every node's sending and receiving side wherever it is, and of taking its messages; sums of floats that are above 0.
 
     ``wrong`` : no sum is further from the exact one than this part of it.

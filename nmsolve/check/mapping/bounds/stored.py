@@ -176,23 +176,23 @@ def _bordered(a: _Matrix, q: FloatArray, theta: FloatArray, floor: float) -> Flo
         raise CertificateError("the eigenvalues cannot be confirmed for rounding")
     gram = _product(image, image)
     gram = (gram + gram.T) / 2
-    doubt = sums * rest**2
-    border = _root(gram, doubt)
+    tolerance = sums * rest**2
+    border = _root(gram, tolerance)
     whole = np.block([[np.diag(theta), border.T], [border, floor * np.eye(w)]])
     # twice, for the products of errors of second order
     return spectrum(whole, 2 * SAFE * (off + inside))[0][:w]
 
 
-def _root(gram: FloatArray, doubt: float) -> FloatArray:
-    """Return S (w, w) such that S'S - ``gram`` - ``doubt`` I has no eigenvalue below 0; ``gram`` is symmetric."""
+def _root(gram: FloatArray, tolerance: float) -> FloatArray:
+    """Return S (w, w) such that S'S - ``gram`` - ``tolerance`` I has no eigenvalue below 0; ``gram`` is symmetric."""
     w, trace = len(gram), float(np.trace(gram))
     value, axes = np.linalg.eigh(gram)
-    more = 4 * doubt + 1e-10 * trace + 1e-290
+    more = 4 * tolerance + 1e-10 * trace + 1e-290
     root: FloatArray = (axes * np.sqrt(np.maximum(value, 0.0) + more)).T
     found = root.T @ root
     gap = float(np.linalg.norm(found - gram - more * np.eye(w)))
     gap += gamma(w + 8) * (2 * trace + 2 * w * more + float(np.linalg.norm(root)) ** 2)
-    if not SAFE * gap <= more - doubt:
+    if not SAFE * gap <= more - tolerance:
         raise CertificateError("the residuals cannot be confirmed for rounding")
     return root
 

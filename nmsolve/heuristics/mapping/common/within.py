@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Doer, Remotes
+from nmsolve.model.engine import Context, Remotes, SubtaskWorker
 from nmsolve.model.types import IntArray
 
 
@@ -22,7 +22,7 @@ class Within:
         self.seed, self.workers, self.scratch = context.seed, context.workers, context.scratch
         self.memory = context.memory
 
-    def errands(self, doer: Doer) -> None:
+    def subtasks(self, worker: SubtaskWorker) -> None:
         """Return None: parts of a part stay here."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:

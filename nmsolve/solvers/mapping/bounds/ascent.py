@@ -17,9 +17,9 @@ from scipy.sparse import csr_array, diags_array
 
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.solvers.mapping.bounds.bound_context import CLOSE, BoundContext, Duals, predicted_multipliers
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, FRESH, Tracker, lower_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.guide import CLOSE, Duals, Guide, foreseen
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 from nmsolve.solvers.mapping.bounds.stored import StoredLaplacian, StoredShifted
 
@@ -141,27 +141,29 @@ def traffic_of(laplacian: csr_array) -> csr_array:
     return traffic
 
 
-def climb(spectral: Spectral, guide: Guide, rounds: int, begin: Begin | None = None) -> Iterator[Bound]:
+def climb(
+    spectral: Spectral, context: BoundContext, rounds: int, begin: Begin | None = None
+) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
-    The first certificate is made after a third of the guide's time, but not before a few steps. ``rounds`` are steps at most.
-    Nodes are numbered core by core of the guide's mapping: neighbours are mostly near each other in memory then, which makes
+    The first certificate is made after a third of the context's time, but not before a few steps. ``rounds`` are steps at most.
+    Nodes are numbered core by core of the context's mapping: neighbours are mostly near each other in memory then, which makes
     steps on 10^5 nodes twice as fast. ``begin`` makes another ascent than the usual one.
     """
     order, start = np.arange(spectral.n), None
-    if guide.core is not None and spectral.n > DENSE:
-        order = np.argsort(guide.core, kind="stable")
+    if context.core is not None and spectral.n > DENSE:
+        order = np.argsort(context.core, kind="stable")
         spectral = spectral.numbered(order)
-        if len(np.unique(guide.core)) <= DENSE:
-            start = smooth_parts(spectral.laplacian, guide.core[order], spectral.rank + SPARE)
-    duals = None if start is not None and spectral.n > LARGE else guide.duals
+        if len(np.unique(context.core)) <= DENSE:
+            start = smooth_parts(spectral.laplacian, context.core[order], spectral.rank + SPARE)
+    duals = None if start is not None and spectral.n > LARGE else context.duals
     ascent: SpectralClimber
     if begin is None:
-        ascent = SpectralAscent(spectral, guide.seed, duals, start)
+        ascent = SpectralAscent(spectral, context.seed, duals, start)
     else:
         ascent = begin(spectral, order, start)
-    certify = partial(_certify, spectral, ascent, order, guide)
-    yield from follow(ascent, certify, spectral.n <= DENSE, guide, rounds)
+    certify = partial(_certify, spectral, ascent, order, context)
+    yield from follow(ascent, certify, spectral.n <= DENSE, context, rounds)
 
 
 def smooth_parts(laplacian: csr_array, core: IntArray, count: int) -> FloatArray:
@@ -222,7 +224,7 @@ def follow(
     ascent: Climber,
     certify: Callable[[], Bound],
     small: bool,
-    guide: Guide,
+    context: BoundContext,
     rounds: int,
     late_from: tuple[int, float] = (FEW, 1 / 3),
 ) -> Iterator[Bound]:
@@ -231,38 +233,38 @@ def follow(
     ``certify`` makes the bound at the best multipliers (raises StoppedError); ``small`` if that is cheap. ``late_from``: steps
     and part of the time after which the first certificate is due.
     """
-    began = guide.clock()
+    began = context.clock()
     best, certified = 0.0, -np.inf
     due, cost = (1 if small else 12), 0.0
     try:
         for step in range(1, rounds + 1):
-            ascent.advance(guide.upper(), guide.should_stop)
-            spent = guide.clock() - began
-            left = guide.remaining(spent)
+            ascent.advance(context.upper(), context.should_stop)
+            spent = context.clock() - began
+            left = context.remaining(spent)
             ending = step == rounds or ascent.exhausted or left < SURE * cost
             few, part = late_from
-            late = cost == 0.0 and (spent > part * guide.seconds if step >= few else spent > left)
+            late = cost == 0.0 and (spent > part * context.seconds if step >= few else spent > left)
             if ascent.best > certified and (step >= due or ending or late):
                 due, certified = max(due, 2 * step), ascent.best
                 bound = certify()
-                cost = guide.clock() - began - spent
+                cost = context.clock() - began - spent
                 if bound.value > best:
                     best = bound.value
                     yield bound
-            if ending or guide.should_stop():
+            if ending or context.should_stop():
                 return
     except StoppedError:
         return
 
 
-def _certify(spectral: Spectral, ascent: SpectralClimber, order: IntArray, guide: Guide) -> Bound:
+def _certify(spectral: Spectral, ascent: SpectralClimber, order: IntArray, context: BoundContext) -> Bound:
     """Return the bound at the ascent's best multipliers with certain eigenvalue bounds; node i is ``order[i]`` outside."""
     a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
     assert isinstance(ascent.tracker, Tracker)
     ascent.tracker.block = ascent.best_block
-    _, vectors = ascent.tracker.settle(a, guide.should_stop)
+    _, vectors = ascent.tracker.settle(a, context.should_stop)
     wanted = int(np.ceil(EXACT_PART * spectral.rank)) if spectral.n > LARGE else spectral.rank
-    lam = lower_eigenvalues(a, vectors, wanted, guide.seed, guide.should_stop)[: spectral.rank]
+    lam = lower_eigenvalues(a, vectors, wanted, context.seed, context.should_stop)[: spectral.rank]
     return certified_bound(spectral, stated(lam, spectral.n, ascent.tracker.high), a.shift, a.rho, order)
 
 
@@ -349,7 +351,7 @@ class SpectralAscent:
     def _jump(self, duals: Duals, slope: FloatArray) -> None:
         """Go on from predicted multipliers if the next step finds them better, else as before; ``slope`` (n,) at 0."""
         spectral, self.duals = self.spectral, None
-        found = foreseen(duals, traffic_of(spectral.laplacian), slope, spectral.rank)
+        found = predicted_multipliers(duals, traffic_of(spectral.laplacian), slope, spectral.rank)
         if found is not None:
             self.aside = (self.shift, self.rho, self.direction, self.rho_direction)
             self.shift, self.rho = found

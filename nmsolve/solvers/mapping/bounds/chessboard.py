@@ -21,8 +21,8 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.bundle import BundleAscent
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, room_per_core
 
 METHOD = "chessboard"
@@ -37,16 +37,16 @@ FIRST_SHIFT, FIRST_RHO = 0.65, 0.58
 
 
 def chessboard_bounds(
-    problem: MappingProblem, spectral: Spectral, guide: Guide, rounds: int
+    problem: MappingProblem, spectral: Spectral, context: BoundContext, rounds: int
 ) -> Iterator[Bound]:
     """Ever better bounds of :func:`chessboard_form`, by at most ``rounds`` steps."""
-    began = guide.clock()
-    shift, rho = first_multipliers(problem, spectral, guide)
+    began = context.clock()
+    shift, rho = first_multipliers(problem, spectral, context)
 
     def begin(numbered: Spectral, order: IntArray, start: FloatArray | None) -> BundleAscent:
-        return BundleAscent(numbered, guide.seed, shift[order], rho, start)
+        return BundleAscent(numbered, context.seed, shift[order], rho, start)
 
-    yield from climb(spectral, guide.after(began), rounds, begin)
+    yield from climb(spectral, context.after(began), rounds, begin)
 
 
 def chessboard_form(problem: MappingProblem) -> Spectral | None:
@@ -136,16 +136,18 @@ def colour_codes(count: int, theta: float) -> FloatArray:
     return codes
 
 
-def first_multipliers(problem: MappingProblem, spectral: Spectral, guide: Guide) -> tuple[FloatArray, float]:
+def first_multipliers(
+    problem: MappingProblem, spectral: Spectral, context: BoundContext
+) -> tuple[FloatArray, float]:
     """Return (n,) shift and rho to begin with: at the optimum a node's shift falls by what it pays, up to its core's price."""
     form = pair_form(problem)
     degree = spectral.laplacian.diagonal()
     rho = FIRST_RHO * float(degree.mean())
-    if guide.core is None:
+    if context.core is None:
         return -FIRST_SHIFT * degree * (1.0 - room_per_core(problem) / problem.n), rho
     _, theta = colour_distances(form)
-    row, column = np.divmod(guide.core, form.distance.cols)
+    row, column = np.divmod(context.core, form.distance.cols)
     colour, u, v = (row + column) % 2, form.rows(), form.indices
-    away = np.where(colour[u] == colour[v], 1.0 + theta, 1.0) * (guide.core[u] != guide.core[v])
+    away = np.where(colour[u] == colour[v], 1.0 + theta, 1.0) * (context.core[u] != context.core[v])
     pays: FloatArray = np.bincount(u, form.weights * away, form.n).astype(np.float64)
     return -FIRST_SHIFT * pays, rho

@@ -28,8 +28,14 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.bound_context import (
+    CLOSE,
+    UNLIMITED,
+    BoundContext,
+    Duals,
+    predicted_multipliers,
+)
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set, cost_of
-from nmsolve.solvers.mapping.bounds.guide import CLOSE, UNGUIDED, Duals, Guide, foreseen
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
@@ -93,7 +99,7 @@ def traffic_nets(problem: MappingProblem) -> TrafficNets:
 
 
 def core_traffic_bounds(
-    problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 2000
+    problem: MappingProblem, context: BoundContext = UNLIMITED, rounds: int = 2000
 ) -> Iterator[Bound]:
     """Yield ever better bounds, by at most ``rounds`` steps."""
     c = traffic_nets(problem)
@@ -103,17 +109,17 @@ def core_traffic_bounds(
     whole = float(c.rate.sum())
     lattice = _lattice(problem)
     volume = volume_of(c)
-    goal = min(guide.upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
+    goal = min(context.upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
     price = volume * (goal / volume.sum())
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
     aside, tries = (price, direction), list[FloatArray]()
     for turn in range(rounds):
-        if guide.should_stop() or step < LAST:
+        if context.should_stop() or step < LAST:
             return
-        if turn == 1 and guide.duals is not None:
-            tries = _foreseen(problem, volume, best_price, guide.duals)
+        if turn == 1 and context.duals is not None:
+            tries = _foreseen(problem, volume, best_price, context.duals)
             if tries:
                 aside = price, direction
                 price, direction = tries[0], np.zeros(problem.n)
@@ -129,7 +135,7 @@ def core_traffic_bounds(
                 continue
             step = STEP * CLOSE
         if tree < 0:
-            if not np.isfinite(best) and (turn > 0 or guide.duals is None):
+            if not np.isfinite(best) and (turn > 0 or context.duals is None):
                 return
             # nearer to the best prices the search was short enough; what is predicted may be easier to price, too
             step, vain, price, direction = step * SHRINK, 0, best_price, np.zeros(problem.n)
@@ -148,7 +154,7 @@ def core_traffic_bounds(
         slope = np.ones(problem.n)
         slope[member[:size]] -= c.parts
         direction = KEPT * direction + slope
-        target = min(guide.upper() / c.unit, 1.5 * abs(best) + 1.0)
+        target = min(context.upper() / c.unit, 1.5 * abs(best) + 1.0)
         price = (
             price + step * max(target - value, 1e-3 * abs(target)) / float(direction @ direction) * direction
         )
@@ -169,7 +175,7 @@ def _foreseen(
     problem: MappingProblem, volume: FloatArray, first: FloatArray, duals: Duals
 ) -> list[FloatArray]:
     """Return (n,) prices to try, from predicted ones back towards the ``first`` (n,); none without a prediction."""
-    found = foreseen(duals, pair_traffic(problem), np.zeros(problem.n), room_per_core(problem))
+    found = predicted_multipliers(duals, pair_traffic(problem), np.zeros(problem.n), room_per_core(problem))
     if found is None:
         return []
     predicted = volume + found[0] - found[1]

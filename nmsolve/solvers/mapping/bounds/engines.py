@@ -12,11 +12,11 @@ from nmsolve.model.features import Takes
 from nmsolve.model.graph import MOST_EDGES
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.learned import guided
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
@@ -53,31 +53,31 @@ class BoundEngine:
 
     name: str
     refuses: Takes[MappingProblem]
-    find: Callable[[MappingProblem, Guide], Iterable[Bound]]
+    find: Callable[[MappingProblem, BoundContext], Iterable[Bound]]
     finds: str = "bounds"
     predicts: bool = False
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Raise every bound that is found, as far as its certificate proves it."""
-        guide = Guide.of(context)
+        bound_context = BoundContext.of(context)
         if self.predicts:
-            guide = guided(guide, self.name, context.note)
-        for bound in self.find(problem, guide):
+            bound_context = guided(bound_context, self.name, context.note)
+        for bound in self.find(problem, bound_context):
             claim = claimable(problem, bound)
             if claim is not None:
                 context.raise_bound(claim)
 
 
-def _neighbours(problem: MappingProblem, guide: Guide) -> list[Bound]:
+def _neighbours(problem: MappingProblem, bound_context: BoundContext) -> list[Bound]:
     """Neighbour counting for pairwise objectives; the fan-out bound for net objectives and large graphs. Any size."""
     large = problem.graph.on_disk or problem.graph.m > MOST_EDGES
     find = fan_out_bound if problem.uses_nets or large else neighbour_bound
-    return [find(problem, guide.should_stop)]
+    return [find(problem, bound_context.should_stop)]
 
 
-def _gilmore_lawler(problem: MappingProblem, guide: Guide) -> list[Bound]:
+def _gilmore_lawler(problem: MappingProblem, bound_context: BoundContext) -> list[Bound]:
     """About a second for 1,024 nodes on 1,024 cores."""
-    return [gilmore_lawler_bound(problem, guide.should_stop)]
+    return [gilmore_lawler_bound(problem, bound_context.should_stop)]
 
 
 NeighbourCounting = partial(

@@ -18,7 +18,7 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.pairs import no_core
 
@@ -27,13 +27,13 @@ METHOD = "exchange"
 refuses_exchange = takes(f"reward {LIMITS}", no_core)
 
 
-def exchange_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better bounds; what the guide's mapping costs as a sum aims the steps."""
+def exchange_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
+    """Ever better bounds; what the context's mapping costs as a sum aims the steps."""
     total, best = sum_of(problem), 0.0
-    cost = np.inf if guide.core is None else objective_value(total, guide.core)
+    cost = np.inf if context.core is None else objective_value(total, context.core)
     price = least_factor(problem) * min(problem.terms.horizontal, problem.terms.vertical)
     whole = reward_lattice(problem) > 0
-    for inner in sum_bounds(total, guide.toward(cost)):
+    for inner in sum_bounds(total, context.toward(cost)):
         value = round_up(inner.value * price, whole)
         if value > best:
             best = value

@@ -15,16 +15,17 @@ from nmsolve.learn.duals.features import node_features, scale_of
 from nmsolve.learn.duals.model import SHAPES, predict
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.guide import Duals, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext, Duals
 
 
-def guided(guide: Guide, method: str, note: Callable[[str], None]) -> Guide:
-    """Return a guide that predicts the multipliers of the bound ``method``; without a usable model say so and change nothing."""
+def guided(context: BoundContext, method: str, note: Callable[[str], None]) -> BoundContext:
+    """Return a context that predicts the multipliers of the bound ``method``; without a usable model say so and change
+    nothing."""
     try:
-        return guide._replace(duals=predictor(duals_model(method)))
+        return context._replace(duals=predictor(duals_model(method)))
     except InputError as error:
         note(f"no prediction, the usual start instead: {error}")
-        return guide
+        return context
 
 
 def duals_model(method: str) -> Checkpoint:

@@ -25,8 +25,8 @@ from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, no_core, refuses_pairs, room_per_core
@@ -98,17 +98,17 @@ def _between(machine: Machine, second: BoolArray) -> int:
     )
 
 
-def link_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better bounds; what the guide's mapping costs as a sum aims the steps."""
-    began, best, core = guide.clock(), 0.0, guide.core
+def link_load_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
+    """Ever better bounds; what the context's mapping costs as a sum aims the steps."""
+    began, best, core = context.clock(), 0.0, context.core
     for i, which in enumerate(SETS):
         found = sums_of(problem, which)
-        if found is None or guide.should_stop():
+        if found is None or context.should_stop():
             continue
         total, links, where = found
         cost = np.inf if core is None else objective_value(total, where[core])
-        part = guide.after(began).seconds / (len(SETS) - i)
-        for inner in sum_bounds(total, guide.toward(cost)._replace(seconds=part)):
+        part = context.after(began).seconds / (len(SETS) - i)
+        for inner in sum_bounds(total, context.toward(cost)._replace(seconds=part)):
             whole = problem.graph.integral
             value = round_up(inner.value / links, whole)
             if value > best:
@@ -117,9 +117,9 @@ def link_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
                 yield Bound(value, METHOD, "full", certificate)
 
 
-def sum_bounds(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
-    """Bounds on a sum (of a problem that others are bounded by), in rising order of cost, in the guide's ``seconds``."""
-    began, should_stop = guide.clock(), guide.should_stop
+def sum_bounds(problem: MappingProblem, context: BoundContext) -> Iterator[Bound]:
+    """Bounds on a sum (of a problem that others are bounded by), in rising order of cost, in the context's ``seconds``."""
+    began, should_stop = context.clock(), context.should_stop
     if refuses_nets(problem) is None:
         yield fan_out_bound(problem, should_stop)
     if refuses_pairs(problem) is None:
@@ -134,12 +134,12 @@ def sum_bounds(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     rest = [bounds for refuses, bounds in asked if refuses(problem) is None]
     for i, bounds in enumerate(rest):
         if not should_stop():
-            part = guide.after(began).seconds / (len(rest) - i)
-            late = _until(guide, part)
-            yield from bounds(problem, Guide(guide.upper, late, part, clock=guide.clock))
+            part = context.after(began).seconds / (len(rest) - i)
+            late = _until(context, part)
+            yield from bounds(problem, BoundContext(context.upper, late, part, clock=context.clock))
 
 
-def _until(guide: Guide, seconds: float) -> ShouldStop:
-    """Return the guide's end, or this many seconds of work from now."""
-    began = guide.clock()
-    return lambda: guide.should_stop() or guide.clock() - began > seconds
+def _until(context: BoundContext, seconds: float) -> ShouldStop:
+    """Return the context's end, or this many seconds of work from now."""
+    began = context.clock()
+    return lambda: context.should_stop() or context.clock() - began > seconds

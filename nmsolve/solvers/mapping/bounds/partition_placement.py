@@ -31,8 +31,8 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import Laplacian, Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import crowded, pair_form, room_per_core, usable_cores
 from nmsolve.solvers.mapping.bounds.stored_ascent import stored_bounds
 
@@ -68,15 +68,15 @@ class Sizes:
 
 
 def partition_placement_bounds(
-    problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200
+    problem: MappingProblem, context: BoundContext = UNLIMITED, rounds: int = 200
 ) -> Iterator[Bound]:
     """Yield ever better bounds, over at most ``rounds`` steps."""
     if problem.graph.on_disk:
-        yield from stored_bounds(problem, partial(partition_placement_form, problem), guide, rounds)
+        yield from stored_bounds(problem, partial(partition_placement_form, problem), context, rounds)
         return
-    began = guide.clock()
+    began = context.clock()
     spectral = partition_placement_form(problem)
-    yield from climb(spectral, guide.after(began), rounds)
+    yield from climb(spectral, context.after(began), rounds)
 
 
 def partition_placement_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> Spectral:

@@ -26,8 +26,8 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Laplacian, Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.chessboard import chessboard_bounds, chessboard_form
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
@@ -55,18 +55,20 @@ refuses_parts = takes(
 )
 
 
-def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
+def parts_bounds(
+    problem: MappingProblem, context: BoundContext = UNLIMITED, rounds: int = 200
+) -> Iterator[Bound]:
     """Ever better parting bounds, by at most ``rounds`` steps; with few parts on a mesh those of the :mod:`.chessboard`."""
     if problem.graph.on_disk:
-        yield from stored_bounds(problem, partial(parts_form, problem), guide, rounds)
+        yield from stored_bounds(problem, partial(parts_form, problem), context, rounds)
         return
     board = chessboard_form(problem)
     if board is not None:
-        yield from chessboard_bounds(problem, board, guide, rounds)
+        yield from chessboard_bounds(problem, board, context, rounds)
         return
     fixed = parts_form(problem)
     if fixed is not None:
-        yield from climb(fixed, guide, rounds)
+        yield from climb(fixed, context, rounds)
 
 
 def parts_form(problem: MappingProblem, laplacian: Laplacian | None = None) -> Spectral | None:

@@ -13,8 +13,8 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
@@ -56,6 +56,6 @@ def placement_bound(
         best = max(best, gilmore_lawler_bound(parts, should_stop), key=lambda b: b.value)
     if refuses_projection(parts) is None and not should_stop():
         rounds = int(np.clip(4e9 / problem.cores**3, 3, 100))
-        found = projection_bounds(parts, Guide(lambda: upper, should_stop), rounds)
+        found = projection_bounds(parts, BoundContext(lambda: upper, should_stop), rounds)
         best = max([best, *found], key=lambda b: b.value)
     return Bound(best.value, best.method, "placement", best.certificate)

@@ -27,7 +27,7 @@ from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.guide import CLOSE, UNGUIDED, Guide, foreseen
+from nmsolve.solvers.mapping.bounds.bound_context import CLOSE, UNLIMITED, BoundContext, predicted_multipliers
 from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum, distance_spectrum, project, spread
 
@@ -49,19 +49,23 @@ refuses_projection = takes(
 )
 
 
-def projection_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
+def projection_bounds(
+    problem: MappingProblem, context: BoundContext = UNLIMITED, rounds: int = 300
+) -> Iterator[Bound]:
     """Ever better projection bounds: the first after one step, then whenever the number of steps (``rounds`` at most) doubles."""
     form = pair_form(problem)
     base = form.distance.step * form.total
     best, due = -np.inf, 1
     ascent = DiagonalAscent(dense_traffic(form), form.plain_distances().sum(axis=1), distance_spectrum(form))
     for step in range(1, rounds + 1):
-        ascent.advance(2.0 * (guide.upper() - base))
-        if step == 1 and guide.duals is not None:
-            found = foreseen(guide.duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu))
+        ascent.advance(2.0 * (context.upper() - base))
+        if step == 1 and context.duals is not None:
+            found = predicted_multipliers(
+                context.duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu)
+            )
             if found is not None:
                 ascent.jump(found[0])
-        stopping = guide.should_stop() or step == rounds or ascent.exhausted
+        stopping = context.should_stop() or step == rounds or ascent.exhausted
         if step == due or stopping:
             due *= 2
             value = base + certified_value(ascent) / 2

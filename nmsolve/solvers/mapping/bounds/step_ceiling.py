@@ -21,12 +21,12 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import no_core, pair_form
 from nmsolve.solvers.mapping.bounds.parts import least_apart
-from nmsolve.solvers.mapping.bounds.step_load import Work, margin, room_within, work_of
+from nmsolve.solvers.mapping.bounds.step_load import StepWork, margin, room_within, work_of
 
 METHOD = "step-ceiling"
 #: A sum is above its ceiling if it is by more than this part of it, and this: sums are rounded, and so are ceilings.
@@ -50,12 +50,12 @@ def _dearest(problem: MappingProblem) -> tuple[str, float] | None:
     return next(((name, most) for name, most in problem.ceilings if not OBJECTIVES[name].formula), None)
 
 
-def step_ceiling_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def step_ceiling_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better bounds."""
-    yield from (_of_step if problem.aim.charges == "time" else _of_sum)(problem, guide)
+    yield from (_of_step if problem.aim.charges == "time" else _of_sum)(problem, context)
 
 
-def _of_sum(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
+def _of_sum(problem: MappingProblem, context: BoundContext) -> Iterator[Bound]:
     """Bounds on the sum, with no more nodes on a core than have room in the step."""
     costs = step_costs(problem.machine)
     most = min(most for name, most in problem.ceilings if OBJECTIVES[name].charges == "time")
@@ -64,16 +64,16 @@ def _of_sum(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
     if room * int(problem.machine.usable.sum()) < problem.n:
         return  # nothing is within the ceiling
     best = 0.0
-    for inner in sum_bounds(packed(problem, problem.objective, room), guide):
+    for inner in sum_bounds(packed(problem, problem.objective, room), context):
         if inner.value > best:
             best = inner.value
             yield Bound(best, METHOD, "full", {**inner.certificate, "method": METHOD, "inner": inner.method})
 
 
-def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
+def _of_step(problem: MappingProblem, context: BoundContext) -> Iterator[Bound]:
     """Bounds on the step from nodes that share a core for sure, and from the number of nodes that some core holds."""
     name, most = _dearest(problem) or ("", np.inf)
-    costs, began = step_costs(problem.machine), guide.clock()
+    costs, began = step_costs(problem.machine), context.clock()
     work, less = work_of(problem, costs), 1 - margin(problem)
     busiest = _busiest(packed(problem, name, problem.n), most * (1 + EQUAL) + EQUAL, work, costs)
     best = (busiest + costs.barrier) * less if busiest > 0 else 0.0
@@ -81,13 +81,13 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
         yield Bound(best, METHOD, "full", {"method": METHOD, "together": True})
     low, high = 0, problem.n if problem.node_limit is None else min(problem.n, problem.node_limit)
     for k in range(ROUNDS):
-        if guide.should_stop() or high - low < 2:
+        if context.should_stop() or high - low < 2:
             return
         # at first what would be the best, that all nodes share a core
         nodes = high - 1 if k == 0 else (low + high) // 2
-        part = guide.after(began).seconds / (2 if k == 0 else ROUNDS - k)
+        part = context.after(began).seconds / (2 if k == 0 else ROUNDS - k)
         total = packed(problem, name, nodes)
-        toward = guide.toward(most * (1 + EQUAL))._replace(seconds=part)
+        toward = context.toward(most * (1 + EQUAL))._replace(seconds=part)
         found = next((b for b in sum_bounds(total, toward) if b.value > most * (1 + EQUAL) + EQUAL), None)
         if found is None:
             high = nodes
@@ -100,7 +100,7 @@ def _of_step(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
             yield Bound(value, METHOD, "full", {**found.certificate, **more})
 
 
-def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -> float:
+def _busiest(total: MappingProblem, most: float, work: StepWork, costs: StepCosts) -> float:
     """Return the ns of the busiest group of nodes that a sum of at most ``most`` keeps on one core; 0 if there is none."""
     graph = total.graph
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
@@ -124,7 +124,7 @@ def _busiest(total: MappingProblem, most: float, work: Work, costs: StepCosts) -
     return float((np.maximum(own, heard) if costs.aside else own + heard).max())
 
 
-def _least(work: Work, nodes: int, aside: bool) -> float:
+def _least(work: StepWork, nodes: int, aside: bool) -> float:
     """Return the ns that a core with this many nodes is busy at least; all of them take every message."""
     own, heard = (float(np.sort(side)[:nodes].sum()) for side in (work.own, work.heard))
     if nodes == len(work.own):

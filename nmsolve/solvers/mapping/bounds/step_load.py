@@ -24,7 +24,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, starts
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.pairs import no_core
 
@@ -37,7 +37,7 @@ SAFE, ROUNDED = 1e-9, 16 * 2.0**-52
 ROUNDS, BETWEEN = 3, 0.25
 
 
-class Work(NamedTuple):
+class StepWork(NamedTuple):
     """What nodes do wherever they are, in ns: ``own`` (n,) on the sending side with a copy of each message, ``heard`` (n,) on the
     receiving one, ``taking`` (n,) for taking every message that they are targets of; and what all cores do without further
     copies, ``sending`` and ``receiving``.
@@ -50,7 +50,7 @@ class Work(NamedTuple):
     receiving: float
 
 
-def work_of(problem: MappingProblem, costs: StepCosts) -> Work:
+def work_of(problem: MappingProblem, costs: StepCosts) -> StepWork:
     """Return the work of a problem."""
     graph = problem.graph
     own, heard = fixed_times(graph, costs)
@@ -61,7 +61,7 @@ def work_of(problem: MappingProblem, costs: StepCosts) -> Work:
     copies = np.where(graph.multicast, graph.rate * (length > 0), np.bincount(row, graph.weights, graph.rows))
     own = own + costs.sent * tally(graph.source, copies, graph.n)
     taking = costs.taken * tally(graph.targets, each, graph.n)
-    return Work(own, heard, taking, float(own.sum()), float(heard.sum() + costs.taken * copies.sum()))
+    return StepWork(own, heard, taking, float(own.sum()), float(heard.sum() + costs.taken * copies.sum()))
 
 
 def further_copies(graph: LogicGraph) -> LogicGraph | None:
@@ -84,7 +84,7 @@ def further_copies(graph: LogicGraph) -> LogicGraph | None:
     )  # fmt: skip
 
 
-def room_within(work: Work, limit: float, aside: bool) -> int:
+def room_within(work: StepWork, limit: float, aside: bool) -> int:
     """Return the most nodes that a core holds in a step of ``limit`` ns.
 
     Of K nodes one takes at least the K-th smallest time for messages, and any K have at least the smallest K works.
@@ -96,7 +96,7 @@ def room_within(work: Work, limit: float, aside: bool) -> int:
     return int((np.cumsum(np.sort(work.own + work.heard)) + taking <= limit).sum())
 
 
-def least(work: Work, costs: StepCosts, cores: int, copies: float) -> float:
+def least(work: StepWork, costs: StepCosts, cores: int, copies: float) -> float:
     """Return the bound with this many further copies of messages per step, barrier included."""
     sending, receiving = work.sending + costs.sent * copies, work.receiving + costs.taken * copies
     if costs.aside:
@@ -116,10 +116,10 @@ def shortest_step(problem: MappingProblem) -> float:
     return next(step_load_bounds(replace(problem, objective="step-time", ceilings=()))).value
 
 
-def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def step_load_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better bounds; the best known mapping is the first limit."""
     costs = step_costs(problem.machine)
-    work, cores, began = work_of(problem, costs), int(problem.machine.usable.sum()), guide.clock()
+    work, cores, began = work_of(problem, costs), int(problem.machine.usable.sum()), context.clock()
     safe = margin(problem)
     best = least(work, costs, cores, 0.0) * (1 - safe)
     yield Bound(best, METHOD, "full", {"method": METHOD, "within": 0.0})
@@ -127,17 +127,17 @@ def step_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
     if graph is None:
         return
     for k in range(ROUNDS):
-        limit = guide.upper()
+        limit = context.upper()
         if np.isfinite(limit) and k:
             limit = best + BETWEEN * (limit - best)
-        if guide.should_stop() or limit <= best:
+        if context.should_stop() or limit <= best:
             return
         room = problem.n
         if np.isfinite(limit):
             room = min(room, room_within(work, (limit - costs.barrier) * (1 + safe), costs.aside))
         total = copies_problem(problem, graph, room)
-        part = guide.after(began).seconds / (ROUNDS - k)
-        for inner in sum_bounds(total, guide.toward(np.inf)._replace(seconds=part)):
+        part = context.after(began).seconds / (ROUNDS - k)
+        for inner in sum_bounds(total, context.toward(np.inf)._replace(seconds=part)):
             value = min(limit, least(work, costs, cores, inner.value)) * (1 - safe)
             if value > best:
                 best = value

@@ -18,11 +18,11 @@ from nmsolve.hw.step_time import StepCosts, step_costs
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
 from nmsolve.solvers.mapping.bounds.pairs import no_core
 from nmsolve.solvers.mapping.bounds.step_ceiling import packed
-from nmsolve.solvers.mapping.bounds.step_load import Work, least, margin, room_within, work_of
+from nmsolve.solvers.mapping.bounds.step_load import StepWork, least, margin, room_within, work_of
 
 METHOD = "step-power"
 #: Why the bound cannot take a problem, or None.
@@ -44,9 +44,9 @@ class _Piece:
     proof: Mapping[str, Any] = field(default_factory=dict)
 
 
-def step_power_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def step_power_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better bounds; the best known mapping says how long steps have to be looked at."""
-    costs, began = step_costs(problem.machine), guide.clock()
+    costs, began = step_costs(problem.machine), context.clock()
     work, draw = work_of(problem, costs), draw_of(problem.graph, problem.machine)
     cores, less = int(problem.machine.usable.sum()), 1 - margin(problem)
     shortest = least(work, costs, cores, 0.0) * less
@@ -63,32 +63,32 @@ def step_power_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Itera
         if value(weakest) > best:
             best = value(weakest)
             yield Bound(best, METHOD, "full", _certificate(pieces, below))
-        if guide.should_stop() or len(pieces) == PIECES or best >= guide.upper():
+        if context.should_stop() or len(pieces) == PIECES or best >= context.upper():
             return
         end = sqrt(weakest.low * weakest.high) if isfinite(weakest.high) else FURTHER * weakest.low
         if end <= weakest.low * NARROW or end * NARROW >= weakest.high:
             return
-        part = guide.after(began).seconds / (PIECES - len(pieces))
+        part = context.after(began).seconds / (PIECES - len(pieces))
         pieces.remove(weakest)
         pieces.append(_Piece(end, weakest.high, weakest.room, weakest.paid, weakest.proof))
         room = min(weakest.room, _room(work, costs, end, problem))
         if room * cores < problem.n:
             below = end  # no step is so short
         else:
-            pieces.append(_sooner(problem, weakest, end, room, guide._replace(seconds=part)))
+            pieces.append(_sooner(problem, weakest, end, room, context._replace(seconds=part)))
 
 
-def _room(work: Work, costs: StepCosts, end: float, problem: MappingProblem) -> int:
+def _room(work: StepWork, costs: StepCosts, end: float, problem: MappingProblem) -> int:
     """Return the most nodes of a core whose step takes no longer than ``end`` ns."""
     more = 1 + margin(problem)
     return room_within(work, (end * more - costs.barrier) * more, costs.aside)
 
 
-def _sooner(problem: MappingProblem, piece: _Piece, end: float, room: int, guide: Guide) -> _Piece:
-    """Return the first part of a piece with the best bound on the messages' energy that the guide's time gives."""
+def _sooner(problem: MappingProblem, piece: _Piece, end: float, room: int, context: BoundContext) -> _Piece:
+    """Return the first part of a piece with the best bound on the messages' energy that the context's time gives."""
     paid, proof = piece.paid, piece.proof
     if room < piece.room:
-        for inner in sum_bounds(packed(problem, "energy", room), guide.toward(inf)):
+        for inner in sum_bounds(packed(problem, "energy", room), context.toward(inf)):
             if inner.value > paid:
                 paid, proof = inner.value, {**inner.certificate, "inner": inner.method}
     return _Piece(piece.low, end, room, paid, proof)

@@ -25,9 +25,9 @@ from nmsolve.solvers.mapping.bounds.ascent import (
     follow,
     laplacian_of,
 )
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.chebyshev import StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, FRESH, LANES, NEAR, bordered_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 from nmsolve.solvers.mapping.bounds.stored import (
@@ -64,21 +64,21 @@ SHARD, DECODED = 1 << 18, 24
 CHARGED = 16
 
 
-def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int) -> Iterator[Bound]:
-    """Ever better bounds of a graph on disk, by at most ``rounds`` steps, within the memory of ``guide``."""
+def stored_bounds(problem: MappingProblem, form: Form, context: BoundContext, rounds: int) -> Iterator[Bound]:
+    """Ever better bounds of a graph on disk, by at most ``rounds`` steps, within the memory of ``context``."""
     graph: Connections = problem.graph
-    began, of_messages = guide.clock(), 0
+    began, of_messages = context.clock(), 0
     try:
         if problem.uses_nets:
-            graph = ChargedEdges.of(problem, guide.should_stop)
+            graph = ChargedEdges.of(problem, context.should_stop)
             of_messages = 8 * len(graph.share) + SHARD * CHARGED
         if problem.n <= DENSE:
-            fixed = form(_small(graph, guide.should_stop))
+            fixed = form(_small(graph, context.should_stop))
             if fixed is not None:
-                yield from climb(fixed, guide._replace(duals=None), rounds)
+                yield from climb(fixed, context._replace(duals=None), rounds)
             return
-        reading = SHARD * DECODED * (1 + guide.workers) + of_messages
-        free = guide.memory()
+        reading = SHARD * DECODED * (1 + context.workers) + of_messages
+        free = context.memory()
         room = np.inf if free is None else free - LEAST - NODE_BYTES * graph.n
         most = (
             int(min((room - reading) / (8 * graph.n), 1e6)) // LANES * LANES
@@ -89,14 +89,14 @@ def stored_bounds(problem: MappingProblem, form: Form, guide: Guide, rounds: int
         if held_bytes(graph) > room - max(reading, 8 * graph.n * width):
             width = min(width, ENOUGH)
         held = room - max(reading, 8 * graph.n * width)  # connections are read before there are vectors
-        laplacian = StoredLaplacian.of(graph, guide.workers, held, guide.core, guide.should_stop)
+        laplacian = StoredLaplacian.of(graph, context.workers, held, context.core, context.should_stop)
         fixed = form(laplacian)
         if fixed is None or not np.isfinite(laplacian.degree).all() or not laplacian.degree.any():
             return
-        tracker = StoredTracker(laplacian, min(fixed.rank + SPARE, width - 5), guide)
-        ascent = SpectralAscent(fixed, guide.seed, None, None, tracker)
-        certify = partial(_certify, fixed, ascent, laplacian.order, guide, began)
-        yield from follow(ascent, certify, False, guide.after(began), rounds, LATE)
+        tracker = StoredTracker(laplacian, min(fixed.rank + SPARE, width - 5), context)
+        ascent = SpectralAscent(fixed, context.seed, None, None, tracker)
+        certify = partial(_certify, fixed, ascent, laplacian.order, context, began)
+        yield from follow(ascent, certify, False, context.after(began), rounds, LATE)
     except (
         StoppedError,
         np.linalg.LinAlgError,
@@ -128,16 +128,16 @@ class StoredTracker:
     theta : (width,) Ritz values, rising; residual (width, width) the scalar products of their residuals
     """
 
-    def __init__(self, laplacian: StoredLaplacian, count: int, guide: Guide) -> None:
+    def __init__(self, laplacian: StoredLaplacian, count: int, context: BoundContext) -> None:
         n = laplacian.shape[0]
-        self.count, self.seed = count, guide.seed
+        self.count, self.seed = count, context.seed
         width = min(n, -(-(count + 5) // LANES) * LANES)
-        rng = np.random.default_rng(guide.seed)
+        rng = np.random.default_rng(context.seed)
         self.vectors: AnyArray = rng.standard_normal((n, width), np.float32)
         self.other: AnyArray = np.zeros_like(self.vectors)
         self.passes = FRESH
-        if guide.core is not None and len(np.unique(guide.core)) <= DENSE:
-            _smooth(laplacian, guide.core[laplacian.order], self.vectors)
+        if context.core is not None and len(np.unique(context.core)) <= DENSE:
+            _smooth(laplacian, context.core[laplacian.order], self.vectors)
             self.passes = NEAR
         self.high = 0.0
         self.theta, self.residual = np.zeros(width), np.zeros((width, width))
@@ -205,7 +205,7 @@ def _smooth(laplacian: StoredLaplacian, core: IntArray, block: AnyArray) -> None
 
 
 def _certify(
-    spectral: Spectral, ascent: SpectralAscent, order: IntArray, guide: Guide, began: float
+    spectral: Spectral, ascent: SpectralAscent, order: IntArray, context: BoundContext, began: float
 ) -> Bound:
     """Return the bound at the ascent's best multipliers with certain eigenvalue bounds; node i is ``order[i]`` outside.
 
@@ -217,26 +217,26 @@ def _certify(
     tracker.block = tracker.vectors
     before = np.inf
     for _ in range(PASSES):
-        now = guide.clock()
+        now = context.clock()
         tracker.improve(a, SETTLING)
-        took, left = guide.clock() - now, guide.remaining(guide.clock() - began)
+        took, left = context.clock() - now, context.remaining(context.clock() - began)
         mean = float(tracker.theta[: tracker.count].mean())
         if left < 4 * took or before - mean < 0.01 * float(
             tracker.theta[tracker.count - 1] - tracker.theta[0]
         ):
             break
         before = mean
-    last = guide.clock()
+    last = context.clock()
 
     def late() -> bool:
         """Return whether there is no time for another pass; asked before each."""
         nonlocal last
-        now, before = guide.clock(), last
+        now, before = context.clock(), last
         last = now
-        return guide.remaining(now - began) < ENDING * (now - before) + UNUSED * min(guide.seconds, 1e9)
+        return context.remaining(now - began) < ENDING * (now - before) + UNUSED * min(context.seconds, 1e9)
 
     wanted = int(np.ceil(EXACT_PART * min(spectral.rank, tracker.count)))
-    lam = lower_eigenvalues(a, tracker, wanted, guide.seed, late)[: min(spectral.rank, tracker.count)]
+    lam = lower_eigenvalues(a, tracker, wanted, context.seed, late)[: min(spectral.rank, tracker.count)]
     return certified_bound(spectral, stated(lam, spectral.n, tracker.high), a.shift, a.rho, order)
 
 

@@ -25,8 +25,8 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import follow
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_bundle import PullBundle, fits, indicators
@@ -49,8 +49,10 @@ PLACES = 5
 refuses_tree_parts = takes(f"trees reach {LIMITS}", refuses_parts)
 
 
-def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
-    """Ever better bounds, by at most ``rounds`` steps; eigenvectors start from the parts of the guide's mapping."""
+def tree_parts_bounds(
+    problem: MappingProblem, context: BoundContext = UNLIMITED, rounds: int = 300
+) -> Iterator[Bound]:
+    """Ever better bounds, by at most ``rounds`` steps; eigenvectors start from the parts of the context's mapping."""
     apart = least_apart(problem, pair_form(problem))
     if apart <= 0:
         return
@@ -61,20 +63,20 @@ def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: 
     drift = float((sizes**2).sum()) / (2 * problem.n)
     fixed = Fixed(nets_of(problem), sizes / 2, drift, apart, float(whole))
     ascent: _Ascent | PullBundle
-    if guide.core is not None and fits(fixed.nets):
-        ascent = PullBundle(fixed, guide.seed, guide.core)
+    if context.core is not None and fits(fixed.nets):
+        ascent = PullBundle(fixed, context.seed, context.core)
     else:
-        ascent = _Ascent(fixed, guide.seed, guide.core)
-    goal = guide._replace(upper=lambda: guide.upper() / apart)
-    yield from follow(ascent, partial(_certify, fixed, ascent, guide), problem.n <= DENSE, goal, rounds)
+        ascent = _Ascent(fixed, context.seed, context.core)
+    goal = context._replace(upper=lambda: context.upper() / apart)
+    yield from follow(ascent, partial(_certify, fixed, ascent, context), problem.n <= DENSE, goal, rounds)
 
 
-def _certify(fixed: Fixed, ascent: _Ascent | PullBundle, guide: Guide) -> Bound:
+def _certify(fixed: Fixed, ascent: _Ascent | PullBundle, context: BoundContext) -> Bound:
     """Return the bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
     pull = np.round(ascent.best_pull, PLACES)
     a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
-    _, vectors = ascent.tracker.settle(a, guide.should_stop)
-    lam = lower_eigenvalues(a, vectors, fixed.rank, guide.seed, guide.should_stop)[: fixed.rank]
+    _, vectors = ascent.tracker.settle(a, context.should_stop)
+    lam = lower_eigenvalues(a, vectors, fixed.rank, context.seed, context.should_stop)[: fixed.rank]
     lam = stated(lam, fixed.nets.n, ascent.tracker.high)
     value = fixed.value(lam, pull, a.shift, a.rho)
     scale = (

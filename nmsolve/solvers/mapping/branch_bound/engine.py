@@ -11,15 +11,15 @@ import numpy as np
 from nmsolve.hw.scores import objective_value
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Errands
+from nmsolve.model.engine import Context, Subtasks
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.branch_bound.elsewhere import Dealer, PartDoer
-from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
-from nmsolve.solvers.mapping.branch_bound.kept import Kept
+from nmsolve.solvers.mapping.branch_bound.best_first import BestFirstSearch
+from nmsolve.solvers.mapping.branch_bound.checkpoint import Checkpoint
 from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric
+from nmsolve.solvers.mapping.branch_bound.remote import BranchBoundWorker, RemoteSubproblems
 from nmsolve.solvers.mapping.branch_bound.search import (
     FOUND,
     LIMIT,
@@ -48,10 +48,10 @@ class BranchBound:
     """Exact mapping of few nodes, one per core, by branch and bound on Gilmore-Lawler and split bounds.
 
     Depth first on Gilmore-Lawler bounds for a while, which ends small problems; then best first on split bounds
-    (:mod:`frontier`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and any
-    distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
-    certificate status ``infeasible``. A best-first search that is stopped leaves in its last claim what is open still, from
-    where :meth:`resume` goes on; one that is killed leaves it in its scratch folder. On a cluster other machines do parts of it.
+    (:mod:`best_first`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and
+    any distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
+    certificate status ``infeasible``. A best-first search that is stopped has its open subproblems in its last claim, from
+    which :meth:`resume` continues; a killed one has them in its scratch folder. On a cluster other machines take subproblems.
     """
 
     name = "branch-bound"
@@ -68,7 +68,7 @@ class BranchBound:
         self._earlier = 0
 
     def resume(self, claim: Bound) -> None:
-        """Go on from what the ``claim`` of a stopped run says is open, if that run looked below no lower limit than the next."""
+        """Continue from the open subproblems in the ``claim`` of a stopped run, if its limit was not lower than the next."""
         self._claimed = claim
 
     def run(self, problem: MappingProblem, context: Context) -> None:
@@ -78,22 +78,22 @@ class BranchBound:
         ------
         InputError : the scratch folder cannot be written
         """
-        with Kept(problem.hash, context.scratch) as kept:
-            self._run(problem, context, kept)
+        with Checkpoint(problem.hash, context.scratch) as checkpoint:
+            self._run(problem, context, checkpoint)
 
-    def _run(self, problem: MappingProblem, context: Context, kept: Kept) -> None:
+    def _run(self, problem: MappingProblem, context: Context, checkpoint: Checkpoint) -> None:
         data = exact_data(problem)
         claim = None if self._claimed is None else self._claimed.certificate
-        if claim is None and (found := kept.left()) is not None:
+        if claim is None and (found := checkpoint.load()) is not None:
             claim = found[1]
             context.offer(found[0], "kept")
         start, _ = context.incumbent()
         tree = _tree(data, OBJECTIVE_LIMIT if start is None else data.value(start))
         first = tree.domain[0].copy()
-        before = None if claim is None else left_open(claim, tree)
+        before = None if claim is None else open_subproblems(claim, tree)
         places, symmetric = np.flatnonzero(first.any(axis=0)), bool((data.dense == data.dense.T).all())
-        errands = context.errands(PartDoer(tree, places)) if symmetric else None
-        alone = ALONE_EASY if data.n <= EASY and errands is None else ALONE
+        subtasks = context.subtasks(BranchBoundWorker(tree, places)) if symmetric else None
+        alone = ALONE_EASY if data.n <= EASY and subtasks is None else ALONE
         done = before is None and self._depth_first(
             data, tree, context, alone if symmetric else 0, start is not None
         )
@@ -104,12 +104,12 @@ class BranchBound:
                 return
             begin(tree, np.full(data.n, -1, np.int64), first)
             self._earlier = 0 if before is None else before.nodes
-            frontier = Frontier(tree, places, 1 if errands else max(1, context.workers))
-            frontier.begin(None if before is None else (before.low, before.core))
-            if not self._best_first(data, frontier, context, errands, kept):
+            best_first = BestFirstSearch(tree, places, 1 if subtasks else max(1, context.workers))
+            best_first.begin(None if before is None else (before.low, before.core))
+            if not self._best_first(data, best_first, context, subtasks, checkpoint):
                 return
-            nodes, limit = frontier.nodes, frontier.limit
-            best = _mapping(data, frontier.best) if frontier.found else best
+            nodes, limit = best_first.nodes, best_first.limit
+            best = _mapping(data, best_first.best) if best_first.found else best
         value, status = np.inf, "infeasible"
         if best is not None:
             status = "optimal"
@@ -122,7 +122,7 @@ class BranchBound:
         """Search by Gilmore-Lawler bounds alone; True if nothing below the limit is left, False at the end of its time or where
         the best-first search is to go on: after ``alone`` partial mappings, if not 0."""
         budget = max(1, _SLICE // (data.n**2 * data.cores))
-        found, said = 0, 0.0
+        found, reported = 0, 0.0
         while not context.should_stop():
             if alone and tree.state[NODES] >= alone and (known or found > 0):
                 return False
@@ -132,47 +132,52 @@ class BranchBound:
                 context.offer(_mapping(data, tree.best), "search")
             if done:
                 return True
-            if clock.now() - said >= PAUSE:
-                said = clock.now()
+            if clock.now() - reported >= PAUSE:
+                reported = clock.now()
                 self._say(data, context, open_bound(tree), int(tree.state[NODES]))
         return False
 
     def _best_first(
-        self, data: ExactData, frontier: Frontier, context: Context, errands: Errands | None, kept: Kept
+        self,
+        data: ExactData,
+        best_first: BestFirstSearch,
+        context: Context,
+        subtasks: Subtasks | None,
+        checkpoint: Checkpoint,
     ) -> bool:
-        """Work at the frontier with all threads, or those of other machines; True if nothing below the limit is left, else the
-        last claim says what is."""
-        dealer = None if errands is None else Dealer(frontier, errands)
-        advance = frontier.advance if dealer is None else dealer.advance
-        found, said = 0, 0.0
-        with frontier.helped() as look:
+        """Search with all threads, or those of other machines. Return True if no mapping below the limit is left; else the last
+        claim has the open subproblems."""
+        remote = None if subtasks is None else RemoteSubproblems(best_first, subtasks)
+        advance = best_first.advance if remote is None else remote.advance
+        found, reported = 0, 0.0
+        with best_first.with_threads() as look:
             while not context.should_stop():
                 done = advance()
-                if frontier.found > found:
-                    found = frontier.found
-                    context.offer(_mapping(data, frontier.best), "search")
+                if best_first.found > found:
+                    found = best_first.found
+                    context.offer(_mapping(data, best_first.best), "search")
                 if done:
                     break
-                if clock.now() - said >= PAUSE:
-                    said = clock.now()
+                if clock.now() - reported >= PAUSE:
+                    reported = clock.now()
                     known = context.incumbent()[0]
                     if known is not None:
-                        frontier.lower(2 * data.value(known))
-                        kept.keep(frontier, known, self._earlier)
-                    self._say(data, context, -(-frontier.low() // 2), frontier.nodes)
+                        best_first.lower(2 * data.value(known))
+                        checkpoint.save(best_first, known, self._earlier)
+                    self._say(data, context, -(-best_first.low() // 2), best_first.nodes)
                     look()
-        if dealer is not None:
-            dealer.finish()
+        if remote is not None:
+            remote.finish()
             context.note(
-                f"{dealer.came} parts of the search came back from other machines, {dealer.lost} were lost and redone"
+                f"{remote.returned} parts of the search came back from other machines, {remote.lost} were lost and redone"
             )
-        if frontier.found > found:
-            context.offer(_mapping(data, frontier.best), "search")
-        low, core = frontier.open()
+        if best_first.found > found:
+            context.offer(_mapping(data, best_first.best), "search")
+        low, core = best_first.open_subproblems()
         if len(low) == 0:
             return True
-        left = {"limit": frontier.limit, "open": core, "open_bounds": low}
-        self._say(data, context, -(-frontier.low() // 2), frontier.nodes, **left)
+        left = {"limit": best_first.limit, "open": core, "open_bounds": low}
+        self._say(data, context, -(-best_first.low() // 2), best_first.nodes, **left)
         return False
 
     def _say(self, data: ExactData, context: Context, low: int, nodes: int, **left: Any) -> None:
@@ -181,23 +186,23 @@ class BranchBound:
 
     def _claim(self, context: Context, value: float, nodes: int, status: str, **left: Any) -> None:
         certificate = {"status": status, "nodes": self._earlier + nodes, **left}
-        if self._earlier:  # then it rests on what that run said, too
+        if self._earlier:  # the claim then also rests on that run
             certificate["resumed_after"] = self._earlier
         context.raise_bound(Bound(value, self.name, certificate=certificate))
 
 
-class Left(NamedTuple):
-    """What a stopped search left open: doubled bounds (m,) and cores of nodes (m, n), and how much it had bounded."""
+class OpenSubproblems(NamedTuple):
+    """Open subproblems of a stopped search: doubled bounds (m,), cores of nodes (m, n), and the number of bounded nodes."""
 
     low: IntArray
     core: IntArray
     nodes: int
 
 
-def left_open(certificate: Mapping[str, Any], tree: Tree) -> Left | None:
-    """Return what the certificate of a claim says is open, None if it does not say, or nothing that holds for ``tree``.
+def open_subproblems(certificate: Mapping[str, Any], tree: Tree) -> OpenSubproblems | None:
+    """Return the open subproblems in the certificate of a claim; None without any, or if they do not hold for ``tree``.
 
-    It holds if it is about mappings below the limit of ``tree`` at least. That nothing else is open is the engine's word.
+    They hold if they cover all mappings below the limit of ``tree``. That no other subproblem is open is not verified here.
     """
     try:
         core = np.asarray(certificate["open"], np.float64)
@@ -218,7 +223,7 @@ def left_open(certificate: Mapping[str, Any], tree: Tree) -> Left | None:
     allowed = tree.domain[0][np.arange(n), np.maximum(at, 0)] | (at < 0)
     if twice or not allowed.all() or int(tree.state[LIMIT]) > limit or (at >= 0).all(axis=1).any():
         return None
-    return Left(low.astype(np.int64), at, nodes)
+    return OpenSubproblems(low.astype(np.int64), at, nodes)
 
 
 def _tree(data: ExactData, limit: int) -> Tree:

@@ -18,7 +18,7 @@ from nmsolve.model.mapping.routes import MessageRoute
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
-from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
+from nmsolve.solvers.mapping.joint.problem import ROUTED, JointChecker, JointProblem, require_links
 from nmsolve.solvers.mapping.joint.registry import SMALL, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task
 from nmsolve.solvers.run import solve as run_task
@@ -75,14 +75,14 @@ def solve_joint(
     if problem.table_limit is not None:
         what = f"{TABLE_ENTRIES} with free routes: entries are counted on the machine's own routes"
         raise InputError(what, "--route joint", "--route given, or chosen")
-    referee = JointReferee(merge_together(problem))
-    plan_of(referee.problem, whole.engines)  # whoever is to be refused is refused before the ordinary run
+    checker = JointChecker(merge_together(problem))
+    plan_of(checker.problem, whole.engines)  # whoever is to be refused is refused before the ordinary run
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else whole.time_limit, TWO_PHASE * whole.time_limit)
     ordinary = solve(
         replace(problem, turns=None), time_limit=first, seed=whole.seed, workers=whole.workers, memory=whole.memory,
         warm_start=warm_start, cluster=whole.cluster,
     )  # fmt: skip
-    task = JointTask(problem, referee, ordinary)
+    task = JointTask(problem, checker, ordinary)
     result = run_task(task, whole)
     return replace(result, cpu_seconds=result.cpu_seconds + ordinary.cpu_seconds), task.two_phase
 
@@ -90,11 +90,11 @@ def solve_joint(
 class JointTask(Task[RoutedMapping]):
     """Starts from the ``ordinary`` result of the mapping with the machine's own routes."""
 
-    referee: JointReferee
+    checker: JointChecker
 
-    def __init__(self, problem: MappingProblem, referee: JointReferee, ordinary: Result[IntArray]) -> None:
+    def __init__(self, problem: MappingProblem, checker: JointChecker, ordinary: Result[IntArray]) -> None:
         self.problem, self.objective = problem, problem.objective
-        self.referee, self.ordinary = referee, ordinary
+        self.checker, self.ordinary = checker, ordinary
         self.two_phase: float | None = None
 
     def words(self, seed: int) -> str:
@@ -106,20 +106,20 @@ class JointTask(Task[RoutedMapping]):
         if self.ordinary.stop_reason == "interrupt":
             run.budget.interrupt()
         if self.ordinary.core is not None:
-            core = self.referee.reduction.restrict(self.ordinary.core)
-            self.two_phase = _offer_two_phase(self.referee.problem, run.incumbent, core)
-        return plan_of(self.referee.problem, run.options.engines)
+            core = self.checker.reduction.restrict(self.ordinary.core)
+            self.two_phase = _offer_two_phase(self.checker.problem, run.incumbent, core)
+        return plan_of(self.checker.problem, run.options.engines)
 
     def answer(self, lifted: IntArray) -> tuple[RoutedMapping, dict[str, float]]:
         """Return the mapping with its routes, and all scores."""
-        joint, problem = self.referee.problem, self.problem
+        joint, problem = self.checker.problem, self.problem
         inner, used = joint.split(lifted)
-        core = self.referee.reduction.lift(inner)
+        core = self.checker.reduction.lift(inner)
         scores = score(problem.graph, problem.machine, core)
         scores |= {name: joint.value(name, inner, used) for name in ROUTED}
         scores.pop("hysmap", None)
         scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
-        return RoutedMapping(core, message_routes(self.referee.reduction, joint, used)), scores
+        return RoutedMapping(core, message_routes(self.checker.reduction, joint, used)), scores
 
 
 def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) -> float | None:

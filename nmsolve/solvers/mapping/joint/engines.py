@@ -16,6 +16,7 @@ from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import ANY, LIMITS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.core_traffic import (
     MAX_WORK,
     core_traffic_bounds,
@@ -23,7 +24,6 @@ from nmsolve.solvers.mapping.bounds.core_traffic import (
     traffic_nets,
 )
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
-from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.exact.engines import built
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, recount, state_of
@@ -235,10 +235,12 @@ class AnyRouteBounds:
         from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
         from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
-        mapping, guide = any_route(problem.mapping), Guide.of(context)
-        guide = guide._replace(core=None if guide.core is None else problem.split(guide.core)[0])
+        mapping, bound_context = any_route(problem.mapping), BoundContext.of(context)
+        bound_context = bound_context._replace(
+            core=None if bound_context.core is None else problem.split(bound_context.core)[0]
+        )
         if refuses_link_load(mapping) is None:
-            for bound in link_load_bounds(mapping, guide):
+            for bound in link_load_bounds(mapping, bound_context):
                 context.raise_bound(bound)
             return
         if refuses_nets(mapping) is None:
@@ -251,7 +253,7 @@ class AnyRouteBounds:
             (refuses_parts, parts_bounds),
         )
         find = next((find for refuses, find in kinds if refuses(mapping) is None), None)
-        for bound in find(mapping, guide) if find else ():
+        for bound in find(mapping, bound_context) if find else ():
             context.raise_bound(bound)
 
 
@@ -312,7 +314,7 @@ class TreePartitions:
         start, limit = context.incumbent()
         mapping = any_route(problem.mapping)
         prices = None
-        for bound in core_traffic_bounds(mapping, Guide.of(context)):
+        for bound in core_traffic_bounds(mapping, BoundContext.of(context)):
             context.raise_bound(bound)
             prices = bound.certificate["price"]
         if start is None or prices is None or context.should_stop():

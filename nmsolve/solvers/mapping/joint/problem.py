@@ -215,8 +215,8 @@ def require_links(problem: MappingProblem) -> None:
         raise InputError("routes on a machine given by a distance matrix", problem.machine.name, "a mesh")
 
 
-class JointReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee` for mappings with routes."""
+class JointChecker:
+    """Implements :class:`nmsolve.solvers.search.checker.Checker` for mappings with routes."""
 
     def __init__(self, reduction: TogetherReduction) -> None:
         self.reduction = reduction

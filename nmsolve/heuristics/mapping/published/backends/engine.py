@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.published.backends import partitioners
 from nmsolve.heuristics.mapping.published.backends.place import place_parts
-from nmsolve.heuristics.mapping.published.backends.task import Task, make_task, uneven
+from nmsolve.heuristics.mapping.published.backends.task import PartitionTask, make_task, uneven
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
@@ -48,7 +48,7 @@ class PartitionBackend:
     name: str
     package: str
     extra: str
-    partition: Callable[[Task], Iterator[IntArray]]
+    partition: Callable[[PartitionTask], Iterator[IntArray]]
     nets: bool = False
     finds: ClassVar[str] = "mappings"
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.backends.task import Task
+from nmsolve.heuristics.mapping.published.backends.task import PartitionTask
 from nmsolve.model.types import IntArray
 
 
-def metis(task: Task) -> Iterator[IntArray]:
+def metis(task: PartitionTask) -> Iterator[IntArray]:
     """Yield (n,) the parts by METIS (Karypis and Kumar 1998); they may exceed the limit.
 
     Recursive bisection, then multilevel k-way, which a plain call takes above 8 parts: with few nodes per part the former cuts
@@ -41,7 +41,7 @@ def metis(task: Task) -> Iterator[IntArray]:
         yield np.asarray(found.vertex_part, np.int64)
 
 
-def kaminpar(task: Task) -> Iterator[IntArray]:
+def kaminpar(task: PartitionTask) -> Iterator[IntArray]:
     """Yield (n,) the parts by KaMinPar, deep multilevel (Gottesbüren et al. 2021), presets ``default`` and ``strong``.
 
     Repeatable with one worker.
@@ -59,7 +59,7 @@ def kaminpar(task: Task) -> Iterator[IntArray]:
         yield np.asarray(found, np.int64)
 
 
-def write_parhip(file: Path, task: Task) -> None:
+def write_parhip(file: Path, task: PartitionTask) -> None:
     """Write the binary graph format of ParHIP (KaHIP user guide), the fastest that KaMinPar reads.
 
     Header of three 64-bit numbers: version, n, directed edges; then the byte offset of every node's edges in 64 bits;
@@ -73,7 +73,7 @@ def write_parhip(file: Path, task: Task) -> None:
             column.astype(np.uint32).tofile(out)
 
 
-def mtkahypar(task: Task) -> Iterator[IntArray]:
+def mtkahypar(task: PartitionTask) -> Iterator[IntArray]:
     """Yield (n,) the parts by Mt-KaHyPar (Gottesbüren et al. 2024), presets ``default`` and ``quality``.
 
     Connectivity of nets, else the cut. Repeatable with one worker.
@@ -86,7 +86,7 @@ def mtkahypar(task: Task) -> Iterator[IntArray]:
         yield _by_mtkahypar(package, machine, machine.context_from_preset(preset), task)
 
 
-def _by_mtkahypar(package: Any, machine: Any, context: Any, task: Task) -> IntArray:
+def _by_mtkahypar(package: Any, machine: Any, context: Any, task: PartitionTask) -> IntArray:
     context.logging = False
     goal = package.Objective.CUT if task.nets is None else package.Objective.KM1
     context.set_partitioning_parameters(task.parts, 0.03, goal)

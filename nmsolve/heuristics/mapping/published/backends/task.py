@@ -17,7 +17,7 @@ SPARE = 1.1
 
 
 @dataclass(frozen=True)
-class Task:
+class PartitionTask:
     """A partitioning task in whole numbers.
 
     Attributes
@@ -49,7 +49,7 @@ def uneven(problem: MappingProblem) -> str | None:
     return "its parts are all of one size, and parts of the size of the smallest core do not hold the network"
 
 
-def make_task(problem: MappingProblem, nets: bool, seed: int, workers: int) -> Task:
+def make_task(problem: MappingProblem, nets: bool, seed: int, workers: int) -> PartitionTask:
     """Return the task whose parts become cores; with ``nets``, as a hypergraph of messages.
 
     A partitioner balances one resource: the one of which the network needs the largest share.
@@ -65,9 +65,11 @@ def make_task(problem: MappingProblem, nets: bool, seed: int, workers: int) -> T
     if nets:
         graph = problem.graph
         messages = (*_pins(graph.indptr, graph.source, graph.targets), whole_weights(graph.rate))
-        return Task(empty, empty.astype(np.int32), empty, messages, sizes, parts, limit, seed, workers)
+        return PartitionTask(
+            empty, empty.astype(np.int32), empty, messages, sizes, parts, limit, seed, workers
+        )
     indptr, indices, weights = problem.graph.traffic
-    return Task(indptr, indices, whole_weights(weights), None, sizes, parts, limit, seed, workers)
+    return PartitionTask(indptr, indices, whole_weights(weights), None, sizes, parts, limit, seed, workers)
 
 
 def _pins(indptr: IntArray, source: Int32Array, targets: Int32Array) -> tuple[IntArray, Int32Array]:

@@ -23,7 +23,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.pairs import crowded, room_per_core, seats, usable_cores
 from nmsolve.solvers.mapping.bounds.partition.pairwise import Pairwise, pairwise, parting_cores
 from nmsolve.solvers.mapping.bounds.split.bound import climb_split
@@ -52,25 +52,25 @@ def _too_many_places(problem: MappingProblem) -> str | None:
 refuses_slots = takes(f"pairs trees reach {LIMITS} -single | trees {LIMITS} -matrix", _too_many_places)
 
 
-def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def slots_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better certified bounds until steps are too short to matter, time is up or the optimum is proved.
 
-    The guide's mapping leads to multipliers of messages.
+    The context's mapping leads to multipliers of messages.
     """
-    began, proved = guide.clock(), 0.0
-    form = pairwise(problem, guide)
+    began, proved = context.clock(), 0.0
+    form = pairwise(problem, context)
     if form is None or not form.traffic.any():
         return
     split = split_places(form, place_problem(form))
     if split is None:
         return
-    inside = guide.after(began)._replace(upper=lambda: guide.upper() - form.constant)
+    inside = context.after(began)._replace(upper=lambda: context.upper() - form.constant)
     for inner, value in climb_split(split, inside):
         bound = _lifted(form, inner, value)
         if bound.value > proved:
             proved = bound.value
             yield bound
-        if proved >= guide.upper():
+        if proved >= context.upper():
             return
 
 

@@ -28,7 +28,7 @@ from nmsolve.hw.cost import core_distance, whole_costs
 from nmsolve.hw.energy import line_values
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
@@ -65,13 +65,13 @@ class Pairwise:
     multipliers: dict[str, FloatArray]
 
 
-def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
-    """Return the sum for this problem; None if time is up. The guide's mapping leads to the multipliers."""
+def pairwise(problem: MappingProblem, context: BoundContext) -> Pairwise | None:
+    """Return the sum for this problem; None if time is up. The context's mapping leads to the multipliers."""
     if not problem.uses_nets:
         return _edges(problem)
     if problem.one_per_core:
-        return _spans(problem, guide.core)
-    part = guide._replace(seconds=PULL_PART * min(guide.seconds, 1e6), seed=0, left=None)
+        return _spans(problem, context.core)
+    part = context._replace(seconds=PULL_PART * min(context.seconds, 1e6), seed=0, left=None)
     found = list(tree_parts_bounds(problem, part, PULL_ROUNDS))
     # all pulls are valid there, but pairs of which one pulls and one pushes would be worth less than nothing
     return _pulled(problem, np.maximum(np.asarray(found[-1].certificate["pulls"]), 0.0)) if found else None

@@ -20,7 +20,7 @@ from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.pairs import seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
 from nmsolve.solvers.mapping.bounds.spectrum import project
@@ -46,32 +46,32 @@ refuses_split = takes(
 )
 
 
-def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def split_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better certified bounds until the steps are too short to matter, time is up or the optimum is proved."""
     proved = 0.0
-    for bound, _ in climb_split(split_form(problem), guide):
+    for bound, _ in climb_split(split_form(problem), context):
         if bound.value > proved:
             proved = bound.value
             yield bound
-        if proved >= guide.upper():
+        if proved >= context.upper():
             return
 
 
-def climb_split(form: SplitForm, guide: Guide) -> Iterator[tuple[Bound, float]]:
+def climb_split(form: SplitForm, context: BoundContext) -> Iterator[tuple[Bound, float]]:
     """Certified bounds on a form, each with its plain value, made during the ascent."""
-    clock, upper = guide.clock, guide.upper
+    clock, upper = context.clock, context.upper
     began = clock()
 
     def enough() -> bool:
-        return guide.should_stop() or clock() - began > FIRST * guide.seconds
+        return context.should_stop() or clock() - began > FIRST * context.seconds
 
-    ascent = Ascent(form, first_shift(form, 2.0 * (upper() - form.base), enough), guide.should_stop)
+    ascent = Ascent(form, first_shift(form, 2.0 * (upper() - form.base), enough), context.should_stop)
     certified, spent, cost, ending = -np.inf, 0.0, 0.0, False
     while not ending:
         goal = upper()
         ascent.advance(2.0 * (goal - form.base))
         now = clock() - began
-        over = ascent.exhausted or guide.should_stop() or guide.remaining(now) < 1.2 * cost
+        over = ascent.exhausted or context.should_stop() or context.remaining(now) < 1.2 * cost
         reached = form.base + ascent.best.value / 2 >= goal * (1 - 1e-9)
         ending = over or reached or not np.isfinite(ascent.m).all()
         grown = ascent.best.value > certified + GROWTH * abs(certified) or not np.isfinite(certified)

@@ -16,7 +16,7 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.spread.certificate import certified
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm, common_neighbours, form_bytes, spread_form
@@ -62,14 +62,14 @@ FADES, SURE = 0.9, 1.75
 SETTLED, LAST = 4, 40
 
 
-def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def spread_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better certified bounds until time is up, nothing is violated, or the optimum is proved.
 
     Raises
     ------
     NmsolveError : the memory left is too little
     """
-    free, need = guide.memory(), form_bytes(problem) + SPARE + ENTRY_BYTES * FEWEST
+    free, need = context.memory(), form_bytes(problem) + SPARE + ENTRY_BYTES * FEWEST
     if free is not None and free < need:
         raise NmsolveError(
             f"its network and rows take {need / 2**20:.0f} MiB, {free / 2**20:.0f} MiB of --memory are left"
@@ -77,21 +77,21 @@ def spread_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[
     form = spread_form(problem)
     if len(form.weight) == 0:
         return
-    search, proved = _Search(form, guide), 0.0
+    search, proved = _SpreadSearch(form, context), 0.0
     while not search.over:
         packing = search.advanced()
-        began = guide.clock()
+        began = context.clock()
         value, certificate = certified(form, packing)
-        search.last = guide.clock() - began
+        search.last = context.clock() - began
         bound = Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "spread", "full", certificate)
         if bound.value > proved:
             proved, search.stated = bound.value, len(certificate["pairs"])
             yield bound
-        if proved >= guide.upper():
+        if proved >= context.upper():
             return
 
 
-class _Search:
+class _SpreadSearch:
     """Rounds of looking for rows and weighing them, and what time there is for them.
 
     Attributes
@@ -101,12 +101,12 @@ class _Search:
     over : True once the present state is the last to be certified
     """
 
-    def __init__(self, form: SpreadForm, guide: Guide) -> None:
-        self.form, self.guide = form, guide
-        self.rng = np.random.default_rng(guide.seed)
+    def __init__(self, form: SpreadForm, context: BoundContext) -> None:
+        self.form, self.context = form, context
+        self.rng = np.random.default_rng(context.seed)
         self.last, self.stated, self.over = 0.0, 0, False
-        self._began, self._seconds = guide.clock(), max(1e-3, guide.seconds)
-        self._first, self._left = self._began, max(1e-3, guide.remaining(0.0))
+        self._began, self._seconds = context.clock(), max(1e-3, context.seconds)
+        self._first, self._left = self._began, max(1e-3, context.remaining(0.0))
         self._inner = _inner_point(form, self.rng)
         self.packing = Packing.start(form, self._inner)
         self._due, self._quiet, self._after = list(CERTIFY), 0, 0
@@ -115,9 +115,9 @@ class _Search:
     def advanced(self) -> Packing:
         """Return the state when the next certificate is due: at parts of the time, when it is up, when nothing is violated."""
         while True:
-            now = self.guide.clock()
+            now = self.context.clock()
             part = self._part(now)
-            if self.guide.should_stop() or self._after >= LAST:
+            if self.context.should_stop() or self._after >= LAST:
                 self.over = True
                 return self.packing
             if part >= 1 - self._kept_back() / self._seconds:
@@ -127,11 +127,11 @@ class _Search:
                 self._due = [later for later in self._due if later > part]
                 return self.packing
             self._round(part)
-            self._longest = max(self.guide.clock() - now, FADES * self._longest)
+            self._longest = max(self.context.clock() - now, FADES * self._longest)
 
     def _part(self, now: float) -> float:
         """Return how much of the time is over: of what it works, or of the whole search, if others got more of that."""
-        left = self.guide.remaining(now - self._first)
+        left = self.context.remaining(now - self._first)
         return max((now - self._began) / self._seconds, 1 - left / self._left)
 
     def _kept_back(self) -> float:
@@ -140,7 +140,7 @@ class _Search:
 
     def _go_on(self, now: float) -> None:
         """The time that there should be is up: plan what there is beyond it, if it is enough for rounds and a certificate."""
-        left = self.guide.remaining(now - self._first)
+        left = self.context.remaining(now - self._first)
         self.over = not left > max(GO_ON * self._seconds, self.last + 2 * self._kept_back())
         self._began, self._left, self._due = now, max(1e-3, left), list(CERTIFY[1:])
         if left < 2 * self._seconds:
@@ -176,7 +176,7 @@ class _Search:
 
     def _most_entries(self) -> int:
         """Return how many entries all rows may have: in the memory that is left, and in what they and their certificate take."""
-        free = self.guide.memory()
+        free = self.context.memory()
         if free is None:
             return ENTRIES
         own = ROW_BYTES * self.packing.entries + STATED_BYTES * self.stated

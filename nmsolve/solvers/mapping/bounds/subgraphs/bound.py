@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 from nmsolve.solvers.mapping.bounds.subgraphs.ascent import (
     Multipliers,
@@ -178,14 +178,14 @@ def evaluate(
     return Evaluation(total, share, tau, prices, distance.astype(np.int64)), hard
 
 
-def subgraph_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+def subgraph_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
     """Ever better subgraph bounds of a problem that :func:`~.form.refuses_form` lets pass.
 
     The first bound comes after one exact solution of every small set; the generator ends when the last stage gains little, or is
     stopped.
     """
     form = build_form(problem)
-    rng = np.random.default_rng(guide.seed)
+    rng = np.random.default_rng(context.seed)
     parts = Decomposition(form, [])
     point = parts.start()
     told = 0
@@ -198,13 +198,13 @@ def subgraph_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterato
         if len(known) == 0:
             point = parts.start()
         climb = Climb(parts, point)
-        for found in climb.rounds(guide.upper, guide.should_stop):
+        for found in climb.rounds(context.upper, context.should_stop):
             if found.total > told:
                 told = found.total
                 value = told / form.denominator
                 rounded = round_up(value, form.lattice > 0, form.lattice or 1.0)
                 yield Bound(rounded, "subgraphs", "full", certificate(parts, found))
-        if guide.should_stop():
+        if context.should_stop():
             break
         point = climb.point
 

@@ -1,4 +1,4 @@
-"""What steers the search for a bound. None of it touches what a bound proves, only how good it gets, and how soon."""
+"""Limits and hints of a bound computation. They decide how good a bound gets and how fast, never whether it holds."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ def _unlimited() -> None:
     return None
 
 
-class Guide(NamedTuple):
-    """What a bound may know and use while it gets better.
+class BoundContext(NamedTuple):
+    """Limits and hints of a bound computation.
 
     Attributes
     ----------
-    upper : the best known cost whenever asked (inf if there is none); aims the length of steps
-    should_stop : True once the search is to end; what is proved by then counts
-    seconds : time that there should be, as seen at the beginning; work is planned by it
-    left : seconds until the search has to end; a last certificate is begun while there is time to finish it. None: what
-        is left of ``seconds``
-    clock : seconds that the search has worked, from any moment on
-    seed : of random vectors and of sets that are grown
-    core : (n,) some mapping to begin near, None if there is none
+    upper : returns the best known cost (inf without one), which sets the step length
+    should_stop : True once the computation has to end; the best bound so far counts
+    seconds : expected time at the start, for planning
+    left : seconds until the end; the last certificate is started early enough to finish. None: the rest of ``seconds``
+    clock : seconds worked, from any origin
+    seed : of random vectors and of grown sets
+    core : (n,) a mapping to start near, None without one
     workers : threads that may read a graph on disk
-    memory : bytes that may still be taken whenever asked (None: no budget)
-    duals : predicts multipliers that are tried after the first step; None: nothing is predicted
+    memory : returns the bytes that may still be allocated (None: no budget)
+    duals : predicts multipliers to try after the first step; None: no prediction
     """
 
     upper: Callable[[], float] = _unknown
@@ -58,8 +57,8 @@ class Guide(NamedTuple):
     memory: Callable[[], int | None] = _unlimited
 
     @classmethod
-    def of(cls, context: Context) -> Guide:
-        """Return the guide of an engine's run from now on."""
+    def of(cls, context: Context) -> BoundContext:
+        """Return the bound context of an engine's run from now on."""
         core = context.incumbent()[0]
         upper = lambda: context.incumbent()[1]  # noqa: E731
         left = context.time_left if context.pace < 1 else None
@@ -69,25 +68,25 @@ class Guide(NamedTuple):
             workers=context.workers, memory=lambda: context.memory,
         )  # fmt: skip
 
-    def toward(self, cost: float) -> Guide:
-        """Return this guide with a best known cost that stays."""
+    def toward(self, cost: float) -> BoundContext:
+        """Return this context with a fixed best known cost."""
         return self._replace(upper=lambda: cost)
 
-    def after(self, began: float) -> Guide:
-        """Return the guide of what begins now, if ``clock`` was at ``began`` when this one began."""
+    def after(self, began: float) -> BoundContext:
+        """Return the context of a computation that starts now, if this one started when ``clock`` was at ``began``."""
         return self._replace(seconds=self.seconds - (self.clock() - began))
 
     def remaining(self, spent: float) -> float:
-        """Seconds until the search has to end, ``spent`` of this guide's time being over."""
+        """Return the seconds until the end, after ``spent`` seconds."""
         return self.seconds - spent if self.left is None else self.left()
 
 
-def foreseen(
+def predicted_multipliers(
     duals: Duals, traffic: csr_array, hint: FloatArray, lines: int
 ) -> tuple[FloatArray, float] | None:
-    """Return predicted multipliers, arguments as in :data:`Duals`; None if there are none, or none that make sense.
+    """Return predicted multipliers, arguments as in :data:`Duals`; None without a prediction or if it is not plausible.
 
-    Sense is a finite number per node, none larger than all traffic. Multipliers that make sense may still be bad.
+    Plausible is a finite number per node, none larger than all traffic. Plausible multipliers may still be bad.
     """
     found = duals(traffic, hint, lines)
     if found is None:
@@ -99,5 +98,5 @@ def foreseen(
     return shift, whole
 
 
-#: Nothing known, no end of time.
-UNGUIDED = Guide()
+#: No hints, no time limit.
+UNLIMITED = BoundContext()

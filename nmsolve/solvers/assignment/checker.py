@@ -10,8 +10,8 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
 
 
-class AssignReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Assignment.packed`."""
+class AssignChecker:
+    """Implements :class:`nmsolve.solvers.search.checker.Checker`; solutions are :meth:`Assignment.packed`."""
 
     def __init__(self, problem: AssignProblem) -> None:
         self.problem = problem
@@ -41,7 +41,7 @@ class AssignReferee:
         return float(objective(self.problem, Assignment.unpacked(self.problem, lifted)))
 
 
-class NetworkReferee:
+class NetworkChecker:
     """The same for cost networks; solutions are (N,) strategies."""
 
     def __init__(self, network: CostNetwork) -> None:

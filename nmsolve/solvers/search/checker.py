@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from nmsolve.model.types import IntArray
 
 
-class Referee(Protocol):
-    """Judges solutions of one problem. Solutions are (size,) int64 arrays in the terms engines use.
+class Checker(Protocol):
+    """Checks and scores solutions of one problem. Solutions are (size,) int64 arrays in the engines' terms.
 
-    It travels to child processes by pickle, so that an engine there learns at once what its offer is worth;
-    the parent judges every offer again.
+    A pickled copy goes to every child process, so that an engine there knows at once what its offer is worth. The parent
+    checks every offer again.
     """
 
     @property

@@ -1,21 +1,21 @@
-"""Where the engines of a run work that do not run in its own process: in processes of this machine, or of others."""
+"""The worker pool of a run: engines in other processes, on this machine or on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from nmsolve.model.engine import Doer, Engine, Errands, Remotes
+from nmsolve.model.engine import Engine, Remotes, Subtasks, SubtaskWorker
 from nmsolve.model.host.pipes import wait_until_any
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.child import Child
 from nmsolve.solvers.search.context import Ending
-from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 
 class Worker(Protocol):
-    """One engine at work elsewhere. The run polls it and never waits for it."""
+    """One engine in another process. The run polls it and never waits for it."""
 
     @property
     def cpu(self) -> float:
@@ -27,32 +27,32 @@ class Worker(Protocol):
     def ended(self) -> Ending | None:
         """Return how it ended, or None while it works; what it sent before is still there afterwards."""
 
-    def stop_now(self, hurry: float) -> None:
-        """End it, with ``hurry`` seconds less of grace than usual."""
+    def stop_now(self, less_grace: float) -> None:
+        """End it, and shorten its grace period by ``less_grace`` seconds."""
 
     def kill(self) -> None:
         """End it at once and free what it used. Harmless if it is gone."""
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """All workers of one run, and the board that they read."""
 
-    def room(self) -> int:
-        """Return how many threads the largest free place has, at once on one machine; 0 if no core is free."""
+    def free_threads(self) -> int:
+        """Return the largest number of idle threads on one machine; 0 if no core is idle."""
 
-    def hopes(self) -> bool:
-        """Return True while a place that is not there now may still come."""
+    def may_rejoin(self) -> bool:
+        """Return True if a missing machine may rejoin."""
 
     def start(
         self, engine: Engine, *, seed: int, workers: int, span: float, last: float, memory_limit: int | None
     ) -> Worker:
         """Start an engine: see :class:`nmsolve.solvers.search.child_main.Order`."""
 
-    def errands(self, doer: Doer) -> Errands | None:
-        """Return threads of other machines that do parts of an engine's work, or None: see :class:`Errands`."""
+    def subtasks(self, worker: SubtaskWorker) -> Subtasks | None:
+        """Return idle threads of other machines for subtasks of an engine, or None: see :class:`Subtasks`."""
 
-    def errand_cpu(self) -> float:
-        """Return the CPU seconds of what came back from these since the last call."""
+    def subtask_cpu(self) -> float:
+        """Return the CPU seconds of the subtasks that finished since the last call."""
 
     def remotes(self, kind: type, should_stop: Callable[[], bool]) -> Remotes | None:
         """Make an object on every machine for an engine in this process; see :class:`~nmsolve.model.engine.Context`."""
@@ -71,32 +71,32 @@ class Crew(Protocol):
         """Wait until something has been sent, at most so long."""
 
     def news(self) -> Sequence[str]:
-        """Return what people should know of the workers since the last call."""
+        """Return messages for the user about the workers since the last call."""
 
     def close(self) -> None:
-        """Give everything back; no thread is at work."""
+        """Free all resources; no worker is running."""
 
 
-class LocalCrew:
+class LocalWorkerPool:
     """Processes of this machine; they share the problem and the board in memory.
 
     Parameters
     ----------
-    referee : judges the solutions of the run
+    checker : judges the solutions of the run
     """
 
-    def __init__(self, referee: Referee) -> None:
-        self._shared, self._board = SharedPickle(referee), Blackboard(referee.size)
-        self._size = referee.size
+    def __init__(self, checker: Checker) -> None:
+        self._shared, self._board = SharedPickle(checker), Blackboard(checker.size)
+        self._size = checker.size
         self._children: list[Child] = []
         self.publish, self.stop = self._board.publish, self._board.stop
 
-    def room(self) -> int:
-        """Return a number above all that a run asks for: it counts its workers itself."""
+    def free_threads(self) -> int:
+        """Return a number above all requests: the run counts its local workers itself."""
         return int(1e9)
 
-    def hopes(self) -> bool:
-        """Return False: all places are there from the start."""
+    def may_rejoin(self) -> bool:
+        """Return False: this machine cannot leave."""
         return False
 
     def start(
@@ -110,11 +110,11 @@ class LocalCrew:
         self._children.append(child)
         return child
 
-    def errands(self, doer: Doer) -> None:
-        """Return None: an engine's own threads do its work on this machine."""
+    def subtasks(self, worker: SubtaskWorker) -> None:
+        """Return None: there is no other machine."""
 
-    def errand_cpu(self) -> float:
-        """Return 0: there are no errands."""
+    def subtask_cpu(self) -> float:
+        """Return 0: nothing runs remotely."""
         return 0.0
 
     def remotes(self, kind: type, should_stop: Callable[[], bool]) -> None:
@@ -131,7 +131,7 @@ class LocalCrew:
         wait_until_any([child.inbox for child in self._children], seconds)
 
     def news(self) -> Sequence[str]:
-        """Return nothing: there is nothing to say of this machine."""
+        """Return no messages: no machine joins or leaves."""
         return ()
 
     def close(self) -> None:

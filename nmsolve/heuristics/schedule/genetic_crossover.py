@@ -1,4 +1,4 @@
-"""Breeding of activity lists, compiled: crossover, shifts, a schedule, and its justification to both sides."""
+"""Crossover of activity lists, compiled: a child is crossed, shifted, decoded and justified to both sides."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Shifts of a child, at most.
 SHIFTS = 6
-#: Processes that could be next in a random list, of which one is taken: this many at most.
+#: Largest candidate set when the next activity is drawn.
 LOOKS = 64
-#: Numbers in ``Work.counts``: children made, children kept, children since the last gain.
+#: Numbers in ``GeneticArrays.counts``: children made, children kept, children since the last gain.
 CHILDREN, KEPT, IDLE = range(3)
 
 
@@ -35,7 +35,7 @@ class Population(NamedTuple):
     print: IntArray
 
 
-class Work(NamedTuple):
+class GeneticArrays(NamedTuple):
     """Scratch of one search.
 
     Attributes
@@ -62,19 +62,19 @@ class Work(NamedTuple):
     counts: IntArray
 
 
-def new_work(project: Project, ticks: int) -> Work:
+def new_work(project: Project, ticks: int) -> GeneticArrays:
     """Return scratch for schedules of less than ``ticks`` ticks."""
     n = len(project.span)
     order, other, key, end, mark, best = (np.zeros(n, np.int64) for _ in range(6))
     free = np.repeat(project.room[:, None], ticks, axis=1).copy()
-    return Work(
+    return GeneticArrays(
         free, order, other, key, end, np.zeros(2 * n + 64, np.int64), mark, np.zeros(1, np.int64), best,
         np.full(2, LATE), np.zeros(3, np.int64),
     )  # fmt: skip
 
 
 @plain
-def _by_time(w: Work, order: AnyArray, key: AnyArray, last: int, out: AnyArray) -> None:
+def _by_time(w: GeneticArrays, order: AnyArray, key: AnyArray, last: int, out: AnyArray) -> None:
     """Write ``order`` to ``out`` sorted by ``key`` (0..last), stable."""
     shift, size = 0, len(w.buckets)
     while (last >> shift) + 2 > size:
@@ -100,7 +100,7 @@ def _by_time(w: Work, order: AnyArray, key: AnyArray, last: int, out: AnyArray) 
 
 
 @plain
-def improve(f: Project, b: Project, w: Work, limit: int) -> int:
+def improve(f: Project, b: Project, w: GeneticArrays, limit: int) -> int:
     """Schedule ``w.order``, then justify to the right and to the left; return the end, or LATE if there is no such schedule.
 
     ``w.order`` becomes the list by starts, ``w.end`` the ends. A schedule that ends after ``limit`` before it is
@@ -136,7 +136,7 @@ def improve(f: Project, b: Project, w: Work, limit: int) -> int:
 
 
 @plain
-def _fingerprint(w: Work) -> int:
+def _fingerprint(w: GeneticArrays) -> int:
     """Return a number of the schedule in ``w.end``."""
     h = np.uint64(0)
     for i in range(len(w.end)):
@@ -145,7 +145,7 @@ def _fingerprint(w: Work) -> int:
 
 
 @plain
-def settle(g: Population, w: Work, now: int, place: int) -> bool:
+def insert(g: Population, w: GeneticArrays, now: int, place: int) -> bool:
     """Put the schedule of ``w`` into the population, unless it is there; return whether it was put there."""
     if now < w.top[1]:
         w.top[1] = now
@@ -165,7 +165,9 @@ def settle(g: Population, w: Work, now: int, place: int) -> bool:
 
 
 @plain
-def sample(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, place: int, regret: float) -> int:
+def sample(
+    f: Project, b: Project, g: Population, w: GeneticArrays, rng: AnyArray, place: int, regret: float
+) -> int:
     """Fill a place with a random list, biased by latest ends; return what its schedule costs."""
     n, ready = len(w.order), 0
     for i in range(n):
@@ -202,12 +204,12 @@ def sample(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, place:
     w.stamp[0] = 0
     now: int = improve(f, b, w, LATE)
     if now != LATE:
-        settle(g, w, now, place)
+        insert(g, w, now, place)
     return now
 
 
 @plain
-def _cross(g: Population, w: Work, rng: AnyArray, one: int, two: int) -> None:
+def _cross(g: Population, w: GeneticArrays, rng: AnyArray, one: int, two: int) -> None:
     """Write a child of two lists: the beginning and what is left at the end by the first, the middle by the second."""
     n = len(w.order)
     a, c = below(rng, n), below(rng, n)
@@ -236,7 +238,7 @@ def _cross(g: Population, w: Work, rng: AnyArray, one: int, two: int) -> None:
 
 
 @plain
-def _shift(f: Project, b: Project, w: Work, rng: AnyArray) -> None:
+def _shift(f: Project, b: Project, w: GeneticArrays, rng: AnyArray) -> None:
     """Move one process of the list to another place between what it needs and what needs it."""
     n = len(w.order)
     at = below(rng, n)
@@ -263,8 +265,10 @@ def _shift(f: Project, b: Project, w: Work, rng: AnyArray) -> None:
 
 
 @plain
-def breed(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, children: int, stall: int) -> bool:
-    """Make children one after the other; each takes the place of a worse list. False after ``stall`` children without gain."""
+def make_children(
+    f: Project, b: Project, g: Population, w: GeneticArrays, rng: AnyArray, children: int, stall: int
+) -> bool:
+    """Make children by crossover; each replaces a worse list. False after ``stall`` children in a row without gain."""
     size = len(g.cost)
     for _ in range(children):
         if w.counts[IDLE] >= stall:
@@ -287,6 +291,6 @@ def breed(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, childre
             if g.cost[other] > g.cost[place]:
                 place = other
         now = improve(f, b, w, LATE)
-        if now <= g.cost[place] and settle(g, w, now, place):
+        if now <= g.cost[place] and insert(g, w, now, place):
             w.counts[KEPT] += 1
     return True

@@ -1,8 +1,8 @@
-"""When units are on, for CP-SAT, where it is known that few of them are woken twice: each is on for a few spells.
+"""When units are on, for CP-SAT, if few of them are woken twice: each has a few power-on intervals.
 
 A circle of what runs on a unit (:func:`.moments.gaps`) takes two variables for every two processes. Where every waking costs and
 an answer is known, prices (:mod:`.prices`) say how often units can be woken again at most in a better one; mostly once or twice
-in all. Then a spell takes two variables of time, and a process is in one spell of each of its units.
+in all. Then an interval takes two variables of time, and a process is in one interval of each of its units.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECONDS = 2.0
 
 
 def countable(problem: ScheduleProblem) -> bool:
-    """Return whether every waking costs, and idling no less than being off: else spells would be drawn out."""
+    """Return whether every waking costs, and idling no less than being off: else longer intervals could cost less."""
     u = problem.units
     paid = factors(problem).get("energy", 0) > 0 and u.count > 0 and bool((u.switch_energy > 0).all())
     return paid and bool((u.idle >= u.off).all())
@@ -56,11 +56,11 @@ def wakings(problem: ScheduleProblem, below: float) -> int | None:
     return most if most <= MOST_AGAIN else None
 
 
-def spells(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments, again: int) -> None:
-    """A unit is on from ``since[u, j]`` to ``until[u, j]`` in spell j; ``within[p, u, j]`` says that p runs there then:
-    ``since <= begin[p]`` and ``end[p] <= until``. Spells come one after the other, a break-even gap apart; those that do not take
-    place (``on[u, j]`` is 0) are empty and at the end. ``idle[u] = sum (until - since) - busy[u]``, ``blocks[u] = sum on[u, j]``;
-    ``again`` is how many spells there are at most beyond the first of every unit.
+def power_on_intervals(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments, again: int) -> None:
+    """A unit is on from ``since[u, j]`` to ``until[u, j]`` in interval j; ``within[p, u, j]`` says that p runs there then:
+    ``since <= begin[p]`` and ``end[p] <= until``. Intervals follow each other with a break-even gap between them; unused ones
+    (``on[u, j]`` is 0) are empty and at the end. ``idle[u] = sum (until - since) - busy[u]``, ``blocks[u] = sum on[u, j]``;
+    ``again`` is how many intervals there are at most beyond the first of every unit.
     """
     model, more = rows.model, list[Any]()
     for u, own in enumerate(data.on_unit):
@@ -69,7 +69,7 @@ def spells(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments, again: i
         even = int(data.problem.units.break_even[u])
         count = 1 if even >= NEVER else min(1 + again, len(own))
         for j in range(count):
-            _spell(rows, data, at, u, j, even)
+            _interval(rows, data, at, u, j, even)
         more += [at.on[u, j] for j in range(1, count)]
         at.used[u] = at.on[u, 0]
         for p in own:
@@ -82,8 +82,8 @@ def spells(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments, again: i
         model.add(rows.total(more) <= again)
 
 
-def _spell(rows: CpSatRows, data: ScheduleData, at: Moments, u: int, j: int, even: int) -> None:
-    """Make spell j of a unit, after those before it."""
+def _interval(rows: CpSatRows, data: ScheduleData, at: Moments, u: int, j: int, even: int) -> None:
+    """Make interval j of a unit, after those before it."""
     model = rows.model
     on = at.on[u, j] = model.new_bool_var(f"on[{u},{j}]")
     since = at.since[u, j] = model.new_int_var(0, data.most, f"since[{u},{j}]")
@@ -97,7 +97,7 @@ def _spell(rows: CpSatRows, data: ScheduleData, at: Moments, u: int, j: int, eve
 
 
 def _within(rows: CpSatRows, at: Moments, p: int, u: int, count: int) -> None:
-    """A process that runs on a unit does so in one of its spells."""
+    """A process that runs on a unit does so in one of its power-on intervals."""
     model, here = rows.model, at.here[p, u]
     some = [here]
     if count > 1:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nmsolve.learn.duals.features import node_features, scale_of
-from nmsolve.learn.duals.train import Lesson, Settings
+from nmsolve.learn.duals.train import Settings, TrainingGraph
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine
@@ -36,9 +36,11 @@ TRAINING = 1000
 ROOMS = {"projection": (1,), "joint": (8, 16, 32), "parts": (8, 16, 32), "cover": (3, 4)}
 
 
-def lessons(how: Settings) -> list[Lesson]:
+def training_graphs(how: Settings) -> list[TrainingGraph]:
     """Return the training graphs: families and sizes in turn."""
-    return [lesson_of(how.method, problem_of(how, i, TRAINING + how.seed + i)) for i in range(how.pool)]
+    return [
+        training_graph_of(how.method, problem_of(how, i, TRAINING + how.seed + i)) for i in range(how.pool)
+    ]
 
 
 def problem_of(how: Settings, number: int, seed: int) -> MappingProblem:
@@ -59,7 +61,7 @@ def several(family: str, nodes: int, seed: int, room: int) -> MappingProblem:
     return MappingProblem(graph, machine, "hops", (), room)
 
 
-def lesson_of(method: str, problem: MappingProblem) -> Lesson:
+def training_graph_of(method: str, problem: MappingProblem) -> TrainingGraph:
     """Return a training graph of a bound."""
     if method == "projection":
         form = pair_form(problem)
@@ -69,20 +71,20 @@ def lesson_of(method: str, problem: MappingProblem) -> Lesson:
         traffic, lines = csr_array(ascent.traffic), len(ascent.mu)
         slope = ascent.evaluate(np.zeros(len(ascent.traffic)))[1]
         features = node_features(traffic, slope, lines)
-        return Lesson(features, scale_of(traffic), ascent.average, partial(_projection, ascent))
+        return TrainingGraph(features, scale_of(traffic), ascent.average, partial(_projection, ascent))
     if method == "cover":
         nets = traffic_nets(problem)
         traffic, volume = pair_traffic(problem), volume_of(nets)
         features = node_features(traffic, np.zeros(problem.n), nets.room)
         evaluate = partial(_cover, nets, volume, int(MAX_WORK / (problem.n + len(nets.nets))))
-        return Lesson(features, scale_of(traffic), float(nets.rate.sum()), evaluate)
+        return TrainingGraph(features, scale_of(traffic), float(nets.rate.sum()), evaluate)
     spectral = partition_placement_form(problem) if method == "joint" else parts_form(problem)
     if spectral is None:
         raise InputError("a training graph without a bound", method, "a machine whose cores are apart")
     traffic = traffic_of(spectral.laplacian)
     evaluate = partial(_spectral, spectral)
     features = node_features(traffic, evaluate(np.zeros(spectral.n), 0.0)[1], spectral.rank)
-    return Lesson(features, scale_of(traffic), spectral.worth, evaluate)
+    return TrainingGraph(features, scale_of(traffic), spectral.worth, evaluate)
 
 
 def _projection(ascent: DiagonalAscent, shift: FloatArray, whole: float) -> tuple[float, FloatArray, float]:

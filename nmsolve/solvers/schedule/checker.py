@@ -9,8 +9,8 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 
 
-class ScheduleReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Schedule.packed`."""
+class ScheduleChecker:
+    """Implements :class:`nmsolve.solvers.search.checker.Checker`; solutions are :meth:`Schedule.packed`."""
 
     def __init__(self, problem: ScheduleProblem) -> None:
         self.problem = problem

@@ -17,8 +17,8 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.pairs import pair_form
 
 
-class MappingReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee`: engines see the problem without ``together``."""
+class MappingChecker:
+    """Implements :class:`nmsolve.solvers.search.checker.Checker`: engines see the problem without ``together``."""
 
     def __init__(self, reduction: TogetherReduction) -> None:
         self.reduction = reduction

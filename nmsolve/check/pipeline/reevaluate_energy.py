@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.check.pipeline.walk_exchange import walked_bytes
+from nmsolve.check.pipeline.reevaluate_exchange import reevaluated_bytes
 from nmsolve.model.pipeline.energy import Energy
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def energy_complaint(layers: Layers, figures: CoreFigures, cores: int, energy: E
             return f"{what} is {other:g}, by the figures {one:g}"
     if figures.sync is None:
         return "cores exchange bytes that do not count" if energy.exchanged.any() else None
-    fewest, most = walked_bytes(layers, figures, energy.exchanged.shape[1])
+    fewest, most = reevaluated_bytes(layers, figures, energy.exchanged.shape[1])
     room = TOLERANCE * np.maximum(most, 1.0)
     wrong = np.flatnonzero(
         ((energy.exchanged < fewest - room) | (energy.exchanged > most + room)).any(axis=1)

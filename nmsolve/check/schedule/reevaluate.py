@@ -1,4 +1,4 @@
-"""Schedules once more, for ``verify``: played through tick by tick of what happens, in plain Python.
+"""Re-evaluation of schedules for ``verify``, event by event, in plain Python.
 
 Shares no code with :mod:`nmsolve.model.schedule.check`, :mod:`nmsolve.hw.schedule.power` and :mod:`nmsolve.hw.schedule.evaluate`.
 """
@@ -14,8 +14,8 @@ from nmsolve.model.schedule.schedule import Schedule
 
 
 @dataclass
-class Walk:
-    """What was seen on the way.
+class Reevaluation:
+    """A schedule's values, computed a second time.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class _Broken(Exception):
     """A rule does not hold; the text says which."""
 
 
-def walked(problem: ScheduleProblem, answer: Schedule) -> Walk:
-    """Play a schedule through. Accepts any modes, starts and loads that are arrays of (P,)."""
-    seen = Walk()
+def reevaluate(problem: ScheduleProblem, answer: Schedule) -> Reevaluation:
+    """Evaluate a schedule. Accepts any modes, starts and loads that are arrays of (P,)."""
+    seen = Reevaluation()
     try:
         runs = _runs(problem, answer)
         _inputs(problem, runs)
@@ -222,20 +222,20 @@ def _pays(problem: ScheduleProblem, u: int, gap: int) -> bool:
 
 def _on(problem: ScheduleProblem, u: int, work: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
     """Return when a unit is on."""
-    spells: list[tuple[int, int]] = []
+    intervals: list[tuple[int, int]] = []
     for begin, _, end, _ in work:
-        if spells and not (begin > spells[-1][1] and _pays(problem, u, begin - spells[-1][1])):
-            spells[-1] = (spells[-1][0], end)
+        if intervals and not (begin > intervals[-1][1] and _pays(problem, u, begin - intervals[-1][1])):
+            intervals[-1] = (intervals[-1][0], end)
         else:
-            spells.append((begin, end))
-    return spells
+            intervals.append((begin, end))
+    return intervals
 
 
 def _busy(work: list[tuple[int, int, int, int]]) -> int:
     return sum(end - begin for begin, _, end, _ in work)
 
 
-def _energy(problem: ScheduleProblem, runs: list[_Run], seen: Walk) -> dict[str, int]:
+def _energy(problem: ScheduleProblem, runs: list[_Run], seen: Reevaluation) -> dict[str, int]:
     """Return the parts of the energy."""
     units, e = problem.units, problem.edges
     finish = max(run.end for run in runs)
@@ -243,20 +243,20 @@ def _energy(problem: ScheduleProblem, runs: list[_Run], seen: Walk) -> dict[str,
         int(e.bytes[k]) * _hops(problem, runs[int(e.source[k])], runs[int(e.target[k])])
         for k in range(e.count)
     )
-    lit = [sum(b - a for a, b in spells) for spells in seen.on]
+    lit = [sum(b - a for a, b in intervals) for intervals in seen.on]
     return {
         "run": sum(int(problem.modes.energy[run.mode]) for run in runs),
         "load": sum(int(problem.items.energy[run.item]) for run in runs if run.loaded),
         "transfer": moved * problem.network.hop_energy,
         "idle": sum(int(units.idle[u]) * (lit[u] - _busy(work)) for u, work in enumerate(seen.work)),
         "off": sum(int(units.off[u]) * (finish - lit[u]) for u in range(units.count)),
-        "switch": sum(int(units.switch_energy[u]) * len(spells) for u, spells in enumerate(seen.on)),
+        "switch": sum(int(units.switch_energy[u]) * len(intervals) for u, intervals in enumerate(seen.on)),
     }
 
 
-def _objectives(problem: ScheduleProblem, runs: list[_Run], seen: Walk) -> dict[str, int]:
+def _objectives(problem: ScheduleProblem, runs: list[_Run], seen: Reevaluation) -> dict[str, int]:
     """Return all objectives."""
-    lit = sum(b - a for spells in seen.on for a, b in spells)
+    lit = sum(b - a for intervals in seen.on for a, b in intervals)
     idle = lit - sum(_busy(work) for work in seen.work)
     e = problem.edges
     moved = sum(

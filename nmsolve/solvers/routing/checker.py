@@ -19,8 +19,8 @@ SLACK = 1e-9
 MISSING = "missing-entries"
 
 
-class RoutingReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee` for one stage of a routing problem."""
+class RoutingChecker:
+    """Implements :class:`nmsolve.solvers.search.checker.Checker` for one stage of a routing problem."""
 
     def __init__(self, stage: RoutingStage) -> None:
         self.problem = stage

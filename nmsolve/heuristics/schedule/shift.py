@@ -1,7 +1,7 @@
-"""Starts moved within what order and modes leave, compiled, so that units idle less and are switched less often.
+"""Starts shifted right, then left, with orders and modes fixed, so that units idle less and are switched less often. Compiled.
 
-A gap between two activities costs the less per tick the longer it is, and nothing if it is closed. So what a process can gain is
-at the ends of the stretch in which it may start, where it meets a neighbour, or where a gap becomes long enough to be dark.
+The longer a gap between two activities, the less it costs per tick; a closed gap costs nothing. So the best start of a process is
+at an end of its time window, next to a neighbour, or where a gap becomes long enough to switch the unit off.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from nmsolve.heuristics.schedule.decode import (
     MAKESPAN,
     WASTE,
     WEIGHTED,
+    DecoderArrays,
     Ground,
-    Work,
     delay_of,
     gap_energy,
     sum_up,
@@ -24,9 +24,9 @@ from nmsolve.model.types import IntArray
 
 
 @plain
-def settle(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
-    """Move the processes of a schedule that was just written later, then earlier, as long as that lowers what gaps cost: idle
-    ticks, where these are the objective, else energy.
+def shift_starts(g: Ground, order: IntArray, w: DecoderArrays, rounds: int) -> None:
+    """Shift the processes of the schedule in ``w`` right, then left, as long as that lowers the cost of gaps: idle ticks if these
+    are the objective, else energy.
 
     Makespan, lateness, modes, loads and queues stay as they are. ``order`` (P,) is the order that gave the schedule.
     """
@@ -44,20 +44,20 @@ def settle(g: Ground, order: IntArray, w: Work, rounds: int) -> None:
 
 
 @embedded
-def _begin(g: Ground, w: Work, p: int) -> int:
+def _begin(g: Ground, w: DecoderArrays, p: int) -> int:
     """Return when the units begin to work for a process."""
     d = g.item[w.mode[p]]
     return int(w.start[p] - g.load[d] if d >= 0 and w.loaded[p] == 1 else w.start[p])
 
 
 @embedded
-def _end(g: Ground, w: Work, p: int) -> int:
+def _end(g: Ground, w: DecoderArrays, p: int) -> int:
     """Return when a process ends."""
     return int(w.start[p] + g.span[w.mode[p]])
 
 
 @embedded
-def _later(g: Ground, w: Work, p: int) -> None:
+def _later(g: Ground, w: DecoderArrays, p: int) -> None:
     """Move a process later if that pays."""
     m = w.mode[p]
     k = g.unit_set[m]
@@ -82,7 +82,7 @@ def _later(g: Ground, w: Work, p: int) -> None:
 
 
 @embedded
-def _earlier(g: Ground, w: Work, p: int) -> None:
+def _earlier(g: Ground, w: DecoderArrays, p: int) -> None:
     """Move a process earlier if that pays."""
     m = w.mode[p]
     k = g.unit_set[m]
@@ -106,7 +106,7 @@ def _earlier(g: Ground, w: Work, p: int) -> None:
 
 
 @embedded
-def _shift(g: Ground, w: Work, p: int, most: int, sign: int) -> None:
+def _shift(g: Ground, w: DecoderArrays, p: int, most: int, sign: int) -> None:
     """Move a process by what gains most of: all there is room for, up to each neighbour, until a gap can be dark."""
     k = g.unit_set[w.mode[p]]
     at = g.members_at[k]
@@ -142,7 +142,7 @@ def _shift(g: Ground, w: Work, p: int, most: int, sign: int) -> None:
 
 
 @embedded
-def _gaps(g: Ground, w: Work, p: int, begin: int, end: int) -> tuple[int, int]:
+def _gaps(g: Ground, w: DecoderArrays, p: int, begin: int, end: int) -> tuple[int, int]:
     """Return energy and idle ticks of the gaps around a process, if its units worked for it from ``begin`` to ``end``."""
     k = g.unit_set[w.mode[p]]
     at = g.members_at[k]

@@ -1,8 +1,8 @@
-"""The one place of a cluster that all offers and bounds go through, kept in a log on disk: an actor that may die.
+"""Message log of a cluster: an actor that all offers and bounds pass through, with a log on disk to restart from.
 
-Agents hand in what their engines sent; the run's own process collects it, judges it, and puts up what all may read. A message
-is in the log before it is acknowledged, and an agent keeps it until then: neither the death of an agent's process nor that of
-this one loses what was acknowledged, and a message that comes twice counts once.
+Agents append the messages of their engines. The run collects and checks them, and publishes the new state. A message is on disk
+before it is acknowledged, and an agent keeps it until then. So no acknowledged message is lost when an agent or this actor dies,
+and a message that comes twice counts once.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _HEAD = struct.Struct("<qL")
 
 @dataclass(frozen=True)
 class State:
-    """What the run shows to all.
+    """The state that the run publishes to all agents.
 
     Attributes
     ----------
     version : grows with every change
     run : number of the run in this process
-    stopped : all are asked to end
-    hurry : seconds of grace less
-    solution, objective, bound : the best, in the engines' terms
+    stopped : all engines shall end
+    less_grace : seconds by which grace periods are shortened
+    solution, objective, bound : incumbent and best bound, in the engines' terms
     """
 
     version: int = 0
     run: int = 0
     stopped: bool = False
-    hurry: float = 0.0
+    less_grace: float = 0.0
     solution: IntArray | None = None
     objective: float = float("inf")
     bound: float = 0.0
@@ -47,12 +47,12 @@ class State:
 Record = tuple[str, int, int, Any]
 
 
-class Ledger:
-    """Messages in the order in which they came. Each is kept in memory until it is collected, on disk until the end.
+class MessageLog:
+    """Messages in order of arrival. Each is kept in memory until it is collected, on disk until the end.
 
     Parameters
     ----------
-    path : the log; what is in it is known from the start
+    path : the log on disk; its records are read at the start
     """
 
     def __init__(self, path: str) -> None:
@@ -75,8 +75,8 @@ class Ledger:
     def exchange(
         self, agent: str, first: int, messages: list[tuple[int, Any]], version: int
     ) -> tuple[int, State | None]:
-        """Take an agent's messages, of which ``first`` is the number of the first; return how many of all are taken, and the
-        state if it is not the ``version`` that the agent has.
+        """Append an agent's messages, numbered from ``first``. Return how many of its messages are logged, and the state if its
+        version is not ``version``.
         """
         taken = self._taken.get(agent, 0)
         new = [

@@ -68,7 +68,7 @@ class State(NamedTuple):
     allow: IntArray
 
 
-class Work(NamedTuple):
+class ValueArrays(NamedTuple):
     """Arrays that :func:`values` writes: ``job``, ``run``, ``power``, ``finish`` (L,), ``fused`` (G,), ``group`` (L,) the fused
     group of an operator or -1, ``free`` (J,), ``quiet`` (channels,), ``arrived`` (T, S), ``busy`` (J,), ``queue`` (uses,)
     tensors, once for each member of a job that wants it, ``last`` (M,), ``held`` (M, L + 1), ``value`` (4,) what comes out."""
@@ -126,14 +126,14 @@ def _rows(key: AnyArray, value: AnyArray, count: int) -> tuple[IntArray, IntArra
     return np.searchsorted(key[by], np.arange(count + 1)).astype(np.int64), value[by].astype(np.int64)
 
 
-def work_of(g: Ground) -> Work:
+def work_of(g: Ground) -> ValueArrays:
     """Return the arrays that evaluations write."""
     count, units, tensors, sites = len(g.time), g.time.shape[1], len(g.source), len(g.memory)
 
     def zeros(*shape: int) -> IntArray:
         return np.zeros(shape, np.int64)
 
-    return Work(
+    return ValueArrays(
         zeros(count), zeros(count), zeros(count), zeros(count), zeros(len(g.prefer)), zeros(count), zeros(units),
         zeros(int(g.channel.max(initial=-1)) + 1), zeros(tensors, sites), zeros(units), zeros(len(g.needs)), zeros(len(g.room)),
         zeros(len(g.room), count + 1), zeros(len(OBJECTIVES)),
@@ -151,7 +151,7 @@ def state_of(unit: IntArray, rank: IntArray, allow: AnyArray) -> State:
 
 
 @plain
-def values(g: Ground, s: State, w: Work, result: FloatArray) -> None:
+def values(g: Ground, s: State, w: ValueArrays, result: FloatArray) -> None:
     """Write all objectives to ``w.value`` that the goal and the ceilings need; others are 0.
 
     ``result`` (2,): what is to be minimised, the objective and more where something is too much; 1 if nothing is.
@@ -161,7 +161,7 @@ def values(g: Ground, s: State, w: Work, result: FloatArray) -> None:
     if g.goal != MAKESPAN or g.limit[LATENCY] < MOST or g.limit[ENERGY] < MOST or g.limit[LOAD] < MOST:
         _sums(g, s, w)
     if g.goal == MAKESPAN or g.limit[MAKESPAN] < MOST:
-        w.value[MAKESPAN] = _play(g, s, w)
+        w.value[MAKESPAN] = _latest_end(g, s, w)
     excess = 0.0
     for k in range(len(g.limit)):
         if w.value[k] > g.limit[k]:
@@ -176,7 +176,7 @@ def values(g: Ground, s: State, w: Work, result: FloatArray) -> None:
 
 
 @plain
-def _fuse(g: Ground, s: State, w: Work) -> None:
+def _fuse(g: Ground, s: State, w: ValueArrays) -> None:
     """Fuse what may and can be, in the order of preference; write jobs, their times and energies."""
     for i in range(len(s.unit)):
         w.job[i] = i
@@ -204,7 +204,7 @@ def _fuse(g: Ground, s: State, w: Work) -> None:
 
 
 @plain
-def _sums(g: Ground, s: State, w: Work) -> None:
+def _sums(g: Ground, s: State, w: ValueArrays) -> None:
     """Write latency, energy and load."""
     w.busy[:] = 0
     w.quiet[:] = 0
@@ -235,7 +235,7 @@ def _sums(g: Ground, s: State, w: Work) -> None:
 
 
 @plain
-def _play(g: Ground, s: State, w: Work) -> int:
+def _latest_end(g: Ground, s: State, w: ValueArrays) -> int:
     """Return the makespan of the schedule that the order means."""
     w.free[:] = 0
     w.quiet[:] = 0
@@ -277,7 +277,7 @@ def _play(g: Ground, s: State, w: Work) -> int:
 
 
 @plain
-def _wanted(g: Ground, s: State, w: Work, job: int, i: int, count: int) -> int:
+def _wanted(g: Ground, s: State, w: ValueArrays, job: int, i: int, count: int) -> int:
     """Add the tensors that operator ``i`` of a job waits for to the queue, by the end of their makers; return its length."""
     for e in range(g.needs_at[i], g.needs_at[i + 1]):
         t = g.needs[e]
@@ -297,7 +297,7 @@ def _wanted(g: Ground, s: State, w: Work, job: int, i: int, count: int) -> int:
 
 
 @plain
-def _too_much(g: Ground, s: State, w: Work) -> float:
+def _too_much(g: Ground, s: State, w: ValueArrays) -> float:
     """Return by how much memories are overfilled, in parts of what they have, the worst position of each."""
     count = len(s.unit)
     w.held[:] = 0

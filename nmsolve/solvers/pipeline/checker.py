@@ -9,8 +9,8 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
 
 
-class PipelineReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`PipelinePlan.packed`."""
+class PipelineChecker:
+    """Implements :class:`nmsolve.solvers.search.checker.Checker`; solutions are :meth:`PipelinePlan.packed`."""
 
     def __init__(self, problem: PipelineProblem) -> None:
         self.problem = problem

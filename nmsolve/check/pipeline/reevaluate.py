@@ -12,7 +12,7 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 
-def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
+def reevaluated_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
     """Return the load of every stage: of its best number of replicas that fit, a group's time by their number."""
     if problem.replicas == 1:
         return group_loads(problem, plan)
@@ -45,25 +45,25 @@ def group_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
         for s in away | ({home} if away else set()):
             if cores[s]:
                 move[s].append(float(tensors.time[t]))
-    off = walked_offchip(problem, plan)
+    off = reevaluated_offchip(problem, plan)
     side = [math.isqrt(max(1, c)) if problem.border else 1 for c in cores]
     sums = [(math.fsum(a), math.fsum(b) / w, c) for a, b, w, c in zip(compute, move, side, off, strict=True)]
     return [max(parts) if problem.overlap else sum(parts) for parts in sums]
 
 
-def walked_value(problem: PipelineProblem, plan: PipelinePlan) -> float:
+def reevaluated_value(problem: PipelineProblem, plan: PipelinePlan) -> float:
     """Return the objective: when the last of the problem's micro-batches leaves the last stage, or without any the largest
     load; or the energy of one."""
     if problem.energy is not None:
-        return math.fsum(walked_energy(problem, plan, problem.energy))
-    loads = walked_loads(problem, plan)
+        return math.fsum(reevaluated_energy(problem, plan, problem.energy))
+    loads = reevaluated_loads(problem, plan)
     if problem.rounds is None:
         return max(loads)
     worst = loads.index(max(loads))  # the others are passed once
     return math.fsum(loads[:worst]) + problem.rounds * loads[worst] + math.fsum(loads[worst + 1 :])
 
 
-def walked_energy(
+def reevaluated_energy(
     problem: PipelineProblem, plan: PipelinePlan, energy: Energy, one: PipelinePlan | None = None
 ) -> list[float]:
     """Return the energy of a micro-batch: for operations, transfer, exchange, off-chip memory and standing by.
@@ -79,25 +79,25 @@ def walked_energy(
         taken_in.append(len(away - {home}) * float(tensors.volume[t]))
     exchanged = [float(energy.exchanged[layer, max(0, cores[s] - 1)]) for layer, s in enumerate(stage)]
     moved = 0
-    for s, once in enumerate(walked_stream(problem, one)):
+    for s, once in enumerate(reevaluated_stream(problem, one)):
         trips = [] if problem.turns is None else problem.turns.tolist()
         moved += once * (1 + sum(n for n, at in zip(trips, stage, strict=False) if at == s))
     return [
         math.fsum(energy.layer.tolist()), math.fsum(taken_in) * energy.byte, math.fsum(exchanged) * energy.byte,
-        moved * energy.offchip, max(walked_loads(problem, plan)) * energy.power,
+        moved * energy.offchip, max(reevaluated_loads(problem, plan)) * energy.power,
     ]  # fmt: skip
 
 
-def walked_offchip(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
+def reevaluated_offchip(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
     """Return the time of off-chip memory of every stage: what does not fit moves once, and again in every trip of its loops."""
     moves = [1] * len(plan.cores)
     for layer, trips in enumerate([] if problem.turns is None else problem.turns.tolist()):
         moves[int(plan.stage[layer])] += trips
-    moved = zip(walked_stream(problem, plan), moves, plan.cores.tolist(), strict=True)
+    moved = zip(reevaluated_stream(problem, plan), moves, plan.cores.tolist(), strict=True)
     return [n * turns * problem.offchip / max(1, c) for n, turns, c in moved]
 
 
-def walked_stream(problem: PipelineProblem, plan: PipelinePlan) -> list[int]:
+def reevaluated_stream(problem: PipelineProblem, plan: PipelinePlan) -> list[int]:
     """Return the bytes that every stage moves from and to off-chip memory in every run."""
     stage, cores = plan.stage.tolist(), plan.cores.tolist()
     out = [0] * len(cores)

@@ -39,12 +39,12 @@ SUMS_ROWS = (
 ALIKE = 1e-9
 
 
-def walked_times(layers: Layers, figures: CoreFigures, largest: int) -> FloatArray:
+def reevaluated_times(layers: Layers, figures: CoreFigures, largest: int) -> FloatArray:
     """Return (L, C) us of every layer on groups of 1 to ``largest`` cores, with what they exchange."""
     return _walked(layers, figures, largest)[0]
 
 
-def walked_bytes(layers: Layers, figures: CoreFigures, largest: int) -> tuple[FloatArray, FloatArray]:
+def reevaluated_bytes(layers: Layers, figures: CoreFigures, largest: int) -> tuple[FloatArray, FloatArray]:
     """Return the fewest and the most bytes (L, C) that all cores of a group receive for a layer, of its fastest splits."""
     return _walked(layers, figures, largest)[1:]
 

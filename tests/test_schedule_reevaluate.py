@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmsolve.check.schedule.walk import walked
+from nmsolve.check.schedule.reevaluate import reevaluate
 from nmsolve.hw.schedule.evaluate import all_objectives, energies
 from nmsolve.hw.schedule.power import gaps_of
 from nmsolve.model.errors import InputError
@@ -26,7 +26,7 @@ def test_both_evaluators_agree(seed: int, processes: int, units: int) -> None:
     )
     answer = random_schedule(problem, seed)
     assert schedule_complaint(problem, answer) is None
-    seen = walked(problem, answer)
+    seen = reevaluate(problem, answer)
     assert seen.complaint is None
     assert seen.objectives == all_objectives(problem, answer)
     assert seen.energy == energies(problem, answer)
@@ -37,8 +37,8 @@ def test_units_are_off_in_the_same_gaps(seed: int) -> None:
     problem = random_problem(seed, 10, 2)
     answer = random_schedule(problem, seed)
     gaps = gaps_of(problem, answer)
-    lit = walked(problem, answer).on
-    dark = {(u, a[1], b[0]) for u, spells in enumerate(lit) for a, b in pairwise(spells)}
+    lit = reevaluate(problem, answer).on
+    dark = {(u, a[1], b[0]) for u, intervals in enumerate(lit) for a, b in pairwise(intervals)}
     assert dark == set(zip(*(x[gaps.off].tolist() for x in (gaps.unit, gaps.begin, gaps.end)), strict=True))
 
 
@@ -57,10 +57,10 @@ def test_both_checks_refuse_the_same(seed: int, data: st.DataObject) -> None:
         else:
             loaded[p] = ~loaded[p]
     damaged = Schedule(mode, start, loaded)
-    one, two = schedule_complaint(problem, damaged), walked(problem, damaged).complaint
+    one, two = schedule_complaint(problem, damaged), reevaluate(problem, damaged).complaint
     assert (one is None) == (two is None), (one, two)
     if one is None:
-        assert walked(problem, damaged).objectives == all_objectives(problem, damaged)
+        assert reevaluate(problem, damaged).objectives == all_objectives(problem, damaged)
 
 
 def test_both_checks_refuse_a_byte_too_much_and_a_load_too_few() -> None:
@@ -69,7 +69,7 @@ def test_both_checks_refuse_a_byte_too_much_and_a_load_too_few() -> None:
     for seed in range(60):
         problem = random_problem(seed, 12, 1)
         answer = random_schedule(problem, seed)
-        peak = np.array(walked(problem, answer).peak)
+        peak = np.array(reevaluate(problem, answer).peak)
         for u in np.flatnonzero(peak > 0).tolist():
             for less in (0, 1):
                 memory = problem.units.memory.copy()
@@ -78,14 +78,14 @@ def test_both_checks_refuse_a_byte_too_much_and_a_load_too_few() -> None:
                     there = replace(problem, units=replace(problem.units, memory=memory))
                 except InputError:  # a mode does not fit alone
                     continue
-                both = schedule_complaint(there, answer), walked(there, answer).complaint
+                both = schedule_complaint(there, answer), reevaluate(there, answer).complaint
                 assert [text is None for text in both] == [not less] * 2, both
                 tight += less
         for p in np.flatnonzero(answer.loaded).tolist():
             loaded = answer.loaded.copy()
             loaded[p] = False
             other = Schedule(answer.mode, answer.start, loaded)
-            both = schedule_complaint(problem, other), walked(problem, other).complaint
+            both = schedule_complaint(problem, other), reevaluate(problem, other).complaint
             assert (both[0] is None) == (both[1] is None), both
             lacking += both[0] is not None and "whose weights are not loaded" in both[0]
     assert tight > 5 and lacking > 5, (tight, lacking)
@@ -103,7 +103,7 @@ def test_deadlines_and_lateness_count(what: str) -> None:
     else:
         problem = random_problem(3, 6, 3, deadline=np.full(6, end - 1))
         assert "deadline" in (schedule_complaint(problem, answer) or "")
-        assert "deadline" in (walked(problem, answer).complaint or "")
+        assert "deadline" in (reevaluate(problem, answer).complaint or "")
 
 
 def test_starts_beyond_all_use_are_refused() -> None:
@@ -111,4 +111,4 @@ def test_starts_beyond_all_use_are_refused() -> None:
     answer = random_schedule(problem, 3)
     late = Schedule(answer.mode, answer.start + 2**59, answer.loaded)
     assert "later than anything" in (schedule_complaint(problem, late) or "")
-    assert walked(problem, late).complaint is not None
+    assert reevaluate(problem, late).complaint is not None

@@ -1,4 +1,4 @@
-"""The agent's side of errands: parts of one engine's work, each in a thread of its own."""
+"""Subtasks on their machine, each in its own thread of the agent."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import time
 from threading import Event, Lock
 from typing import Any
 
-from nmsolve.model.engine import Doer
+from nmsolve.model.engine import SubtaskWorker
 
 
-class Desks:
-    """Copies of a doer, one for each part at work. Parts come in threads of their own."""
+class SubtaskWorkers:
+    """Pool of worker objects, one per running subtask. Each call of :meth:`work` comes in its own thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._of, self._free = -1, list[Doer]()
+        self._of, self._free = -1, list[SubtaskWorker]()
         self._stops: dict[int, Event] = {}
 
-    def work(self, of: int, doer: list[Any], number: int, part: Any) -> tuple[Any, float]:
-        """Do part ``number`` by the doer with the number ``of``, pickled, whose reference comes in a list.
+    def work(self, of: int, worker: list[Any], number: int, subtask: Any) -> tuple[Any, float]:
+        """Run subtask ``number`` with a copy of worker object ``of``; ``worker`` holds the reference to its pickle.
 
-        Returns what came of it, and the CPU seconds that it took.
+        Returns the result and its CPU seconds.
         """
         stop, cpu = Event(), time.thread_time()
         with self._lock:
@@ -33,8 +33,8 @@ class Desks:
             if mine is None:
                 import ray
 
-                mine = pickle.loads(ray.get(doer[0]))
-            done = mine.work(part, stop.is_set)
+                mine = pickle.loads(ray.get(worker[0]))
+            done = mine.work(subtask, stop.is_set)
         finally:
             with self._lock:
                 del self._stops[number]
@@ -43,8 +43,8 @@ class Desks:
                 self._free.append(mine)
         return done, time.thread_time() - cpu
 
-    def hurry(self, number: int) -> None:
-        """Ask for what has come of a part so far."""
+    def recall(self, number: int) -> None:
+        """Stop a subtask: it returns the result so far."""
         with self._lock:
             stop = self._stops.get(number)
         if stop is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from assignments_support import random_assignment, random_problem
 
-from nmsolve.check.assignment.walk import walked_loads, walked_objectives
+from nmsolve.check.assignment.reevaluate import reevaluated_loads, reevaluated_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, loads_of
 from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
 from nmsolve.model.assignment.assignment import Assignment
@@ -33,8 +33,8 @@ def test_both_evaluators_agree(seed: int) -> None:
     for k in range(4):
         answer = random_assignment(problem, 100 * seed + k)
         assert assignment_complaint(problem, answer) is None
-        assert walked_objectives(problem, answer) == all_objectives(problem, answer)
-        assert walked_loads(problem, answer) == loads_of(problem, answer)
+        assert reevaluated_objectives(problem, answer) == all_objectives(problem, answer)
+        assert reevaluated_loads(problem, answer) == loads_of(problem, answer)
 
 
 def test_the_walk_counts_a_tensor_once_per_site_and_what_fusion_saves() -> None:
@@ -49,7 +49,7 @@ def test_the_walk_counts_a_tensor_once_per_site_and_what_fusion_saves() -> None:
         maker = int(flat.flows.source[t])
         sites = {int(answer.unit[k]) for k in flat.flows.users(t)} - {int(answer.unit[maker])}
         moved += sum(int(flat.flows.time[t, answer.unit[maker], s]) for s in sites)
-    assert walked_objectives(flat, answer)["latency"] == 50 + moved
+    assert reevaluated_objectives(flat, answer)["latency"] == 50 + moved
 
 
 @pytest.mark.parametrize("objective", ["latency", "makespan"])

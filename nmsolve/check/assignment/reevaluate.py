@@ -1,4 +1,4 @@
-"""Assignments once more, for ``verify``: costs added operator by operator, the schedule played through event by event.
+"""Assignments once more, for ``verify``: costs added operator by operator, the schedule re-evaluated event by event.
 
 Plain Python; shares no code with :mod:`nmsolve.hw.assignment.evaluate`.
 """
@@ -13,20 +13,20 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
 
 
-def walked_objectives(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
+def reevaluated_objectives(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
     """Return latency, energy, load and makespan of a legal assignment, in ps and pJ."""
     time, energy = _runs(problem, answer)
     moved = _transfers(problem, answer)
-    loads = walked_loads(problem, answer)
+    loads = reevaluated_loads(problem, answer)
     return {
         "latency": sum(time) + sum(int(problem.flows.time[t, a, b]) for t, a, b in moved),
         "energy": sum(energy) + sum(int(problem.flows.energy[t, a, b]) for t, a, b in moved),
         "load": max(loads.values()),
-        "makespan": _Play(problem, answer, time).end(),
+        "makespan": _EventSimulation(problem, answer, time).end(),
     }
 
 
-def walked_loads(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
+def reevaluated_loads(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
     """Return ps of work of every unit and channel, by name."""
     units = problem.units
     loads = dict.fromkeys((*units.names, *units.channels), 0)
@@ -78,11 +78,11 @@ class _Job:
     needs: set[int] = field(default_factory=set)
 
 
-class _Play:
-    """A schedule played through: at every moment what can begin does, what is first in the order first.
+class _EventSimulation:
+    """Event simulation of a schedule: at each event every ready operator starts, in list order.
 
-    A unit takes its jobs in their order. A channel sends what the first job in the order wants that still lacks something
-    of it: what was made first, and of what was made at the same time that with the lower number.
+    A unit takes its jobs in list order. A channel serves the first job in the order that still lacks an input from it. It sends
+    the oldest such input first, and of two made at the same time the one with the lower number.
     """
 
     def __init__(self, problem: AssignProblem, answer: Assignment, time: list[int]) -> None:
@@ -189,7 +189,7 @@ class _Play:
         return self.jobs[j].rank, 0, channel, first[1]
 
 
-def walked_cost(network: CostNetwork, strategy: IntArray) -> int:
+def reevaluated_cost(network: CostNetwork, strategy: IntArray) -> int:
     """Return what legal strategies (N,) of a cost network cost, node by node and pair by pair."""
     chosen = [int(s) for s in strategy]
     total = network.constant
