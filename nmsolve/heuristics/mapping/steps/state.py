@@ -13,9 +13,9 @@ from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
 from nmsolve.heuristics.mapping.nets import model, search, tables
 from nmsolve.heuristics.mapping.nets.model import NetState, nets_of
 from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, total_cost
-from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.links import Links, link_before, links_of
 from nmsolve.hw.power import draw_of
-from nmsolve.hw.step_time import fixed_times, link_before, step_costs
+from nmsolve.hw.step_time import fixed_times, step_costs
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.axons_fit import without_axons
 from nmsolve.model.mapping.objectives import OBJECTIVES
