@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.metropolis import Slices, cooled
+from nmsolve.heuristics.mapping.common.norm import CEILING, PRICE
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.links.moves import SLACK
 from nmsolve.heuristics.mapping.multilevel import mapper
@@ -107,7 +108,7 @@ class Steps:
                 state.room.core[:] = slices.best
                 reset(state)
             if state.axons.on and state.axons.excess[0] > 0:
-                state.heat[3] = max(FIRST_PRICE * value(state), DEARER * float(state.heat[3]))
+                state.heat[PRICE] = max(FIRST_PRICE * value(state), DEARER * float(state.heat[PRICE]))
             elif above(state) == 0.0:
                 slices.low = min(slices.low, value(state))
             within = slices.low < np.inf  # until something is within the ceilings it stays hot
@@ -138,7 +139,7 @@ def _sharpen(state: StepState, power: float) -> None:
 def _weigh(state: StepState) -> None:
     """Leave links out of the search if they are idle beside the cores and what a ceiling allows."""
     cores = 2 * len(state.room.head)
-    if state.busy[cores:].max() < LINKS * min(state.busy[:cores].max(), float(state.heat[4])):
+    if state.busy[cores:].max() < LINKS * min(state.busy[:cores].max(), float(state.heat[CEILING])):
         state.price[2] = 0.0
         reset(state)
 
