@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import fits, trades
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.remap.state import SENT_HOME, Prices, RemapState, Rules, change, relocate
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import embedded, plain
@@ -131,13 +131,13 @@ def step(
 @embedded
 def _partner(s: RemapState, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
-    v, found = s.room.head[p], -1
+    q, v, found = s.room.core[u], s.room.head[p], -1
     if v < 0 or not s.room.domains[s.room.domain_of[u], p]:
         return -1
     for _ in range(below(rng, PARTNERS)):
         v = s.room.after[v]
     for _ in range(PARTNERS):
-        if trades(s.room, u, p, v):
+        if fits(s.room, u, p, v) and fits(s.room, v, q, u):
             if s.spot[v] >= 0:
                 return v  # type: ignore[no-any-return]
             if found < 0:
