@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, relief, rise, try_exchange, try_shift
-from nmsolve.heuristics.mapping.common.room import fits, trades
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.moves import move, move_change
@@ -131,7 +131,7 @@ def try_swaps(s: NetState, u: int, q: int, first: float, limit: float, price: fl
         if v < 0:
             break
         s.room.head[q] = s.room.after[v]
-        if not trades(s.room, u, q, v):
+        if not (fits(s.room, u, q, v) and fits(s.room, v, p, u)):
             continue
         paid = s.axons.on and price > 0.0 and price != STRICT
         if not paid and first + move_change(s, v, p) > limit:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.metropolis import always, metropolis
-from nmsolve.heuristics.mapping.common.room import Room, put, room_of, trades
+from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
@@ -91,7 +91,7 @@ def _some_change(s: TreeState, rng: AnyArray) -> tuple[np.int64, np.int64, np.in
     p, q = s.room.core[u], s.room.core[v]
     if uniform(rng) < 0.5:
         q, v = below(rng, len(s.room.capacity)), np.int64(-1)
-    if q == p or not trades(s.room, u, q, v):
+    if q == p or not fits(s.room, u, q, v) or (v >= 0 and not fits(s.room, v, p, u)):
         return np.int64(-1), q, v
     return u, q, v
 
