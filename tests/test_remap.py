@@ -67,14 +67,14 @@ def test_the_tables_stay_right(kind: str) -> None:
     problem = budgeted(kind, 4)
     core, _ = fewest_moves(problem, None, 10.0)
     assert core is not None and problem.migration is not None
-    rules, (prices, trees) = rules_of(problem), prices_of(problem)
+    rules, prices = rules_of(problem), prices_of(problem)
     state = new_state(problem, rules, core)
     best, gain = core.copy(), np.array([0.0, 0.0, 1e-9])
     rng = np.array([7], np.uint64)
     begin = objective_value(problem, core)
     for heat in (1e9, 10.0, 1.0, 0.0):
         for _ in range(20):
-            anneal(state, rules, prices, trees, heat, 25, rng, best, gain)
+            anneal(state, rules, prices, heat, 25, rng, best, gain)
             assert check_mapping(problem, state.room.core) == []
             assert state.tally[0] == problem.migration.moved(state.room.core)
             assert begin + gain[0] == pytest.approx(objective_value(problem, state.room.core), abs=1e-6)

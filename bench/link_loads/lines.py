@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmsolve.hw.cost import machine_distance
-from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.links import goes_up
 from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import require_links

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, pair_distance
-from nmsolve.hw.links import Links
+from nmsolve.hw.links import Links, goes_up, link_before
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.graph import Rows
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -50,15 +50,6 @@ def pairwise_cost(
                 part += weights[k] * (dx + dy + step)
         total += part
     return total
-
-
-@plain
-def goes_up(a: float, b: float, wrap: float) -> bool:
-    """True if the way from line position ``a`` to ``b`` goes towards growing numbers (ties do)."""
-    if wrap <= 0.0:
-        return b >= a
-    ahead = b - a if b >= a else b - a + wrap
-    return ahead <= wrap - ahead + 1e-9 * wrap  # sums of floats must not decide a tie
 
 
 class Union(NamedTuple):
@@ -183,34 +174,18 @@ def walk_routes(
     loads a link once.
     """
     indptr, source, targets, weights, rate = rows.indptr, rows.source, rows.targets, rows.weights, rows.rate
-    before, ends, distance = links.before, links.ends, links.distance
-    cols, x, y, wrap_x, wrap_y = distance.cols, distance.x, distance.y, distance.wrap_x, distance.wrap_y
-    tree = before.shape[0] > 0
-    used = np.full(ends.shape[0], -1, np.int64)
+    used = np.full(links.ends.shape[0], -1, np.int64)
     for i in range(source.shape[0]):
         p = core[source[i]]
-        pr, pc = p // cols, p % cols
         for k in range(indptr[i], indptr[i + 1]):
-            q = core[targets[k]]
             w = rate[i] if by_union[i] else weights[k]
-            across = 0 if goes_up(x[pc], x[q % cols], wrap_x) else 1
-            along = 2 if goes_up(y[pr], y[q // cols], wrap_y) else 3
+            q = core[targets[k]]
             v = q
             while v != p:
-                if tree:
-                    u, d = np.int64(before[p, v]), 0
-                    if u == v:
-                        break  # no route comes here
-                    while ends[4 * u + d] != v:
-                        d += 1
-                else:
-                    d = along if v // cols != pr else across
-                    u = ends[4 * v + (d ^ 1)]
-                link = 4 * u + d
-                if by_union[i]:
-                    if used[link] == i:
-                        break  # so is everything before it: the routes of one row form a tree
-                    used[link] = i
+                u, link = link_before(links, p, q, v)
+                if link < 0 or (by_union[i] and used[link] == i):
+                    break  # no route, or used with everything before it: the routes of one row form a tree
+                used[link] = i
                 loads[link] += w
                 if slot[link] >= 0:
                     share[i, slot[link]] += w

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.links import Links, link_before, links_of
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
@@ -66,31 +65,20 @@ def entries_of_row(i: int, rows: Rows, core: IntArray, links: Links, marks: IntA
     ``marks`` (5, P) is scratch, all 0 before and (except for its
     last row) after: [1 if met, direction of arrival, bits of the directions of departure, 1 if it ends here, routers met].
     """
-    indptr, targets, before, ends = rows.indptr, rows.targets, links.before, links.ends
-    distance = links.distance
-    cols, x, y, wrap_x, wrap_y = distance.cols, distance.x, distance.y, distance.wrap_x, distance.wrap_y
     p, met = core[rows.source[i]], 1
     marks[0, p], marks[4, 0] = 1, p
-    for k in range(indptr[i], indptr[i + 1]):
-        q = core[targets[k]]
+    for k in range(rows.indptr[i], rows.indptr[i + 1]):
+        q = core[rows.targets[k]]
         marks[3, q] = 1
-        across = 0 if goes_up(x[p % cols], x[q % cols], wrap_x) else 1
-        along = 2 if goes_up(y[p // cols], y[q // cols], wrap_y) else 3
         v = q
         while marks[0, v] == 0:
             marks[0, v], marks[4, met] = 1, v
             met += 1
-            if before.shape[0] > 0:
-                u, d = np.int64(before[p, v]), 0
-                if u == v:
-                    break  # no route comes here
-                while ends[4 * u + d] != v:
-                    d += 1
-            else:
-                d = along if v // cols != p // cols else across
-                u = ends[4 * v + (d ^ 1)]
-            marks[1, v] = d
-            marks[2, u] |= 1 << d
+            u, link = link_before(links, p, q, v)
+            if link < 0:
+                break  # no route comes here
+            marks[1, v] = link - 4 * u
+            marks[2, u] |= 1 << (link - 4 * u)
             v = u
     found = 0
     for j in range(met):

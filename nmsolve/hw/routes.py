@@ -14,8 +14,8 @@ import numpy as np
 
 from nmsolve.hw.cost import checked_core, machine_distance
 from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, route_trees
-from nmsolve.hw.kernels import goes_up, walk_routes
-from nmsolve.hw.links import links_of
+from nmsolve.hw.kernels import walk_routes
+from nmsolve.hw.links import goes_up, links_of
 from nmsolve.hw.summed import add_crossings, summed
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, Messages, Rows

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.energy import stated, stated_all, states_all
-from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.links import Links, link_before, links_of
 from nmsolve.hw.machine_file import TICK
 from nmsolve.hw.routing.loads import tally
 from nmsolve.model.compiled import kernel, plain
@@ -202,23 +201,3 @@ def add_copy(
         used[link] = message
         links[link] += amount
         v = u
-
-
-@plain
-def link_before(routes: Links, p: int, q: int, v: int) -> tuple[int, int]:
-    """Return the core before ``v`` on the route from ``p`` to ``q``, and the link between the two; -1 if there is no route."""
-    if routes.before.shape[0] > 0:
-        u = int(routes.before[p, v])
-        if u == v:
-            return u, -1
-        d = 0
-        while routes.ends[4 * u + d] != v:
-            d += 1
-        return u, 4 * u + d
-    cols, x, y = routes.distance.cols, routes.distance.x, routes.distance.y
-    if v // cols != p // cols:
-        d = 2 if goes_up(y[p // cols], y[q // cols], routes.distance.wrap_y) else 3
-    else:
-        d = 0 if goes_up(x[p % cols], x[q % cols], routes.distance.wrap_x) else 1
-    u = int(routes.ends[4 * v + (d ^ 1)])
-    return u, 4 * u + d

@@ -32,6 +32,8 @@ ENVIRONMENT = "_ZN08NumbaEnv"
 ENTRY = ".entry"
 #: What names of addresses begin with that numba fills in later, of functions that call themselves.
 LATER = ".numba.unresolved$"
+#: Names of what counts the users of arrays.
+COUNTS = ("NRT_incref", "NRT_decref")
 #: Names of what numba itself cannot keep in a cache.
 ADDRESSES = "numba.dynamic.globals"
 
@@ -62,12 +64,23 @@ class Library(JITCodeLibrary):  # type: ignore[misc]
             self._linking_libraries.append(library)
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Simplify each function alone; numba builds the means anew for each, and for those that are only named."""
+        """Simplify each function alone, a little: all of it is optimised again with those that call it.
+
+        Numba builds the means anew for each, and for those that are only named.
+        """
         ll_module.data_layout = self._codegen._data_layout
-        passes, builder = self._codegen._function_pass_manager()
+        passes, builder = self._codegen._function_pass_manager(opt=1)
         for function in ll_module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        """Optimise all of it; with numba's round before, which brings counts of users together, only where there are any."""
+        if any(function.name in COUNTS for function in self._final_module.functions):
+            super()._optimize_final_module()
+            return
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
 
     def _get_module_for_linking(self) -> Any:
         """Return it with all that it calls, not yet optimised as a whole."""

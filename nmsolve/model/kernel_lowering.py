@@ -19,7 +19,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.ir import Assign
 from numba.core.lowering import Lower
-from numba.core.typed_passes import BaseNativeLowering, NativeLowering
+from numba.core.typed_passes import AnnotateTypes, BaseNativeLowering, NativeLowering
 
 
 class _Builder(ir.IRBuilder):  # type: ignore[misc]
@@ -86,13 +86,15 @@ class _Lowering(BaseNativeLowering):  # type: ignore[misc]
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's steps, with ours for that one."""
+    """Numba's steps, with ours for that one, and without the listing of the source with all types, which would be kept, too."""
 
     def define_pipelines(self) -> list[PassManager]:
         """Return the steps."""
         steps, numbas = PassManager("kernel"), DefaultPassBuilder.define_nopython_pipeline(self.state)
         steps.passes.extend(
-            (_Lowering if one is NativeLowering else one, text) for one, text in numbas.passes
+            (_Lowering if one is NativeLowering else one, text)
+            for one, text in numbas.passes
+            if one is not AnnotateTypes
         )
         steps.finalize()
         return [steps]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.links import Links, link_before, links_of
 from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.errors import InputError
@@ -44,25 +43,10 @@ def walked_routes(machine: Machine, flows: Flows, column_first: bool = False) ->
 @plain
 def walk_back(p: int, q: int, column_first: bool, links: Links, way: IntArray) -> int:
     """Write the links of the route from ``p`` to ``q`` to ``way``, the last one first; returns how many."""
-    before, ends, distance = links.before, links.ends, links.distance
-    cols, x, y, wrap_x, wrap_y = distance.cols, distance.x, distance.y, distance.wrap_x, distance.wrap_y
-    across = 0 if goes_up(x[p % cols], x[q % cols], wrap_x) else 1
-    along = 2 if goes_up(y[p // cols], y[q // cols], wrap_y) else 3
     v, hops = np.int64(q), 0
     while v != p:
-        if before.shape[0] > 0:
-            u, d = np.int64(before[p, v]), 0
-            while ends[4 * u + d] != v:
-                d += 1
-        else:
-            if column_first:
-                d = across if v % cols != p % cols else along
-            else:
-                d = along if v // cols != p // cols else across
-            u = ends[4 * v + (d ^ 1)]
-        way[hops] = 4 * u + d
+        v, way[hops] = link_before(links, p, q, v, column_first)
         hops += 1
-        v = u
     return hops
 
 

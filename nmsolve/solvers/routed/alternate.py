@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from nmsolve.heuristics.mapping.common.metropolis import paced
 from nmsolve.heuristics.mapping.links.engine import Links
 from nmsolve.heuristics.mapping.links.moves import search
 from nmsolve.heuristics.mapping.links.moves import value as norm
@@ -227,7 +228,7 @@ class _Run:
             now = clock.now()
             low = search(state, self.heat * COLD**spent, tries, best, low, rng)
             reset(state)
-            tries = max(1, min(4 * tries, int(tries * SLICE / max(clock.now() - now, 1e-5))))
+            tries = paced(tries, clock.now() - now, SLICE)
         out: IntArray = self.reduction.lift(best)
         return out
 

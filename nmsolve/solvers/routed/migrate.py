@@ -72,17 +72,17 @@ def _annealed(problem: MappingProblem, start: IntArray, budget: int, seed: tuple
     if problem.axons is not None or problem.graph.m == 0:  # the kernel does not support axon tables
         return start
     rules = rules_of(problem)
-    prices, trees = prices_of(problem)
+    prices = prices_of(problem)
     state = new_state(problem, rules, start)
     rng, best, gain = new_rng(seed[0], seed[1]), np.array(start), np.zeros(3)
     rises = []
     for _ in range(PILOT // 10):
         before = gain[0]
-        anneal(state, rules, prices, trees, MELT, 10, rng, best, gain)
+        anneal(state, rules, prices, MELT, 10, rng, best, gain)
         rises.append(abs(gain[0] - before) / 10)
     unit = float(np.mean(rises)) or 1.0
     tries = TRIES + PER_NODE * min(budget, problem.n)
     for k in range(STEPS):
         heat = HOT * unit * (COLD / HOT) ** (k / (STEPS - 1))
-        anneal(state, rules, prices, trees, heat, tries, rng, best, gain)
+        anneal(state, rules, prices, heat, tries, rng, best, gain)
     return best if gain[1] < 0.0 else np.array(start)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, shift
 from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
-from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
+from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of, trades
 from nmsolve.heuristics.rng import below, new_rng, uniform
 from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
@@ -67,7 +67,7 @@ def _relieve(
             continue
         if fits(room, u, q, -1):
             v = -1
-        elif v < 0 or not (fits(room, u, q, v) and fits(room, v, p, u)):
+        elif v < 0 or not trades(room, u, q, v):
             continue
         work -= _exchange(a, room, u, v, q, heat, rng)
 

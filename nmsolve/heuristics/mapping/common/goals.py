@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import Room, fits
+from nmsolve.heuristics.mapping.common.room import Room, fits, trades
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.hw.links import Links
 from nmsolve.model.compiled import plain
@@ -74,6 +74,6 @@ def some_change(s: Places, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]
         if v < 0:
             return np.int64(-1), q, v
         room.head[q] = room.after[v]  # next time another one
-        if not (fits(room, u, q, v) and fits(room, v, p, u)):
+        if not trades(room, u, q, v):
             return np.int64(-1), q, v
     return u, q, v

@@ -1,4 +1,4 @@
-"""The loop of local search on mappings, for every state that knows how a node moves and what its mapping costs."""
+"""The loop of local search on mappings, for every state that knows how a node moves and what its mapping costs, and its pace."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.rng import uniform
+from nmsolve.heuristics.rng import new_rng, uniform
 from nmsolve.model.compiled import inlined
+from nmsolve.model.engine import Context
 from nmsolve.model.types import AnyArray, IntArray
 
 #: What a state says about its mapping: it is not allowed, it may lead on to others, it may be an answer.
 REFUSED, PASSING, SOUND = range(3)
+#: Tries in one kernel call at first; afterwards about SLICE seconds of them.
+FIRST, SLICE = 20, 0.05
 
 
 @inlined
@@ -64,3 +67,38 @@ def metropolis(
         else:
             trade(s, move, u, p, v, q)
     return low
+
+
+def cooled(hot: float, fall: float, share: float, greedy: float = 0.0) -> float:
+    """Return the temperature after a share of a run: geometric from ``hot`` to ``hot * fall``, 0 in the last part ``greedy``."""
+    done = share / (1.0 - greedy)
+    return hot * fall**done if done < 1.0 else 0.0
+
+
+def paced(tries: int, spent: float, wanted: float = SLICE) -> int:
+    """Return how many tries take ``wanted`` seconds if ``tries`` took ``spent``, at most four times as many as these."""
+    return max(1, min(4 * tries, int(tries * wanted / max(spent, 1e-4))))
+
+
+class Slices:
+    """Kernel calls of one run of :func:`metropolis`, each about as long; mappings that beat the best are offered.
+
+    Attributes
+    ----------
+    best, low : the best sound mapping (n,) so far and its value; a caller who changes what values mean sets it anew
+    rng : state of random numbers
+    """
+
+    def __init__(self, context: Context, core: IntArray, low: float) -> None:
+        self._context, self._tries = context, FIRST
+        self.best, self.low, self.rng = np.array(core), low, new_rng(context.seed)
+
+    def run(
+        self, search: Callable[..., float], state: Any, heat: float, begun: float, wanted: float = SLICE
+    ) -> None:
+        """Call the kernel ``search`` once; ``wanted`` seconds are counted from when ``begun`` was the time left."""
+        new = search(state, heat, self._tries, self.best, self.low, self.rng)
+        if new < self.low:
+            self.low = new
+            self._context.offer(self.best.copy(), "annealing" if heat > 0 else "descent")
+        self._tries = paced(self._tries, begun - self._context.time_left(), wanted)

@@ -78,6 +78,12 @@ def fits(s: Room, u: int, p: int, without: int) -> bool:
 
 
 @plain
+def trades(s: Room, u: int, q: int, v: int) -> bool:
+    """True if node ``u`` may go to core ``q``, and node ``v`` (-1: none) from there to where ``u`` is."""
+    return bool(fits(s, u, q, v) and (v < 0 or fits(s, v, s.core[u], u)))
+
+
+@plain
 def kinds_fit(s: Room, u: int, p: int, without: int) -> bool:
     """True if the kinds on core ``p`` allow node ``u`` once node ``without`` (-1: none) has left it; kinds are limited."""
     goes = np.int64(s.kind_of[without]) if without >= 0 else np.int64(-1)

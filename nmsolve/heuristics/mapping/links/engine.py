@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.metropolis import SLICE, Slices, cooled
 from nmsolve.heuristics.mapping.links.moves import search, value
 from nmsolve.heuristics.mapping.links.state import build, reset
 from nmsolve.heuristics.mapping.nets.engine import WORK_PER_SECOND, refine, start
-from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -23,8 +23,6 @@ WIDE, SHARP, SHARPEN = 3.0, 5.0, 0.5
 TOTAL = 0.6
 #: Price of an entry too many in a router's table, as part of what all cost per entry, and how it grows while there are any.
 FIRST_PRICE, DEARER = 1.0, 1.1
-#: Tries in one kernel call at first; afterwards about SLICE seconds of them.
-FIRST, SLICE = 20, 0.05
 
 
 #: Where annealing the multicast hops is a start.
@@ -58,11 +56,10 @@ class Links:
         core = _start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
             return
-        state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
-        seconds, tries, sharp = max(1e-3, context.time_left()), FIRST, False
+        state, seconds, sharp = build(problem, core), max(1e-3, context.time_left()), False
         state.heat[1:3] = max(float(state.loads.max()), 1e-300), WIDE
         reset(state)
-        low = value(state) if state.tables[1] <= 0.0 else np.inf
+        slices = Slices(context, core, value(state) if state.tables[1] <= 0.0 else np.inf)
         state.tables[2] = FIRST_PRICE * value(state) / max(1, int(state.entries.sum()))
         while not context.should_stop():
             left = context.time_left()
@@ -72,22 +69,15 @@ class Links:
                 state.heat[2] = SHARP
                 known, _ = context.incumbent()
                 if known is not None:  # there is none while every mapping so far broke a ceiling
-                    state.room.core[:] = best = np.array(known)
+                    state.room.core[:] = slices.best[:] = known
             reset(state)
             begun = context.time_left()
             if state.tables[1] > 0.0:
                 state.tables[2] *= DEARER
-            elif state.heat[2] == SHARP and low > 0:
-                low = min(low, value(state))
-            cooled = share / (1.0 - GREEDY)
-            heat = HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
-            new = search(state, heat, tries, best, low, rng)
-            if new < low:
-                low = new
-                context.offer(best.copy(), "annealing" if heat > 0 else "descent")
-            spent = begun - context.time_left()
+            elif state.heat[2] == SHARP and slices.low > 0:
+                slices.low = min(slices.low, value(state))
             wanted = max(SLICE, left - begun)  # where the sums take long, as long again to search
-            tries = max(1, min(4 * tries, int(tries * wanted / max(spent, 1e-4))))
+            slices.run(search, state, cooled(HOT, COLD / HOT, share, GREEDY), begun, wanted)
 
 
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
 from nmsolve.heuristics.mapping.common.metropolis import PASSING, REFUSED, SOUND, metropolis
+from nmsolve.heuristics.mapping.common.norm import CEILING, OVER, largest
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
 from nmsolve.model.compiled import plain
@@ -21,14 +22,14 @@ def value(s: LinkState) -> float:
     entries that are too many in routers' tables."""
     paid = s.tables[2] * s.tables[1] if s.tables[1] > 0.0 else 0.0
     if s.by_load:
-        return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2])) + paid
+        return largest(s.heat) + paid  # type: ignore[no-any-return]
     return float(s.factor[0] @ s.sums + s.linked[0]) + paid
 
 
 @plain
 def verdict(s: LinkState) -> int:
     """Refused if a ceiling is broken, no answer while entries are too many."""
-    if s.heat[4] > SLACK * s.heat[3]:
+    if s.heat[OVER] > SLACK * s.heat[CEILING]:
         return REFUSED
     for k in range(len(s.most)):
         if s.most[k] < np.inf and s.factor[k] @ s.sums + s.linked[k] > s.most[k] * (1.0 + SLACK):

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.norm import OVER, SUM, add
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
 from nmsolve.hw.cost import pair_distance
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
-from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.links import Links, goes_up, links_of
 from nmsolve.hw.router_tables import entries_of_row
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.graph import Rows
@@ -34,8 +34,8 @@ class LinkState(NamedTuple):
     ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums that count (the objective first, unless it is max-link: then ``by_load``),
     ``most`` (K,) their ceilings, inf for the objective.
 
-    ``loads`` (4 P,) traffic of every link, ``sums`` (4,), ``linked`` (K,) the links' part of the K sums. ``heat`` is
-    [sum of (load / unit)^(2^power), unit, power, ceiling of a load, total excess over it].
+    ``loads`` (4 P,) traffic of every link, ``sums`` (4,), ``linked`` (K,) the links' part of the K sums; ``heat`` (6,), the norm
+    of the loads (:mod:`nmsolve.heuristics.mapping.common.norm`).
 
     Where routers' tables are limited: ``entries`` (P,) of every router, ``tables`` = [limit, entries too many, price of one]
     (limit inf: not counted), ``marks`` scratch of :func:`nmsolve.hw.router_tables.entries_of_row`.
@@ -71,7 +71,7 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
     state = LinkState(
         nets.fixed, row_ptr, rows, links_of(machine), room_of(problem, core), factor, link, most,
         problem.uses_links, np.zeros(4 * machine.size), np.zeros(4), np.zeros(len(most)),
-        np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
+        np.array([0.0, 1.0, 3.0, 0.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
         np.array([np.inf if problem.table_limit is None else problem.table_limit, 0.0, 0.0]),
         np.zeros((5, machine.size), np.int64), np.zeros(1, np.int64),
         np.zeros(4 * machine.size, np.int64), np.zeros(machine.size, np.int64),
@@ -104,7 +104,7 @@ def reset(s: LinkState) -> None:
     s.loads[:] = 0.0
     s.sums[:] = 0.0
     s.linked[:] = 0.0
-    s.heat[0] = s.heat[4] = s.tables[1] = 0.0
+    s.heat[SUM] = s.heat[OVER] = s.tables[1] = 0.0
     s.entries[:] = 0
     for i in range(len(s.nets.source)):
         add_row(s, i, 1.0)
@@ -146,7 +146,10 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
 
 @embedded
 def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
-    """Add ``amount`` to the links of the route, backwards; with ``stamp`` links of the row's tree count once."""
+    """Add ``amount`` to the links of the route, backwards; with ``stamp`` links of the row's tree count once.
+
+    As :func:`~nmsolve.hw.links.link_before`, whose look at both ends for every link takes a fifth more time here.
+    """
     tree, ends, distance = s.links.before, s.links.ends, s.links.distance
     cols, x, y = distance.cols, distance.x, distance.y
     pr, pc = p // cols, p % cols
@@ -166,19 +169,7 @@ def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
             if s.used[link] == stamp:
                 return
             s.used[link] = stamp
-        old = s.loads[link]
-        s.loads[link] = old + amount
-        s.heat[0] += _power(s, old + amount) - _power(s, old)
-        s.heat[4] += max(0.0, old + amount - s.heat[3]) - max(0.0, old - s.heat[3])
+        add(s.loads, s.heat, link, amount)
         for k in range(len(s.linked)):
             s.linked[k] += amount * s.link[k, link]
         v = u
-
-
-@embedded
-def _power(s: LinkState, load: float) -> float:
-    """``(load / unit)^(2^power)``."""
-    value = load / s.heat[1]
-    for _ in range(int(s.heat[2])):
-        value *= value
-    return float(value)

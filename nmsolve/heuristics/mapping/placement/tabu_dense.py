@@ -90,7 +90,7 @@ class DenseSearch:
     def crossed(self, seat: Int32Array, other: Int32Array) -> Int32Array:
         """Return a child (seats,) that agrees with both parents where they agree."""
         out = seat.copy()
-        cross(self._rng, self.dense.can, self.data.n, other, out)
+        cross(self._rng, self.dense.can, self.data.n, np.ascontiguousarray(other), out)
         return out
 
 

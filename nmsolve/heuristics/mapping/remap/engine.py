@@ -73,13 +73,13 @@ class _Search:
     def __init__(self, problem: MappingProblem, start: IntArray, context: Context) -> None:
         self.context, self.start = context, np.ascontiguousarray(start, np.int64)
         self.rules = rules_of(problem)
-        self.prices, self.trees = prices_of(problem)
+        self.prices = prices_of(problem)
         self.state = new_state(problem, self.rules, self.start)
         self.rng = new_rng(context.seed)
         self.best, self.least = self.start.copy(), 0.0
         self.found, self.gain = self.start.copy(), np.zeros(3)
         self.margin = MARGIN * abs(objective_value(problem, self.start))
-        pins = problem.graph.m * (PER_PIN if self.trees is not None else PER_NEIGHBOUR)
+        pins = problem.graph.m * (PER_PIN if self.prices.by_nets else PER_NEIGHBOUR)
         self.seconds_per_try = 1e-9 * (TRY + 2.0 * pins / problem.n)
         self.began = max(1e-3, context.time_left())
         self.planned = min(self.began / self.seconds_per_try, LONGEST * problem.n)
@@ -131,8 +131,7 @@ class _Search:
 
     def anneal(self, heat: float, tries: int) -> None:
         """Make one kernel call."""
-        tables = (self.state, self.rules, self.prices, self.trees)
-        anneal(*tables, heat, tries, self.rng, self.found, self.gain)
+        anneal(self.state, self.rules, self.prices, heat, tries, self.rng, self.found, self.gain)
 
     def keep(self) -> None:
         """Offer the best mapping of the last cooling if it is the best so far."""

@@ -7,7 +7,6 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.remap.state import SENT_HOME, Prices, RemapState, Rules, change, relocate
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.hw.deltas import Charged
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -23,14 +22,13 @@ def anneal(
     s: RemapState,
     rules: Rules,
     prices: Prices,
-    trees: Charged | None,
     heat: float,
     tries: int,
     rng: AnyArray,
     best: IntArray,
     gain: FloatArray,
 ) -> None:
-    """Try ``tries`` changes at temperature ``heat`` (Metropolis). ``trees`` is None for objectives over pairs.
+    """Try ``tries`` changes at temperature ``heat`` (Metropolis).
 
     A change moves a node, or exchanges it with one of a full core; if more nodes have moved then than the budget allows,
     others that are away are sent home, and all of it is one change. ``gain``: [change of the objective since the caller
@@ -42,7 +40,7 @@ def anneal(
         p = _some_core(s, rules, prices, u, rng)
         if p < 0 or p == s.room.core[u]:
             continue
-        length, total = step(s, rules, prices, trees, u, p, 0, rng)
+        length, total = step(s, rules, prices, u, p, 0, rng)
         if length == 0:
             continue
         for _ in range(SENT_HOME):
@@ -50,7 +48,7 @@ def anneal(
                 break
             w = s.away[below(rng, s.tally[1])]
             if rules.home[w] >= 0 and w != u:
-                length, more = step(s, rules, prices, trees, w, rules.home[w], length, rng)
+                length, more = step(s, rules, prices, w, rules.home[w], length, rng)
                 total += more
         kept = s.tally[0] <= rules.budget and (
             total <= 0.0 or uniform(rng) < np.exp(-total / max(heat, 1e-300))
@@ -107,7 +105,7 @@ def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArra
 
 @embedded
 def step(
-    s: RemapState, rules: Rules, prices: Prices, trees: Charged | None, u: int, p: int, length: int, rng: AnyArray
+    s: RemapState, rules: Rules, prices: Prices, u: int, p: int, length: int, rng: AnyArray
 ) -> tuple[int, float]:  # fmt: skip
     """Put ``u`` on core ``p``, in exchange for one of its nodes if it is full; adds who came from where to ``s.trail``.
 
@@ -120,7 +118,7 @@ def step(
         v = _partner(s, u, p, rng)
         if v < 0:
             return length, 0.0
-    total = change(s, prices, trees, u, p, v)
+    total = change(s, prices, u, p, v)
     relocate(s, rules, u, p)
     trail[length, 0], trail[length, 1] = u, q
     if v >= 0:

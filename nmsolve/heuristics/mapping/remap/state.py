@@ -35,10 +35,12 @@ class Rules(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """What pairs that talk cost."""
+    """What pairs that talk cost, or, if ``by_nets``, messages."""
 
     arcs: Arcs
     distance: CoreDistance
+    nets: Charged
+    by_nets: bool
 
 
 class RemapState(NamedTuple):
@@ -64,10 +66,10 @@ def rules_of(problem: MappingProblem) -> Rules:
     return Rules(*every)
 
 
-def prices_of(problem: MappingProblem) -> tuple[Prices, Charged | None]:
-    """What moves cost, for every objective that is a sum; no messages charged by routes where it is one over pairs."""
+def prices_of(problem: MappingProblem) -> Prices:
+    """What moves cost, for every objective that is a sum."""
     d = deltas_of(problem)
-    return Prices(d.arcs, d.distance), d.nets if d.by_nets else None
+    return Prices(d.arcs, d.distance, d.nets, d.by_nets)
 
 
 def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> RemapState:
@@ -117,13 +119,10 @@ def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
 
 
 @embedded
-def change(s: RemapState, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
-    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: none) to where ``u`` is.
-
-    Compiled without the net kernel where ``nets`` is None.
-    """
-    if nets is not None:
-        return net_delta(u, p, v, nets, s.room.core, prices.distance)  # type: ignore[no-any-return]
+def change(s: RemapState, prices: Prices, u: int, p: int, v: int) -> float:
+    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: none) to where ``u`` is."""
+    if prices.by_nets:
+        return net_delta(u, p, v, prices.nets, s.room.core, prices.distance)  # type: ignore[no-any-return]
     if v >= 0:
         return pair_swap_delta(u, v, prices.arcs, s.room.core, prices.distance)  # type: ignore[no-any-return]
     return pair_move_delta(u, p, -1, prices.arcs, s.room.core, prices.distance)  # type: ignore[no-any-return]

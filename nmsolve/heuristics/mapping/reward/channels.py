@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
-from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.links import link_before
 from nmsolve.model.compiled import plain
 from nmsolve.model.splitmix import STEP, mix
 
@@ -45,19 +45,11 @@ def add_message(s: RewardState, i: int, sign: float) -> None:
 @plain
 def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
     """Links of the route from ``p`` to ``q`` that the tree marked by ``stamp`` does not have yet; they are marked."""
-    before, ends, distance = s.links.before, s.links.ends, s.links.distance
-    cols, x, y = distance.cols, distance.x, distance.y
-    across = 0 if goes_up(x[p % cols], x[q % cols], distance.wrap_x) else 1
-    along = 2 if goes_up(y[p // cols], y[q // cols], distance.wrap_y) else 3
     v, new = np.int64(q), 0
     while s.entered[v] != stamp:  # a tree enters every core once
         s.entered[v] = stamp
         new += 1
-        if before.shape[0] > 0:
-            v = np.int64(before[p, v])
-        else:
-            d = along if v // cols != p // cols else across
-            v = ends[4 * v + (d ^ 1)]
+        v = np.int64(link_before(s.links, p, q, v)[0])
     return new
 
 

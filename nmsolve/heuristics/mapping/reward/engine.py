@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.metropolis import Slices, cooled
 from nmsolve.heuristics.mapping.nets.engine import start
 from nmsolve.heuristics.mapping.reward.moves import changes, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
-from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -16,8 +16,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 HOT, COLD = 0.3, 0.01
 #: Moves that tell what a typical change is.
 SAMPLES = 300
-#: Tries in one kernel call at first; afterwards about SLICE seconds of them.
-FIRST, SLICE = 20, 0.05
 
 
 class Reward:
@@ -32,18 +30,12 @@ class Reward:
         core = start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
             return
-        state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
+        state = build(problem, core)
         reset(state)
-        low, seconds, tries = value(state), max(1e-3, context.time_left()), FIRST
-        found = changes(state, SAMPLES, rng)
+        slices, seconds = Slices(context, core, value(state)), max(1e-3, context.time_left())
+        found = changes(state, SAMPLES, slices.rng)
         typical = float(np.median(found[found > 0])) if (found > 0).any() else 0.0
         while not context.should_stop():
             begun = context.time_left()
-            heat = typical * HOT * (COLD / HOT) ** (1.0 - begun / seconds)
             reset(state)
-            new = search(state, heat, tries, best, low, rng)
-            if new < low:
-                low = new
-                context.offer(best.copy(), "annealing")
-            spent = begun - context.time_left()
-            tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+            slices.run(search, state, cooled(typical * HOT, COLD / HOT, 1.0 - begun / seconds), begun)

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.metropolis import Slices, cooled
+from nmsolve.heuristics.mapping.common.norm import CEILING, PRICE
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.links.moves import SLACK
 from nmsolve.heuristics.mapping.multilevel import mapper
 from nmsolve.heuristics.mapping.steps.moves import above, search, value
 from nmsolve.heuristics.mapping.steps.state import StepState, build, reset, state_bytes, sum_of
-from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.axons_fit import axon_overflows
@@ -40,8 +41,6 @@ BEGIN_SUM, TRIED = 0.4, 6
 FIRST_PRICE, DEARER = 1e-4, 1.1
 #: Price of what is above a ceiling: what it is multiplied with after a slice that ends above, and after any other.
 STRICTER, LOOSER = 1.3, 0.95
-#: Tries in one kernel call at first; afterwards about SLICE seconds of them.
-FIRST, SLICE = 20, 0.05
 #: Largest state in bytes.
 MEMORY = 16 * 2**30
 
@@ -87,42 +86,34 @@ class Steps:
         core = _start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1:
             return
-        state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
+        state, slices = build(problem, core), Slices(context, core, np.inf)
         _weigh(state)
         hot = WARM / problem.n if state.paid[2] > 0.0 else max(HOT, WARM / problem.n**2)
         if len(state.draw) > 0:
             hot = WARM_DRAW / problem.n
         seconds = _longest(problem, context)
-        end, tries, power, low = context.time_left() - seconds, FIRST, 0.0, np.inf
+        end, power = context.time_left() - seconds, 0.0
         while not context.should_stop():
             share = 1.0 - (context.time_left() - end) / seconds
             if share >= 1.0:
                 return
             wanted = next(power for begins, power in reversed(POWERS) if share >= begins)
             if wanted != power:
-                power, state.room.core[:] = wanted, best if low < np.inf else state.room.core
+                power, state.room.core[:] = wanted, slices.best if slices.low < np.inf else state.room.core
                 _sharpen(state, power)
-                low = np.inf
+                slices.low = np.inf
             reset(state)
             _price(state)
-            if share >= 1.0 - GREEDY and above(state) > 0.0 and low < np.inf:
-                state.room.core[:] = best
+            if share >= 1.0 - GREEDY and above(state) > 0.0 and slices.low < np.inf:
+                state.room.core[:] = slices.best
                 reset(state)
             if state.axons.on and state.axons.excess[0] > 0:
-                state.heat[3] = max(FIRST_PRICE * value(state), DEARER * float(state.heat[3]))
+                state.heat[PRICE] = max(FIRST_PRICE * value(state), DEARER * float(state.heat[PRICE]))
             elif above(state) == 0.0:
-                low = min(low, value(state))
-            cooled = share / (1.0 - GREEDY)
-            heat = hot * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
-            if low == np.inf:  # nothing is within the ceilings yet
-                heat = hot
-            begun = context.time_left()
-            new = search(state, heat, tries, best, low, rng)
-            if new < low:
-                low = new
-                context.offer(best.copy(), "annealing" if heat > 0 else "descent")
-            spent = begun - context.time_left()
-            tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+                slices.low = min(slices.low, value(state))
+            within = slices.low < np.inf  # until something is within the ceilings it stays hot
+            heat = cooled(hot, COLD / HOT, share, GREEDY) if within else hot
+            slices.run(search, state, heat, context.time_left())
 
 
 def _longest(problem: MappingProblem, context: Context) -> float:
@@ -148,7 +139,7 @@ def _sharpen(state: StepState, power: float) -> None:
 def _weigh(state: StepState) -> None:
     """Leave links out of the search if they are idle beside the cores and what a ceiling allows."""
     cores = 2 * len(state.room.head)
-    if state.busy[cores:].max() < LINKS * min(state.busy[:cores].max(), float(state.heat[4])):
+    if state.busy[cores:].max() < LINKS * min(state.busy[:cores].max(), float(state.heat[CEILING])):
         state.price[2] = 0.0
         reset(state)
 

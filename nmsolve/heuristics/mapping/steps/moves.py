@@ -7,7 +7,8 @@ import numpy as np
 from nmsolve.heuristics.mapping.axons.moves import shift as shift_axons
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin
 from nmsolve.heuristics.mapping.common.metropolis import PASSING, SOUND, metropolis
-from nmsolve.heuristics.mapping.common.room import fits, seat
+from nmsolve.heuristics.mapping.common.norm import CEILING, OVER, PRICE, largest
+from nmsolve.heuristics.mapping.common.room import fits, seat, trades
 from nmsolve.heuristics.mapping.links.moves import SLACK
 from nmsolve.heuristics.mapping.nets.moves import follow, move_change
 from nmsolve.heuristics.mapping.steps.state import StepState, carry, plant, reached, shift
@@ -23,8 +24,8 @@ BUSY, DRAWN, NEAR, SWAP = 0.5, 4, 0.6, 0.3
 @plain
 def above(s: StepState) -> float:
     """How far what is not lowered is above its ceiling: the times of all cores and links together, or the sum."""
-    over = s.heat[5] if s.paid[2] > 0.0 else s.paid[0] - s.paid[1]
-    most = s.heat[4] if s.paid[2] > 0.0 else s.paid[1]
+    over = s.heat[OVER] if s.paid[2] > 0.0 else s.paid[0] - s.paid[1]
+    most = s.heat[CEILING] if s.paid[2] > 0.0 else s.paid[1]
     return float(over) if over > SLACK * most else 0.0
 
 
@@ -32,11 +33,11 @@ def above(s: StepState) -> float:
 def value(s: StepState) -> float:
     """The sum, the 2^power-norm of all times, a little above the longest, or what a step of that length takes in all; and what is
     paid for entries too many in axon tables and above ceilings."""
-    price = s.heat[3] * s.axons.excess[0] if s.axons.on else 0.0
+    price = s.heat[PRICE] * s.axons.excess[0] if s.axons.on else 0.0
     price += s.paid[3] * above(s)
     if s.paid[2] > 0.0 and len(s.draw) == 0:
         return float(s.paid[0] + price)
-    longest = s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2])
+    longest = largest(s.heat)
     if len(s.draw) == 0:
         return float(longest + price)
     time = s.draw[3] + longest
@@ -127,7 +128,7 @@ def propose(s: StepState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
         v = np.int64(room.head[q])
         if v >= 0:
             room.head[q] = room.after[v]  # next time another one
-        if not fits(room, u, q, v) or (v >= 0 and not fits(room, v, p, u)):
+        if not trades(room, u, q, v):
             return np.int64(-1), q, v
     return u, q, v
 

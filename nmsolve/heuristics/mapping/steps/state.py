@@ -9,13 +9,14 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes, build_axons, recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, table_sizes
+from nmsolve.heuristics.mapping.common.norm import OVER, SUM, add
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
 from nmsolve.heuristics.mapping.nets import model, search, tables
 from nmsolve.heuristics.mapping.nets.model import NetState, nets_of
 from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, total_cost
-from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.links import Links, link_before, links_of
 from nmsolve.hw.power import draw_of
-from nmsolve.hw.step_time import fixed_times, link_before, step_costs
+from nmsolve.hw.step_time import fixed_times, step_costs
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.axons_fit import without_axons
 from nmsolve.model.mapping.objectives import OBJECTIVES
@@ -32,9 +33,9 @@ class StepState(NamedTuple):
 
     Changing: ``room``; ``origin`` (N,) core of a net's source; destinations per net and core in ``hits``, found by
     :func:`~nmsolve.heuristics.mapping.common.counts.slot`; ``reach`` (N,) cores that a net goes to; ``busy`` (2 P + 4 P,) ns of
-    sending sides, receiving sides (``inbox`` 0: both are one) and links; ``heat`` = [sum of (busy / unit)^(2^power), unit, power,
-    price of an entry too many in axon tables, ceiling of ``busy``, all above it]; ``axons``, those entries, where there is
-    a limit.
+    sending sides, receiving sides (``inbox`` 0: both are one) and links; ``heat`` (6,), the norm of ``busy``
+    (:mod:`nmsolve.heuristics.mapping.common.norm`), its price that of an entry too many in axon tables; ``axons``, those
+    entries, where there is a limit.
 
     Where a sum counts, too, as objective or with a ceiling: ``sum``, its messages in the same room, and ``paid`` = [value of it,
     ceiling, 1 if it is what the search lowers, price of what is above a ceiling].
@@ -168,7 +169,7 @@ def _fill(s: StepState) -> None:
     s.keys[:] = -1
     s.hits[:] = 0
     s.busy[:] = 0.0
-    s.heat[0] = s.heat[5] = 0.0
+    s.heat[SUM] = s.heat[OVER] = 0.0
     for u in range(len(s.own)):
         p = s.room.core[u]
         shift(s, p, s.own[u])
@@ -185,10 +186,7 @@ def _fill(s: StepState) -> None:
 @embedded
 def shift(s: StepState, r: int, amount: float) -> None:
     """A core's side or a link is busy for so much longer."""
-    old = s.busy[r]
-    s.busy[r] = old + amount
-    s.heat[0] += _power(s, old + amount) - _power(s, old)
-    s.heat[5] += max(0.0, old + amount - s.heat[4]) - max(0.0, old - s.heat[4])
+    add(s.busy, s.heat, r, amount)
 
 
 @plain
@@ -247,12 +245,3 @@ def plant(s: StepState, e: int, p: int, time: float, but: int) -> None:
         q = goal(s, e, i)
         if q >= 0 and q != but:
             branch(s, p, q, time)
-
-
-@embedded
-def _power(s: StepState, time: float) -> float:
-    """``(time / unit)^(2^power)``."""
-    value = time / s.heat[1]
-    for _ in range(int(s.heat[2])):
-        value *= value
-    return float(value)

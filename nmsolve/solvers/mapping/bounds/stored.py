@@ -15,7 +15,7 @@ import numpy as np
 
 from nmsolve.model.compiled import compiled, plain
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, frozen
 from nmsolve.solvers.mapping.bounds.chebyshev import StoppedError
 from nmsolve.solvers.mapping.bounds.nets import ChargedEdges
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
@@ -88,7 +88,8 @@ class StoredLaplacian:
         targets, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
         for piece in _read(graph, workers, should_stop):
             _place(*piece, place, end, targets, weights)
-        whole = Piece(indptr, np.arange(graph.n, dtype=np.int32), targets, weights)
+        source = np.arange(graph.n, dtype=np.int32)
+        whole = Piece(frozen(indptr), frozen(source), frozen(targets), weights)
         return cls(graph, workers, should_stop, order, whole, degree[order])
 
     @property

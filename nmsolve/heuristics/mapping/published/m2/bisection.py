@@ -117,7 +117,7 @@ def split_until_fit(
             part[nodes] = parts
             parts += 1
             continue
-        chosen, _ = bisection(sub, np.ones(sub.n), sub.n // 2, tries, rng, poll)
+        chosen, _ = bisection(sub, np.ones(sub.n), float(sub.n // 2), tries, rng, poll)
         for side in (np.flatnonzero(~chosen), np.flatnonzero(chosen)):
             stack.append((induced(sub, side), nodes[side]))
     return part, parts

@@ -64,7 +64,7 @@ class StoredTopology:
         """Yield the connections of all vertices, shard by shard in random order."""
         for block in self.store.blocks(rng.permutation(len(self.store.shards)).tolist()):
             self.disk.poll()
-            yield Piece(block.first, block.indptr, frozen(block.neighbour), frozen(block.weight))
+            yield Piece(block.first, frozen(block.indptr), frozen(block.neighbour), frozen(block.weight))
 
     def contracted(self, group: Int32Array, groups: int) -> StoredTopology:
         """Merge vertices of equal ``group`` (n,), 0..groups - 1, into a file of the next level.

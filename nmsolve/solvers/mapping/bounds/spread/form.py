@@ -162,7 +162,8 @@ def _least_sums(form: PairForm, room: int) -> tuple[FloatArray, FloatArray, IntA
     count = room * np.bincount(group).astype(np.float64)
     beyond = np.maximum(np.arange(form.n - 1) - (room - 1), -1)
     each = least[:, np.where(beyond < 0, 0, 1 + beyond // room)]
-    return np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1), count, group
+    sums = np.concatenate([np.zeros((len(least), 1)), np.cumsum(each, axis=1)], axis=1)
+    return np.ascontiguousarray(sums), count, group
 
 
 def form_bytes(problem: MappingProblem) -> int:
