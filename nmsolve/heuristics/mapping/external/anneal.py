@@ -18,7 +18,7 @@ from nmsolve.model.types import AnyArray
 #: fall of the cost that shows it.
 QUICK, QUICK_CUT, ORDER = 0.75, 0.7, 0.97
 #: Part of an annealing after which cores no longer take more than their goal.
-TIGHT = 0.6
+TIGHT = 0.85
 #: Work units of reading a connection from a store.
 READING = 35.0
 
@@ -53,8 +53,8 @@ class Run:
     def work(self, level: Level) -> float:
         """Return work units (about nanoseconds of one thread) of a sweep."""
         width = len(self.cores.lines_x) + len(self.cores.lines_y)
-        node = 150.0 if self.cut else 60.0 + 2.0 * width
-        work = (5.0 if self.cut else 2.0) * level.source.arcs + node * level.n
+        node = 150.0 if self.cut else 130.0 + 2.0 * width
+        work = (5.0 if self.cut else 3.0) * level.source.arcs + node * level.n
         if level.machines:
             work /= level.machines
         elif isinstance(level.source, Streamed):
