@@ -251,6 +251,21 @@ def test_automatic_mode_chooses_by_kind_and_size(n, spec, limit, objective, want
     assert not names & set(refused)
 
 
+def test_market_prices_take_over_where_nodes_have_many_neighbours_and_time_is_enough():
+    """On meshes with many nodes on a core; threads count as time. With few neighbours, or few nodes on a core: never."""
+    for n, edges, spec, seconds, workers, wanted in (
+        (2000, 40_000, "mesh:4x4", 60.0, 1, "external"),
+        (2000, 40_000, "mesh:4x4", 0.3, 1, "multilevel"),
+        (2000, 40_000, "mesh:4x4", 0.3, 2, "external"),
+        (2000, 8_000, "mesh:4x4", 60.0, 1, "multilevel"),
+        (1000, 20_000, "mesh:4x4", 60.0, 1, "multilevel"),
+    ):
+        machine = nmsolve.machine(spec)
+        problem = MappingProblem(random_graph(n, edges), machine, "hops", (), n // 14)
+        names = {s.engine.name for s in auto.automatic(problem, seconds, workers, lambda *_: None)}
+        assert names & {"external", "multilevel", "deep"} == {wanted}
+
+
 def test_a_bound_that_would_not_end_in_its_share_is_left_out_and_this_is_said():
     problem = MappingProblem(random_graph(1000, 4000), nmsolve.machine("mesh:32x32"), "hops", (), 1)
     for seconds, late in ((5.0, True), (600.0, False)):

@@ -48,6 +48,8 @@ COARSENING, COARSENING_SHARE, FEWEST_SHOWN = 80.0, 0.08, 24
 #: connection and per node.
 EARLY, EARLY_ARC, EARLY_NODE = 0.05, 3.0, 700.0
 
+#: Part of the work of one thread for the time that is over, below which a machine is busy.
+BUSY = 0.6
 #: Seconds between two looks at whether to stop, while other threads work.
 LOOK = 0.02
 
@@ -158,9 +160,15 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
 
 
 def runs_of(level: Level, run: Run, sweeps: float) -> int:
-    """Return how many annealings share the work for so many sweeps; one for a cut, and if connections are read from disk."""
-    one = run.cut or not isinstance(level.source, Resident)
-    return 1 if one else max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
+    """Return how many annealings share the work for so many sweeps; one for a cut, and if connections are read from disk.
+
+    Fewer on a machine that has done much less for the time that is over than one thread would have.
+    """
+    if run.cut or not isinstance(level.source, Resident):
+        return 1
+    pace = run.budget.spent / run.budget.total / max(1e-9, run.budget.elapsed())
+    sweeps *= pace if pace * run.crew.workers < BUSY else 1.0
+    return max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
 
 
 def side_by_side(run: Run, until: float, count: int, task: Callable[[int, Run], Part]) -> Iterator[Part]:
