@@ -255,8 +255,8 @@ def test_market_prices_take_over_where_nodes_have_many_neighbours_and_time_is_en
     """On meshes with many nodes on a core; threads count as time. With few neighbours, or few nodes on a core: never."""
     for n, edges, spec, seconds, workers, wanted in (
         (2000, 40_000, "mesh:4x4", 60.0, 1, "external"),
-        (2000, 40_000, "mesh:4x4", 0.3, 1, "multilevel"),
-        (2000, 40_000, "mesh:4x4", 0.3, 2, "external"),
+        (2000, 40_000, "mesh:4x4", 0.4, 1, "multilevel"),
+        (2000, 40_000, "mesh:4x4", 0.4, 2, "external"),
         (2000, 8_000, "mesh:4x4", 60.0, 1, "multilevel"),
         (1000, 20_000, "mesh:4x4", 60.0, 1, "multilevel"),
     ):

@@ -41,9 +41,9 @@ PASSES, VECTOR = 3e-6, 8e-8
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: With so many neighbours for a node (CROWDED, below, up to where `multilevel` searches samples) and MANY nodes per core,
 #: market prices are better on a mesh from so many sweeps on, and from so many table entries on: snn20k after 8 s, snn100k always.
-SAMPLED, MANY, SWEEPS, ENTRIES = 128.0, 100, 1000, 3_000_000
+SAMPLED, MANY, SWEEPS, ENTRIES = 128.0, 100, 1500, 3_000_000
 #: Nanoseconds of such a sweep: for every neighbour, for every node, and for every row and column at a node.
-SWEPT = 3.0, 130.0, 2.0
+SWEPT = 2.5, 90.0, 2.0
 #: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better on a mesh with more
 #: nanoseconds than this for every connection, times the third power of the mean number of neighbours: on Delaunay graphs of
 #: 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on geometric graphs of 2^15 after 12 (it may be far off there).

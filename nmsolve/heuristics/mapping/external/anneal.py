@@ -53,8 +53,8 @@ class Run:
     def work(self, level: Level) -> float:
         """Return work units (about nanoseconds of one thread) of a sweep."""
         width = len(self.cores.lines_x) + len(self.cores.lines_y)
-        node = 150.0 if self.cut else 130.0 + 2.0 * width
-        work = (5.0 if self.cut else 3.0) * level.source.arcs + node * level.n
+        node = 150.0 if self.cut else 90.0 + 2.0 * width
+        work = (5.0 if self.cut else 2.5) * level.source.arcs + node * level.n
         if level.machines:
             work /= level.machines
         elif isinstance(level.source, Streamed):

@@ -32,7 +32,7 @@ COARSEST, FUTILE = 32, 0.8
 COARSE, COARSE_CUT, MIDDLE = 0.3, 0.2, 0.15
 #: Starts at most, sweeps of the finest level that each should have, and the part of the search for all of several; the rest is
 #: for as many annealings of the best, by the same rule.
-MOST_STARTS, ENOUGH, STARTS = 5, 150, 0.6
+MOST_STARTS, ENOUGH, STARTS = 5, 180, 0.6
 #: Lowest temperature of a level, and the highest from a mapping that is good already, in units (:meth:`Run.unit`).
 COLD_LINES, COLD_CUT, AGAIN_LINES, AGAIN_CUT = 0.007, 0.0027, 0.2, 0.03
 #: A cut with fewer sweeps than this for a level does not go through all temperatures: from this part of the balanced one, down
