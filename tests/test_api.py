@@ -251,18 +251,16 @@ def test_automatic_mode_chooses_by_kind_and_size(n, spec, limit, objective, want
     assert not names & set(refused)
 
 
-def test_market_prices_take_over_where_nodes_have_many_neighbours_and_time_is_enough():
-    """On meshes with many nodes on a core; threads count as time. With few neighbours, or few nodes on a core: never."""
-    for n, edges, spec, seconds, workers, wanted in (
-        (2000, 40_000, "mesh:4x4", 60.0, 1, "external"),
-        (2000, 40_000, "mesh:4x4", 0.4, 1, "multilevel"),
-        (2000, 40_000, "mesh:4x4", 0.4, 2, "external"),
-        (2000, 8_000, "mesh:4x4", 60.0, 1, "multilevel"),
-        (1000, 20_000, "mesh:4x4", 60.0, 1, "multilevel"),
+def test_market_prices_take_over_where_nodes_and_their_neighbours_are_many():
+    """On large meshes with many nodes on a core; not with few neighbours, few nodes on a core, or few nodes."""
+    for n, edges, spec, wanted in (
+        (100_000, 1_300_000, "mesh:16x16", "external"),
+        (100_000, 1_000_000, "mesh:16x16", "multilevel"),
+        (30_000, 400_000, "mesh:64x64", "multilevel"),
+        (20_000, 400_000, "mesh:8x8", "multilevel"),
     ):
-        machine = nmsolve.machine(spec)
-        problem = MappingProblem(random_graph(n, edges), machine, "hops", (), n // 14)
-        names = {s.engine.name for s in auto.automatic(problem, seconds, workers, lambda *_: None)}
+        problem = MappingProblem(random_graph(n, edges), nmsolve.machine(spec), "hops")
+        names = {s.engine.name for s in auto.automatic(problem, 60.0, 2, lambda *_: None)}
         assert names & {"external", "multilevel", "deep"} == {wanted}
 
 
