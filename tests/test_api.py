@@ -251,6 +251,19 @@ def test_automatic_mode_chooses_by_kind_and_size(n, spec, limit, objective, want
     assert not names & set(refused)
 
 
+def test_market_prices_take_over_where_nodes_and_their_neighbours_are_many():
+    """On large meshes with many nodes on a core; not with few neighbours, few nodes on a core, or few nodes."""
+    for n, edges, spec, wanted in (
+        (100_000, 1_300_000, "mesh:16x16", "external"),
+        (100_000, 1_000_000, "mesh:16x16", "multilevel"),
+        (30_000, 400_000, "mesh:64x64", "multilevel"),
+        (20_000, 400_000, "mesh:8x8", "multilevel"),
+    ):
+        problem = MappingProblem(random_graph(n, edges), nmsolve.machine(spec), "hops")
+        names = {s.engine.name for s in auto.automatic(problem, 60.0, 2, lambda *_: None)}
+        assert names & {"external", "multilevel", "deep"} == {wanted}
+
+
 def test_a_bound_that_would_not_end_in_its_share_is_left_out_and_this_is_said():
     problem = MappingProblem(random_graph(1000, 4000), nmsolve.machine("mesh:32x32"), "hops", (), 1)
     for seconds, late in ((5.0, True), (600.0, False)):

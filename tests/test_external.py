@@ -266,7 +266,7 @@ def test_it_is_far_better_than_no_look_at_the_traffic_and_than_first_fit() -> No
     )  # 6 lines of 32 connections must be cut once each; from no order, annealing leaves folds
 
 
-def test_rules_and_several_resources_are_kept() -> None:
+def ruled(objective: str) -> MappingProblem:
     """Regions, pins, forbidden cores, nodes kept apart, faulty cores, two resources of which either may bind."""
     rng = np.random.default_rng(5)
     base = snn()
@@ -281,8 +281,35 @@ def test_rules_and_several_resources_are_kept() -> None:
         SideConstraint("c", "forbid", tuple(range(400, 700)), (2, 3)),
         SideConstraint("d", "apart", tuple(range(1000, 1012))),
     )
-    for objective in ("hops", "cut"):
-        mapped(MappingProblem(graph, machine, objective, constraints=rules))
+    return MappingProblem(graph, machine, objective, constraints=rules)
+
+
+@pytest.mark.parametrize("objective", ["hops", "cut"])
+def test_rules_and_several_resources_are_kept(objective: str) -> None:
+    """Every answer on the way keeps all of them."""
+    mapped(ruled(objective))
+
+
+def test_several_starts_are_the_same_on_one_two_and_four_threads() -> None:
+    """Four starts, one after the other, in pairs, and all at once, then the best once more with all threads; with all rules."""
+    problem = ruled("hops")
+    found = []
+    for threads in (1, 2, 4):
+        with ThreadPoolExecutor(threads) as pool:
+            found.append(
+                mapped(problem, Crew(threads, pool if threads > 1 else None, lambda: False), work=7e8)
+            )
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+
+
+def test_an_annealing_side_by_side_stops_when_told() -> None:
+    """Threads that work on starts of their own end soon after the run was told to stop, with what they have."""
+    problem = MappingProblem(snn(), mesh(4, 4, 260))
+    begun = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        mapped(problem, Crew(2, pool, lambda: time.monotonic() > begun + 1.0), work=1e12)
+    assert time.monotonic() < begun + 20
 
 
 def test_going_on_from_a_mapping_makes_it_better() -> None:

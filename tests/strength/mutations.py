@@ -189,8 +189,6 @@ MUTATIONS = [
              "    if starts > 1 and best is not None:\n        again(", "    if False:\n        again("),
     Mutation("external", "messages do not start from pairs", _MANY + "external_messages_start", _H + "external/nets_engine.py",
              "                nodes = _by_pairs(problem, context, pairwise, nodes)", "                pass"),
-    Mutation("external", "whole cores stay", _MANY + "external_messages_start", _H + "external/nets_engine.py",
-             "        nodes = _board_order(problem, messages, levels[-1], plan, nodes, seconds)", "        pass"),
     Mutation("external", "messages are not coarsened", _MANY + "external_messages_levels", _H + "external/nets_engine.py",
              "            levels = coarsen(problem, messages, finest, plan, nodes)\n", ""),
     Mutation("external", "levels of messages are cold", _MANY + "external_messages_heat", _H + "external/nets_engine.py",

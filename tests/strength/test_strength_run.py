@@ -50,7 +50,7 @@ def test_multilevel_goes_on() -> None:
 
 def test_external_goes_on() -> None:
     """Fails if the mapping that is known is left aside."""
-    at_most(found(External(), MANY, 3, seconds=0.05, start=many_start()), 1700)
+    at_most(found(External(), MANY, 3, seconds=0.01, start=many_start()), 1400)
 
 
 def test_anneal_goes_on() -> None:

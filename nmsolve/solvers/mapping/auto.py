@@ -39,6 +39,9 @@ STORED = {"star": 0.05, "external": 0.5, "joint": 0.45, "parts": 0.45}
 PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
+#: They are too large for `multilevel`, too, from so many entries on, one for every node and row or column, where nodes have many
+#: neighbours (CROWDED, below) but not so many that it searches samples, and cores hold many nodes: snn100k on 16x16 cores.
+ENTRIES, SAMPLED, MANY = 3_000_000, 128.0, 100
 #: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better on a mesh with more
 #: nanoseconds than this for every connection, times the third power of the mean number of neighbours: on Delaunay graphs of
 #: 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on geometric graphs of 2^15 after 12 (it may be far off there).
@@ -309,9 +312,17 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
     cut = outside and problem.objective == "cut" and problem.n >= CUT_NODES
     mesh, hurried = problem.machine.distance_matrix is None, _hurried(problem, seconds)
-    if (large or cut or hurried or not mesh) and _separates(problem, seconds):
+    priced = outside and mesh and _priced(problem)
+    if (large or cut or hurried or priced or not mesh) and _separates(problem, seconds):
         return {"deep": 1.0} if hurried or cut or not mesh else {"multilevel": 1.0}
-    return {"external": 1.0} if large or cut else {"multilevel": 1.0}
+    return {"external": 1.0} if large or cut or priced else {"multilevel": 1.0}
+
+
+def _priced(problem: MappingProblem) -> bool:
+    """Return whether market prices are better on a mesh than tables of what every node costs everywhere (ENTRIES)."""
+    neighbours, room = 2 * problem.graph.m / max(1, problem.n), MANY * int(problem.machine.usable.sum())
+    entries = problem.n * (problem.machine.rows + problem.machine.cols)
+    return CROWDED <= neighbours < SAMPLED and problem.n >= room and entries >= ENTRIES
 
 
 def _separates(problem: MappingProblem, seconds: float) -> bool:

@@ -17,6 +17,8 @@ from nmsolve.model.types import AnyArray
 #: Quick cooling looks for the temperature at which order sets in: factor per step of two sweeps, for a cut per sweep, and the
 #: fall of the cost that shows it.
 QUICK, QUICK_CUT, ORDER = 0.75, 0.7, 0.97
+#: Part of an annealing after which cores no longer take more than their goal.
+TIGHT = 0.85
 #: Work units of reading a connection from a store.
 READING = 35.0
 
@@ -51,8 +53,8 @@ class Run:
     def work(self, level: Level) -> float:
         """Return work units (about nanoseconds of one thread) of a sweep."""
         width = len(self.cores.lines_x) + len(self.cores.lines_y)
-        node = 150.0 if self.cut else 200.0 + 8.0 * width
-        work = (5.0 if self.cut else 6.0) * level.source.arcs + node * level.n
+        node = 150.0 if self.cut else 90.0 + 2.0 * width
+        work = (5.0 if self.cut else 2.5) * level.source.arcs + node * level.n
         if level.machines:
             work /= level.machines
         elif isinstance(level.source, Streamed):
@@ -94,6 +96,8 @@ def anneal(level: Level, s: Placement, hot: float, cold: float, until: float, ru
     sweeps = max(3, int(span * run.budget.total / run.work(level)))
     i = 0
     while i < sweeps and not run.budget.stop():
+        if i >= TIGHT * sweeps:
+            np.copyto(s.limit, s.goal)
         run.sweep(level, s, hot * (cold / hot) ** (i / (sweeps - 1)))
         late = (run.budget.done() - begin) / span * sweeps
         i = max(i + 1, min(int(late), sweeps - 1) if i < sweeps - 1 else sweeps)

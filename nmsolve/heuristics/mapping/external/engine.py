@@ -34,8 +34,8 @@ from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.types import AnyArray
 
-#: Work units per second of time limit. One unit is about one nanosecond of one thread; the work planned for a time limit
-#: does not depend on the number of threads, so that the answer does not either.
+#: Work units per second of time limit and thread. One unit is about one nanosecond; where the clock runs ahead of the work,
+#: fewer sweeps are made.
 WORK_PER_SECOND = 0.8e9
 #: Part of the time for the search, and the least on disk; the rest is for checking and scoring its answer.
 SEARCH, LEAST_SEARCH = 0.97, 0.6
@@ -78,8 +78,9 @@ def search_pairs(problem: MappingProblem, context: Context) -> None:
     """Search for a mapping of least traffic between pairs of nodes, as :meth:`External.run` says."""
     seconds = max(1e-3, context.time_left())
     budget = Budget(
-        seconds * WORK_PER_SECOND, context.should_stop, lambda: 1.0 - context.time_left() / seconds
-    )
+        seconds * WORK_PER_SECOND * max(1, context.workers), context.should_stop,
+        lambda: 1.0 - context.time_left() / seconds,
+    )  # fmt: skip
     with ExitStack() as stack:
         pool = ThreadPoolExecutor(context.workers) if context.workers > 1 else None
         if pool is not None:

@@ -19,13 +19,14 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement
 from nmsolve.heuristics.mapping.external.arcs import RUN, Arcs
-from nmsolve.model.basic_kernels import copy_to
 from nmsolve.model.compiled import compiled, inlined
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Cores that cost this many T more than the best one are never drawn (their probability is below 1e-5).
 WINDOW = 12.0
+#: With at most this many cores for every connection of a node, its traffic is added up by core first.
+FEW_CORES = 4
 #: What a forbidden core costs: no infinity, which fast arithmetic does not know.
 NEVER = np.float32(1e30)
 #: The bits of 1 as a float32, less what makes the mean error of :func:`boltzmann` 0.
@@ -84,94 +85,51 @@ def boltzmann(saving: float, scale: float) -> Any:
     return np.int32(max(power, -ZERO) + ZERO)
 
 
-@compiled(fastmath=True, inline="always")
-def _near(cost: AnyArray, end: int, window: float, out: Int32Array) -> int:
-    """Indices below ``end`` whose cost is within ``window`` of the least; how many."""
-    least = cost[0]
-    for j in range(1, end):
-        least = min(least, cost[j])
-    k = 0
-    for j in range(end):
-        if cost[j] <= least + window:
-            out[k] = j
-            k += 1
-    return k
+class Heard(NamedTuple):
+    """Traffic of one node by column (W,), row (H,) and core (H, W), of which ``flat`` (H W,) is another view; of one thread."""
 
-
-class Scratch(NamedTuple):
-    """Buffers of one thread: costs of columns (and the least they can be) and rows, candidates, and traffic by core."""
-
-    x: AnyArray
-    low: AnyArray
-    y: AnyArray
-    near_x: Int32Array
-    near_y: Int32Array
-    value: AnyArray
-    prob: AnyArray
-    bits: Int32Array
+    in_col: AnyArray
+    in_row: AnyArray
     here: AnyArray
+    flat: AnyArray
 
 
-@compiled(fastmath=True)
-def _costs(
-    arcs: Arcs, i: int, pos: AnyArray, cores: Cores, b: Scratch, in_col: AnyArray, in_row: AnyArray
-) -> None:
-    """What node ``i`` of a block pays along x in every column and along y in every row; traffic by core if there is a step."""
+@compiled(fastmath=True, _nrt=False)
+def _hear(arcs: Arcs, i: int, pos: AnyArray, cores: Cores, b: Heard, by_core: bool) -> None:
+    """Add up the traffic of node ``i`` of a block by column and row, and by core if there is a step (``here`` is 0 before).
+
+    ``by_core`` : first by core in any case, which takes one addition for a connection instead of two, but two for every core
+    """
     indptr, neighbour, weight = arcs.indptr, arcs.neighbour, arcs.weight
+    in_col, in_row, here, flat = b.in_col, b.in_row, b.here, b.flat
     in_col[:] = 0.0
+    if by_core:
+        for e in range(indptr[i], indptr[i + 1]):
+            flat[pos[neighbour[e]]] += weight[e]
+        for r in range(len(in_row)):
+            f = np.float32(0.0)
+            for c in range(len(in_col)):
+                in_col[c] += here[r, c]
+                f += here[r, c]
+            in_row[r] = f
+        return
     in_row[:] = 0.0
     for e in range(indptr[i], indptr[i + 1]):
         p = pos[neighbour[e]]
         in_col[cores.col[p]] += weight[e]
         in_row[cores.row[p]] += weight[e]
-    b.x[:] = 0.0
-    b.y[:] = 0.0
-    for c in range(len(in_col)):
-        f = in_col[c]
+        if cores.step > 0.0:
+            here[cores.row[p], cores.col[p]] += weight[e]
+
+
+@compiled(fastmath=True, _nrt=False)
+def _along(traffic: AnyArray, lines: AnyArray, cost: AnyArray) -> None:
+    """Add to ``cost`` what ``traffic`` pays to each column, or row, by the distances ``lines`` between these."""
+    for c in range(len(traffic)):
+        f = traffic[c]
         if f > 0.0:
-            for j in range(len(b.x)):
-                b.x[j] += f * cores.lines_x[c, j]
-    for r in range(len(in_row)):
-        f = in_row[r]
-        if f > 0.0:
-            for j in range(len(b.y)):
-                b.y[j] += f * cores.lines_y[r, j]
-    copy_to(b.low, b.x)
-    if cores.step > 0.0:
-        step, whole = np.float32(cores.step), np.float32(0.0)
-        for e in range(indptr[i], indptr[i + 1]):
-            b.here[pos[neighbour[e]]] += step * weight[e]
-            whole += step * weight[e]
-        b.x[:] += whole
-        for j in range(len(b.x)):  # all of the column's traffic might be on the same core
-            b.low[j] = b.x[j] - step * in_col[j]
-
-
-@compiled(fastmath=True)
-def _candidates(
-    b: Scratch, cores: Cores, domain: int, price: AnyArray, share: float, window: float, base: float
-) -> tuple[int, int, float]:  # fmt: skip
-    """Fill ``b.value`` with the costs of all cores that could be within ``window`` of the best allowed one.
-
-    They are in the first columns and rows of ``near_x`` and ``near_y``, whose numbers and least cost are returned. The
-    window grows until it holds an allowed core that no core outside can beat.
-    """
-    w, floor = len(b.x), b.low.min() + b.y.min()
-    while True:
-        kx, ky = _near(b.low, w, window, b.near_x), _near(b.y, len(b.y), window, b.near_y)
-        least, k = NEVER, 0
-        for a in range(ky):
-            for c in range(kx):
-                p = b.near_y[a] * w + b.near_x[c]
-                z = b.y[b.near_y[a]] + b.x[b.near_x[c]] + price[p] * share
-                if cores.step > 0.0:
-                    z -= b.here[p]
-                b.value[k] = z if cores.allowed[domain, p] else NEVER
-                least = min(least, b.value[k])
-                k += 1
-        if least <= floor + window or k == len(b.value):
-            return kx, ky, float(least)
-        window = max(np.float32(8.0) * window, np.float32(0.02) * (base - floor))
+            for j in range(len(cost)):
+                cost[j] += f * lines[c, j]
 
 
 @compiled(fastmath=True)
@@ -180,50 +138,75 @@ def propose_lines(arcs: Arcs, begin: int, end: int, draw: Drawing, to: Int32Arra
     plus step.
 
     ``to[i]`` is the core of node ``first + i``. Returns the sum of what the nodes pay where they are, and of what they
-    would pay more where they go, prices included.
+    would pay more where they go, prices included. Rows of cores that all cost too much (:data:`WINDOW`) are passed over.
     """
     s, cores, volume, domain, temperature, key, stride = draw
     first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
-    pos, price = s.pos, s.price
-    w, h = len(cores.lines_x), len(cores.lines_y)
-    in_col, in_row = np.zeros(w, np.float32), np.zeros(h, np.float32)
-    prob = np.empty(w * h, np.float32)
-    b = Scratch(
-        np.empty(w, np.float32), np.empty(w, np.float32), np.empty(h, np.float32), np.empty(w, np.int32),
-        np.empty(h, np.int32), np.empty(w * h, np.float32), prob, prob.view(np.int32),
-        np.zeros(w * h if cores.step > 0.0 else 1, np.float32),
-    )  # fmt: skip
-    dearest, scale = price.max(), np.float32(min(12102203.16 / temperature, 1e30))
-    total, rise = 0.0, 0.0
+    pos, w, h = s.pos, len(cores.lines_x), len(cores.lines_y)
+    # indexed by row and column: numba turns loops into vector code only where it sees that no index is negative
+    price, allowed = s.price.reshape(h, w), cores.allowed.reshape(len(cores.allowed), h, w)
+    value, prob, chance = np.empty((h, w), np.float32), np.empty((h, w), np.float32), np.empty(h, np.float32)
+    bits, none = prob.view(np.int32), np.float32(0.0)
+    here, x, y = np.zeros((h, w), np.float32), np.empty(w, np.float32), np.empty(h, np.float32)
+    b = Heard(np.empty(w, np.float32), np.empty(h, np.float32), here, here.reshape(w * h))
+    scale, step = np.float32(min(12102203.16 / temperature, 1e30)), np.float32(cores.step)
+    window, total, rise = np.float32(WINDOW * temperature), 0.0, 0.0
     for group in range(begin, end, stride):
         for i in range(group, min(end, group + RUN)):
             u = first + i
-            own, share = pos[u], volume[u]
-            _costs(arcs, i, pos, cores, b, in_col, in_row)
-            paid = b.x[cores.col[own]] + b.y[cores.row[own]]
-            if cores.step > 0.0:
-                paid -= b.here[own]
+            own, share, d = pos[u], volume[u], domain[u]
+            by_core = w * h <= FEW_CORES * (indptr[i + 1] - indptr[i])
+            _hear(arcs, i, pos, cores, b, by_core)
+            all_steps = none
+            for c in range(w):
+                all_steps += step * b.in_col[c]
+            x[:] = all_steps
+            y[:] = none
+            _along(b.in_col, cores.lines_x, x)
+            _along(b.in_row, cores.lines_y, y)
+            low = x[0] - step * b.in_col[0]  # all of the column's traffic might be on the same core
+            for c in range(w):
+                low = min(low, x[c] - step * b.in_col[c])
+            a = cores.row[own]
+            paid = x[cores.col[own]] + y[a] - step * here[a, cores.col[own]]
             total += paid
-            base = paid + price[own] * share
-            window = np.float32(WINDOW * temperature + dearest * share)
-            kx, ky, least = _candidates(b, cores, domain[u], price, share, window, base)
-            least = np.float32(min(least, base))
-            mass = np.float32(0.0)
-            for j in range(kx * ky):
-                b.bits[j] = boltzmann(least - b.value[j], scale)
-            for j in range(kx * ky):
-                mass += b.prob[j]
-            rest = fraction(hashed(key, u)) * mass
+            base = paid + price[a, cores.col[own]] * share
+            least, mass = base, none
+            for r in range(h):
+                if y[r] + low <= least + window:
+                    for c in range(w):
+                        z = x[c] + y[r] + price[r, c] * share - step * here[r, c]
+                        z = z if allowed[d, r, c] else NEVER
+                        value[r, c] = z
+                        least = min(least, z)
+            for r in range(h):
+                f = none
+                if y[r] + low <= least + window:
+                    for c in range(w):
+                        bits[r, c] = boltzmann(least - value[r, c], scale)
+                    for c in range(w):
+                        f += prob[r, c]
+                chance[r] = f
+                mass += f
             to[i] = own
-            for j in range(kx * ky):
-                rest -= b.prob[j]
-                if rest < np.float32(0.0):
-                    to[i] = b.near_y[j // kx] * w + b.near_x[j % kx]
-                    rise += b.value[j] - base
-                    break
-            if cores.step > 0.0:
+            rest = fraction(hashed(key, u)) * mass
+            for r in range(h):
+                if rest >= chance[r]:
+                    rest -= chance[r]
+                    continue
+                for c in range(w):
+                    rest -= prob[r, c]
+                    if rest < none:
+                        to[i] = r * w + c
+                        rise += value[r, c] - base
+                        break
+                break
+            if by_core:
+                here[:] = none
+            elif step > none:
                 for e in range(indptr[i], indptr[i + 1]):
-                    b.here[pos[neighbour[e]]] = 0.0
+                    p = pos[neighbour[e]]
+                    here[cores.row[p], cores.col[p]] = none
     return total, rise
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,8 +18,9 @@ from nmsolve.heuristics.mapping.external.lawful import fitted, placed, scattered
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored
-from nmsolve.heuristics.mapping.external.sweep import Stopped, sweep
+from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned
+from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.model.types import AnyArray, Int32Array
 
 #: A cluster takes at most this many times the mean volume of the level below.
@@ -26,8 +30,9 @@ GROWTH = 20.0
 COARSEST, FUTILE = 32, 0.8
 #: Share of the search for the coarsest level (of lines, of a cut) and for all levels between; the finest gets the rest.
 COARSE, COARSE_CUT, MIDDLE = 0.3, 0.2, 0.15
-#: Starts at most, sweeps of the finest level that each should have, and the part of the search for all of several.
-MOST_STARTS, ENOUGH, STARTS = 5, 100, 0.6
+#: Starts at most, sweeps of the finest level that each should have, and the part of the search for all of several; the rest is
+#: for as many annealings of the best, by the same rule.
+MOST_STARTS, ENOUGH, STARTS = 5, 180, 0.6
 #: Lowest temperature of a level, and the highest from a mapping that is good already, in units (:meth:`Run.unit`).
 COLD_LINES, COLD_CUT, AGAIN_LINES, AGAIN_CUT = 0.007, 0.0027, 0.2, 0.03
 #: A cut with fewer sweeps than this for a level does not go through all temperatures: from this part of the balanced one, down
@@ -42,6 +47,13 @@ COARSENING, COARSENING_SHARE, FEWEST_SHOWN = 80.0, 0.08, 24
 #: Largest share of the run for an early look: the coarsest level's placement, scored and offered; work units of that per
 #: connection and per node.
 EARLY, EARLY_ARC, EARLY_NODE = 0.05, 3.0, 700.0
+
+#: Part of the work of one thread for the time that is over, below which a machine is busy.
+BUSY = 0.6
+#: Seconds between two looks at whether to stop, while other threads work.
+LOOK = 0.02
+
+Part = TypeVar("Part")
 
 #: Called with a mapping and how it came about; says whether it is the best so far.
 Offer = Callable[[AnyArray, str], bool]
@@ -129,12 +141,14 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
         raise Stopped
     begin = run.budget.done()
     sweeps = (until - begin) * run.budget.total / run.work(level)
-    starts = 1 if disk is not None or run.cut else max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
+    starts = runs_of(level, run, sweeps)
     end = begin + (until - begin) * (STARTS if starts > 1 else 1.0)
+
+    def start(k: int, own: Run) -> tuple[Placement, bool]:
+        return descend(tower, own, 1.0, disk, offer if k == 0 else None)
+
     best = None
-    for k in range(starts):
-        early = offer if k == 0 else None
-        s, whole = descend(tower, run, begin + (k + 1) / starts * (end - begin), disk, early)
+    for s, whole in side_by_side(run, end, starts, start):
         if best is not None and run.budget.stopped:
             return
         better = finish(level, s, run, offer, "multilevel" if whole else "projected")
@@ -143,6 +157,54 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
             return
     if starts > 1 and best is not None:
         again(level, best, run, until, offer)
+
+
+def runs_of(level: Level, run: Run, sweeps: float) -> int:
+    """Return how many annealings share the work for so many sweeps; one for a cut, and if connections are read from disk.
+
+    Fewer on a machine that has done much less for the time that is over than one thread would have.
+    """
+    if run.cut or not isinstance(level.source, Resident):
+        return 1
+    pace = run.budget.spent / run.budget.total / max(1e-9, run.budget.elapsed())
+    sweeps *= pace if pace * run.crew.workers < BUSY else 1.0
+    return max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
+
+
+def side_by_side(run: Run, until: float, count: int, task: Callable[[int, Run], Part]) -> Iterator[Part]:
+    """Yield what ``count`` tasks return; each gets its number, and a run that ends at its share 1, all with as much work.
+
+    As many at the same time as there are threads, and those that are left one by one with all threads. The tasks do the same on
+    any number of threads. When the last one is through, the share ``until`` of the run is over.
+    """
+    budget, begin, crew = run.budget, run.budget.done(), run.crew
+    share, keys, at = max(1e-9, until - begin) / count, [run.key() for _ in range(count)], 0
+
+    def own(number: int, together: int) -> Run:
+        over = begin + at * share
+
+        def elapsed() -> float:
+            return (budget.elapsed() - over) / (together * share)
+
+        alone, one = Crew(1, None, lambda: budget.stopped), copy(run)
+        one.crew = alone if together > 1 else crew
+        one.budget = Budget(share * budget.total, alone.should_stop if together > 1 else budget.stop, elapsed)
+        one.random, one.passes = np.array([keys[number]], np.uint64), 0
+        return one
+
+    while at < count:
+        together = crew.workers if crew.pool is not None and count - at >= crew.workers else 1
+        runs = [own(at + k, together) for k in range(together)]
+        if crew.pool is None or together == 1:
+            done = [task(at, runs[0])]
+        else:
+            waiting = [crew.pool.submit(task, at + k, one) for k, one in enumerate(runs)]
+            while wait(waiting, LOOK).not_done:
+                budget.stop()
+            done = [one.result() for one in waiting]
+        budget.spent += sum(one.budget.spent for one in runs)
+        at += together
+        yield from done
 
 
 def descend(
@@ -162,7 +224,7 @@ def descend(
         if kept is not None:
             s = placed(here, kept[0], run, kept[1])
         else:
-            s = placed(here, pos, run, price)
+            s = placed(here, pos, run, price if run.cut else None)
             tell(disk, f"placing {here.n:,} {'nodes' if number == 0 else 'clusters'}")
             anneal_level(here, s, number == last, begin + min(1.0, over) * (until - begin), run)
             if disk is not None and number and not run.budget.stopped:
@@ -213,10 +275,18 @@ def coldest(level: Level, run: Run) -> float:
 
 def again(level: Level, core: AnyArray, run: Run, until: float, offer: Offer) -> None:
     """Anneal a good mapping ``core`` (n,), from a temperature that keeps its large structure."""
-    s = placed(level, core.astype(np.int32), run)
-    hot = (AGAIN_CUT if run.cut else AGAIN_LINES) * run.unit(level)
-    anneal(level, s, hot, coldest(level, run), until, run)
-    finish(level, s, run, offer, "reheated")
+    hot, sweeps = (
+        (AGAIN_CUT if run.cut else AGAIN_LINES) * run.unit(level),
+        (until - run.budget.done()) * run.budget.total,
+    )
+
+    def heated(_: int, own: Run) -> Placement:
+        s = placed(level, core.astype(np.int32), own)
+        anneal(level, s, hot, coldest(level, own), 1.0, own)
+        return s
+
+    for s in side_by_side(run, until, runs_of(level, run, sweeps / run.work(level)), heated):
+        finish(level, s, run, offer, "reheated")
 
 
 def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> AnyArray | None:
