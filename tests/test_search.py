@@ -12,14 +12,13 @@ from search_fakes import Script, ToyReferee, value
 
 from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
-from nmsolve.model.stop import unbroken
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.model.stop import Stop, unbroken
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import PATIENCE, Portfolio, Step
 
 
 def make(seconds=5.0, observers=(), target_gap=0.0, lattice=1.0):
-    referee, budget = ToyReferee(lattice=lattice), Budget(seconds)
+    referee, budget = ToyReferee(lattice=lattice), Stop(seconds)
     return referee, budget, Incumbent(referee, budget, observers, target_gap)
 
 
@@ -202,13 +201,13 @@ def test_repeatable_steps_run_again_with_other_seeds_until_they_are_given_up():
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
 def test_a_time_limit_must_be_positive(seconds):
     with pytest.raises(InputError, match="time limit"):
-        Budget(seconds)
+        Stop(seconds)
 
 
 def test_first_ctrl_c_sets_the_flag_and_the_second_aborts():
-    budget = Budget(60)
+    budget = Stop(60)
     before = signal.getsignal(signal.SIGINT)
-    with budget.ctrl_c():
+    with budget:
         signal.raise_signal(signal.SIGINT)
         assert budget.interrupted and budget.over()
         with pytest.raises(KeyboardInterrupt):
@@ -218,7 +217,7 @@ def test_first_ctrl_c_sets_the_flag_and_the_second_aborts():
 
 def test_a_second_ctrl_c_waits_until_the_answer_is_written():
     done = []
-    with Budget(60).ctrl_c(), pytest.raises(KeyboardInterrupt):
+    with Stop(60), pytest.raises(KeyboardInterrupt):
         with unbroken():
             for _ in range(3):
                 signal.raise_signal(signal.SIGINT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -27,7 +28,7 @@ from nmsolve.kinds.answer import (
 from nmsolve.kinds.earlier import stated_options
 from nmsolve.kinds.kind import OF_GRAPHS, Kind, Pictures, Start, refuse, refuse_of_mappings
 from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
-from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
+from nmsolve.kinds.patience import LONG_PAGE, OutOfTime, Patience, search_time
 from nmsolve.kinds.progress import watching
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run, require_one_run
@@ -349,7 +350,7 @@ class StatedKind(Kind):
     ) -> Any:  # fmt: skip
         """Write answer, certificates, events and report, then what :meth:`complete` finds, and the page; return the report.
 
-        Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
+        Once ``patience`` is lost, checks and pictures that are not done are left out. The files are signed ``run``.
         """
         report = self.write_unchecked(o, given, inputs, run, result, earlier, better)
         with Answer(o.out, self.files, run, alone=self.alone(o)).added() as files:
@@ -359,11 +360,10 @@ class StatedKind(Kind):
                 report = more
                 files[self.report] = as_json(report)
 
-            self.complete(o, given, result, report, patience, keep)
-            with patience.drawing():
-                files[self.page] = self.render(
-                    given, result, report, f"nmsolve verify {o.out} --bound", o.plain
-                )
+            with suppress(OutOfTime):
+                self.complete(o, given, result, report, patience, keep)
+            command = f"nmsolve verify {o.out} --bound"
+            files[self.page] = patience.page(lambda: self.render(given, result, report, command, o.plain))
         return report
 
     def write_unchecked(

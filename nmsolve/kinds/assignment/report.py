@@ -16,6 +16,7 @@ from nmsolve.kinds.mapping.report import (
 )
 from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.assignment.problem import OBJECTIVES
+from nmsolve.model.bound import RUNNING
 from nmsolve.report.figures import amount, percent
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def build_assign_report(
 
     parts: dict[str, Any] = {"units": [], "memories": [], "operators": []}
     if given.own is not None and result.solution is not None:
-        parts = _parts(given, given.own, result.solution)
+        parts = _parts(given, given.own, result.solution, result.stop_reason != RUNNING)
     common = whole_parts(result, "" if given.own is None else given.own.unit, RULES, inputs, not_checked)
     return AssignReport(graph=_model(given), machine=_machine(given), **common, **parts)
 
@@ -140,8 +141,8 @@ def machine_hash(machine: ProcessorMachine) -> str:
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
-def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str, Any]:
-    """Return units, memories and operators."""
+def _parts(given: Given, problem: AssignProblem, answer: Assignment, ended: bool) -> dict[str, Any]:
+    """Return units, memories and operators; the latter with alternatives, which take time, once the search has ``ended``."""
     from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
 
     terms = terms_of(given)
@@ -154,7 +155,8 @@ def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str
             UsePart(name, int(held[m, top]), problem.labels[top], None if most == float("inf") else most)
         )
     operators = []
-    for i, rows in enumerate(alternatives(problem, answer)):
+    others = alternatives(problem, answer) if ended else [[] for _ in range(problem.count)]
+    for i, rows in enumerate(others):
         j = int(answer.unit[i])
         operators.append(
             OperatorPart(

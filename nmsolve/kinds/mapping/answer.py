@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.kinds.answer import Answer, as_json, event_lines, last_words
 from nmsolve.kinds.mapping.found import ALONE, MAP_FILES, Beside
 from nmsolve.kinds.mapping.report import CheckPart, Report, build_report, in_words, routing_words
-from nmsolve.kinds.patience import CHECKS, PICTURES, Patience
+from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
 from nmsolve.model.bound import Result
 from nmsolve.model.file_set import new_run
 from nmsolve.model.files import write_atomic
@@ -128,9 +128,9 @@ def _checks(
     checks, left = independent_checks(problem, result, turns, file, patience, between, routed)
     if mapped is not None:
         try:
-            with patience.optional(CHECKS):
-                checks += mapped_checks(out, problem, result.core, mapped)
-        except KeyboardInterrupt:
+            core = result.core
+            checks += patience.optional(lambda: mapped_checks(out, problem, core, mapped), CHECKS)
+        except OutOfTime:
             left.append(ROUTES)
     return checks, left
 
@@ -143,12 +143,10 @@ def _page(
     from nmsolve.kinds.mapping.page import render_html
 
     command = f"nmsolve verify {out} --bound"
-    try:
-        still = plain or mapped is not None or result.core is None
-        with patience.drawing() if still else patience.optional(0.0 if patience.asked else PICTURES):
-            return render_html(problem, result, report, command, between, mapped=mapped, plain=plain)
-    except KeyboardInterrupt:
-        return render_html(problem, result, report, command, drawn=False)
+    return patience.page(
+        lambda: render_html(problem, result, report, command, between, mapped=mapped, plain=plain),
+        lambda: render_html(problem, result, report, command, drawn=False),
+    )
 
 
 def say(out: Path, report: Report, as_json: bool) -> None:

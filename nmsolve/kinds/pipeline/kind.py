@@ -222,11 +222,12 @@ class PipelineKind(WholeKind):
             write_onnx_plan(
                 o.model, o.write_onnx, given.graph, given.layers.operators, result.solution, unfolded
             )
-        with patience.optional(CHECKS):
+
+        def checks() -> list[CheckPart]:
             plan = read_plan(o.out / self.answer, given.problem)
-            checks = plan_checks(given.problem, plan, result.objective, result.bounds)
-            report = msgspec.structs.replace(report, checks=checks, not_checked=[])
-        keep(report)
+            return plan_checks(given.problem, plan, result.objective, result.bounds)
+
+        keep(msgspec.structs.replace(report, checks=patience.optional(checks, CHECKS), not_checked=[]))
 
     def after(
         self, o: PipelineOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int

@@ -189,14 +189,13 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.routing.answer import file_checks
         from nmsolve.kinds.routing.report import max_link_by_rule
 
-        with patience.optional(CHECKS):
-            if result.solution is not None:
-                path, turns = o.out / self.answer, given.problem.turns
-                checks = file_checks(given.loaded, path, result.scores, turns)
-                report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
+        if result.solution is not None:
+            path, turns = o.out / self.answer, given.problem.turns
+            checks = patience.optional(lambda: file_checks(given.loaded, path, result.scores, turns), CHECKS)
+            report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
         keep(report)
-        with patience.drawing():
-            keep(msgspec.structs.replace(report, rules=max_link_by_rule(given.problem), not_checked=[]))
+        rules = patience.optional(lambda: max_link_by_rule(given.problem))
+        keep(msgspec.structs.replace(report, rules=rules, not_checked=[]))
 
     def render(
         self, given: Given, result: Result[ChosenRoutes], report: RouteReport, command: str, plain: bool

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from nmsolve.model import clock
 from nmsolve.model.engine import Doer, Engine, Errands, Remotes, ScratchPlace
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.crew import Crew, LocalCrew, Worker
@@ -107,7 +107,7 @@ class Portfolio:
         self,
         referee: Referee,
         incumbent: Incumbent,
-        budget: Budget,
+        budget: Stop,
         *,
         seed: int = 0,
         workers: int = 1,

@@ -115,7 +115,10 @@ def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
     levels = coarsen(thinned(best.net, bench.rng), bench)
     flat = len(levels.nets) == 1 and len(best.net.volume) >= MANY_NODES
     share = FLAT_BISECTION if flat else BISECTION
-    start = dual_bisection(levels.nets[-1], machine, begin + share * (until - begin), bench)
+    split_by = begin + share * (until - begin)
+    start = dual_bisection(levels.nets[-1], machine, split_by, bench, best.core is not None)
+    if start is None:
+        return
     if not best.sorted:
         start = _sort_by_core(levels, start, best)
         best.consider(strict(best.net, _project(levels, start), bench), "bisection")
