@@ -19,8 +19,8 @@ from nmsolve.model.stop import Stop
 T = TypeVar("T")
 #: Seconds after the time limit, and after the end was asked for, at which checks and pictures that still run are left out.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
-#: CPU seconds that a page takes without its pictures.
-BARE = 0.1
+#: CPU seconds that a page without its pictures and the last words take.
+BARE = 0.2
 #: CPU seconds that searches leave to checks and pictures, and most of the limit.
 PAGE, PAGE_PART = 1.2, 0.1
 #: The same where pages have many pictures.
