@@ -109,6 +109,10 @@ class Stop:
         """Wall seconds until the search must end; never below 0."""
         return max(0.0, self.deadline - clock.now())
 
+    def keep_back(self, seconds: float) -> None:
+        """Keep back this much more at the end: what writing the answer takes, as measured once."""
+        self.deadline -= min(seconds, MOST_RESERVED * self.left())
+
     def interrupt(self) -> None:
         """Ask the run to end with its best answer."""
         self._interrupted.set()

@@ -264,7 +264,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
-        keeper = Keeper(incumbent, partial(run.keep, task))
+        keeper = Keeper(incumbent, budget, partial(run.keep, task))
         try:
             run.steps = task.start(run)
             others = [step.engine.name for step in run.steps if step.foreign]
