@@ -174,7 +174,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         inputs(folder)
-        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.load)]
+        # each in a session of its own: Linux shares processors among sessions first
+        spin = [sys.executable, "-c", "while True: pass"]
+        busy = [subprocess.Popen(spin, start_new_session=True) for _ in range(given.load)]
         try:
             print(f"{'command':20}" + "".join(f"{limit:>14g} s    " for limit in limits), flush=True)
             for what, command in chosen.items():

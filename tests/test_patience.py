@@ -38,6 +38,12 @@ BOARD = 'id="explorer-data"'
 FILES = ["certificates.json", "events.jsonl", "mapping.json", "report.html", "report.json"]
 
 
+@pytest.fixture(autouse=True)
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds are those of an idle machine, whatever else it does."""
+    monkeypatch.setattr(clock, "pace", lambda: 1.0)
+
+
 @pytest.fixture(scope="module")
 def answer() -> tuple[MappingProblem, Result]:
     """A small network, mapped."""
@@ -163,14 +169,14 @@ def test_compiling_in_the_copy_does_not_count() -> None:
 
     def work() -> float:
         clock.hold()
-        time.sleep(1.0)
+        time.sleep(4.0)
         clock.go_on()
         return clock.now()
 
     begun = clock.now()
-    with Patience(begun - patience.AFTER_LIMIT + 0.5) as kept:
-        assert kept.optional(work) < begun + 0.5
-        assert clock.now() < begun + 0.5
+    with Patience(begun + 2.0) as kept:
+        assert kept.optional(work) < begun + 2.0
+        assert clock.now() < begun + 2.0
         with pytest.raises(KeyboardInterrupt):
             kept.optional(lambda: time.sleep(60))
     assert not clock.stands()

@@ -22,13 +22,13 @@ AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: CPU seconds that a page without its pictures and the last words take.
 BARE = 0.2
 #: CPU seconds that searches leave to checks and pictures, and most of the limit.
-PAGE, PAGE_PART = 1.2, 0.1
+PAGE, PAGE_PART = 0.5, 0.1
 #: The same where pages have many pictures.
-LONG_PAGE = 2.5
+LONG_PAGE = 1.5
 #: Most of the time left that searches leave to them on a busy machine.
-MOST = 0.5
+MOST = 1 / 3
 #: CPU seconds that checks always get: enough for small networks.
-CHECKS = 0.4
+CHECKS = 0.25
 
 
 def search_time(limit: float, page: float = PAGE) -> float:

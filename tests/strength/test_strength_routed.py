@@ -34,6 +34,7 @@ class AskedBudget:
 
     def __init__(self, rounds: int) -> None:
         self.started, self._step, self._asked = 0.0, SECONDS / rounds, 0
+        self.deadline = SECONDS - min(turns.RESERVE, turns.RESERVE_PART * SECONDS)
 
     def __enter__(self) -> AskedBudget:
         return self
@@ -72,7 +73,7 @@ def test_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns._Run, "finish", lambda self, first, bound: found.append(self.best))
     for seed in range(1, 9):
         core = np.random.default_rng(seed).permutation(PROBLEM.n) % PROBLEM.cores
-        monkeypatch.setattr(turns, "Stop", lambda limit, started: AskedBudget(12))
+        monkeypatch.setattr(turns, "Stop", lambda limit, started, reserve: AskedBudget(12))
         monkeypatch.setattr(
             turns,
             "solve",

@@ -168,7 +168,7 @@ class PipelineKind(WholeKind):
 
     def search_time(self, o: PipelineOptions, limit: float) -> float:
         """Return half where tiles are placed, too."""
-        return limit * (1 - PLACE_PART) if o.place else search_time(limit)
+        return limit * (1 - PLACE_PART) if o.place else super().search_time(o, limit)
 
     def refined(
         self, o: PipelineOptions, given: Given, result: Result[PipelinePlan], patience: Patience

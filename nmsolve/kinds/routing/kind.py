@@ -12,7 +12,7 @@ import msgspec
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.kind import Explainable, Scores, plain_scores
-from nmsolve.kinds.patience import CHECKS, search_time
+from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.routing.options import RouteOptions
 from nmsolve.kinds.routing.report import FLOWS, PAGE, PROOFS, REPORT, TURN_MODELS
 from nmsolve.kinds.routing.statement import (
@@ -169,10 +169,6 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.routing.front import RouteFront
 
         return RouteFront(given.problem, given.loaded)
-
-    def search_time(self, o: RouteOptions, limit: float) -> float:
-        """Return all but what a short page takes."""
-        return search_time(limit)
 
     def build_report(
         self, o: RouteOptions, given: Given, result: Result[ChosenRoutes], inputs: dict[str, Any], left: Sequence[str]

@@ -265,6 +265,6 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Stop
     from nmsolve.solvers.mapping.bounds import placement_bound
 
     end = budget.limit - least_seconds("projection", problem)
-    if problem.graph.on_disk and clock.now() + PASS * problem.graph.m > end:
+    if clock.now() + PASS * problem.graph.m > end:
         return None  # summing up the parts cannot be interrupted
     return placement_bound(problem, core, incumbent.objective, lambda: clock.now() >= end)

@@ -46,7 +46,7 @@ from nmsolve.solvers.routing.numbers import detour_of
 
 #: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
 PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
-#: Kept back for the figures of the answer: part of the time, and at most this many seconds.
+#: Kept back for the figures of the answer: part of the time, and at most this many CPU seconds.
 RESERVE_PART, RESERVE = 0.1, 0.5
 #: Least seconds for the routes of the final placement, which has some already.
 LAST = 0.2
@@ -121,7 +121,7 @@ def alternate(
     reason = takes("load axons tables disk")(problem)
     if reason is not None:
         raise InputError(f"placement and routes in turns: {reason}", "", "max-link and no other rule")
-    budget = Stop(time_limit, started=started)
+    budget = Stop(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
     with budget:
         first = solve(
             problem, time_limit=max(0.2, PLACE * time_limit), started=budget.started, seed=seed, workers=workers,
@@ -131,7 +131,7 @@ def alternate(
             return Result("unknown", first.stop_reason, "max-link", None, None, None, None)
         if first.stop_reason == "interrupt":
             budget.interrupt()
-        limit = time_limit - min(RESERVE, RESERVE_PART * time_limit)
+        limit = budget.deadline - budget.started
         run = _Run(problem, budget, limit, seed, workers, memory, observer, cluster)
         run.begin(first.core)
         first_value, bound = run.best, run.full_bound()
