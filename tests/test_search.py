@@ -198,6 +198,21 @@ def test_repeatable_steps_run_again_with_other_seeds_until_they_are_given_up():
     assert (again.lifted == incumbent.lifted).all()
 
 
+def test_there_is_an_answer_however_late_it_is():
+    """Loading took all of the limit: what takes milliseconds runs all the same, until there is an answer."""
+    referee, budget, incumbent = make(1e-9)
+    steps = [
+        Step(Script((f"offer {k}",), name), quick=name != "slow")
+        for k, name in ((5, "slow"), (20, "a"), (10, "b"))
+    ]
+    Portfolio(referee, incumbent, budget).run(steps)
+    assert budget.over() and incumbent.objective == 20
+    incumbent = make(1e-9)[2]
+    budget.interrupt()
+    Portfolio(referee, incumbent, budget).run(steps)
+    assert incumbent.lifted is None
+
+
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
 def test_a_time_limit_must_be_positive(seconds):
     with pytest.raises(InputError, match="time limit"):

@@ -157,8 +157,18 @@ class Portfolio:
                 )
                 if self._pool and (self._running() or self._away):
                     self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
+            for step in steps:
+                if self._needed(step):
+                    self._start(step, 1.0)
         finally:
             self._close()
+
+    def _needed(self, step: Step) -> bool:
+        """Return True if time is up before there is an answer, and the step takes milliseconds to give one."""
+        known = self._incumbent.lifted is not None or self._incumbent.infeasible
+        late = self._budget.over() and not self._budget.interrupted and not self._budget.starved
+        quick = step.quick and step.engine.finds != "bounds" and step.engine.name not in self.endings
+        return late and quick and not known
 
     def _next_turn(self, turns: Iterator[tuple[Step, float] | None]) -> tuple[Step, float] | None:
         """Return the step that runs next: first those that were lost with the machine that they ran on."""
