@@ -167,6 +167,7 @@ def main() -> None:
     parser.add_argument("--kinds", action="store_true", help="only one or more commands per kind of problem")
     parser.add_argument("--only", default="", help="commands whose name begins with one of these, by commas")
     given = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have background processes ignore it
     limits = [float(text) for text in given.limits.split(",") for _ in range(max(1, given.signals))]
     names, rng = tuple(given.only.split(",")), random.Random(1)
     chosen = {k: v for k, v in (KINDS if given.kinds else KINDS | COMMANDS).items() if k.startswith(names)}

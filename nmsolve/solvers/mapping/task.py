@@ -45,6 +45,8 @@ PASS = 1e-7
 REPAIR_PART = 0.3
 #: A bound that needs more than this part of the time before it says anything is not begun where the mapping is given.
 MOST = 0.5
+#: Seconds after a signal in which the placement may still be bounded.
+AFTER_SIGNAL = 0.3
 #: Most of the time for mappings of solved relatives: what can be lost if they are of no use.
 RECALL_PART = 0.2
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
@@ -264,7 +266,7 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Stop
         return None  # parts cost the same wherever they are
     from nmsolve.solvers.mapping.bounds import placement_bound
 
-    end = budget.limit - least_seconds("projection", problem)
+    end = min(budget.limit, budget.asked_at + AFTER_SIGNAL) - least_seconds("projection", problem)
     if clock.now() + PASS * problem.graph.m > end:
         return None  # summing up the parts cannot be interrupted
     return placement_bound(problem, core, incumbent.objective, lambda: clock.now() >= end)
