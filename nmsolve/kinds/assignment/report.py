@@ -16,7 +16,6 @@ from nmsolve.kinds.mapping.report import (
 )
 from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.assignment.problem import OBJECTIVES
-from nmsolve.model.bound import RUNNING
 from nmsolve.report.figures import amount, percent
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def build_assign_report(
 
     parts: dict[str, Any] = {"units": [], "memories": [], "operators": []}
     if given.own is not None and result.solution is not None:
-        parts = _parts(given, given.own, result.solution, result.stop_reason != RUNNING)
+        parts = _parts(given, given.own, result.solution)
     common = whole_parts(result, "" if given.own is None else given.own.unit, RULES, inputs, not_checked)
     return AssignReport(graph=_model(given), machine=_machine(given), **common, **parts)
 
@@ -141,8 +140,8 @@ def machine_hash(machine: ProcessorMachine) -> str:
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
-def _parts(given: Given, problem: AssignProblem, answer: Assignment, ended: bool) -> dict[str, Any]:
-    """Return units, memories and operators; the latter with alternatives, which take time, once the search has ``ended``."""
+def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str, Any]:
+    """Return units, memories and operators."""
     from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
 
     terms = terms_of(given)
@@ -155,8 +154,7 @@ def _parts(given: Given, problem: AssignProblem, answer: Assignment, ended: bool
             UsePart(name, int(held[m, top]), problem.labels[top], None if most == float("inf") else most)
         )
     operators = []
-    others = alternatives(problem, answer) if ended else [[] for _ in range(problem.count)]
-    for i, rows in enumerate(others):
+    for i, rows in enumerate(alternatives(problem, answer)):
         j = int(answer.unit[i])
         operators.append(
             OperatorPart(
