@@ -101,7 +101,7 @@ def svg_text(figure: Figure, label: str) -> str:
 
 
 #: What stands in place of a picture for which there was no time.
-NOT_DRAWN = "<p>Not drawn for lack of time; <code>nmsolve draw</code> draws it.</p>"
+NOT_DRAWN = "<p>Not drawn for lack of time; <code>nmsolve draw</code> makes pictures of an answer.</p>"
 _drawn = True
 
 
