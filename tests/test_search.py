@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from search_fakes import Script, ToyReferee, value
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.stop import Stop, unbroken
@@ -196,6 +197,18 @@ def test_repeatable_steps_run_again_with_other_seeds_until_they_are_given_up():
     again, _ = run(Step(Script(("walk 3",), "w"), repeat=True), seconds=60)
     assert [e.objective for e in kinds(again, "incumbent")] == [e.objective for e in moves]
     assert (again.lifted == incumbent.lifted).all()
+
+
+def test_a_busy_machine_keeps_back_more(monkeypatch):
+    """As many wall seconds as the CPU seconds that are needed take, and what the first answer took to write; within bounds."""
+    for pace, reserve, kept in ((1.0, 1.0, 1.0), (3.0, 1.0, 3.0), (90.0, 1.0, 12.0), (90.0, 20.0, 20.0)):
+        monkeypatch.setattr(clock, "pace", lambda pace=pace: pace)
+        stop = Stop(60, reserve=reserve)
+        assert stop.limit - stop.deadline == pytest.approx(kept)
+    stop.keep_back(2.0)
+    assert stop.limit - stop.deadline == pytest.approx(22.0)
+    stop.keep_back(1000.0)
+    assert stop.left() > 25
 
 
 def test_there_is_an_answer_however_late_it_is():
