@@ -24,7 +24,7 @@ def run() -> None:
     except KeyboardInterrupt:
         code = 130
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it is closed
         stream.flush()
     os._exit(code)
 

@@ -45,8 +45,7 @@ def killable(work: Callable[[], Iterator[T]], left: Callable[[], float]) -> Iter
         yield from work()
         return
     near, far = Pipe(duplex=False)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _flush()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -91,14 +90,20 @@ def _send_all(work: Callable[[], Iterator[T]], far: Connection, parent: int) -> 
         clock.watchers[:] = [lambda stands: far.send(("compiling", stands))]
         for item in work():
             far.send(("item", item))
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         far.send(("end", None))
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is raised in the parent
         with suppress(BaseException):
             far.send(("error", _sendable(error)))
     finally:
         os._exit(0)
+
+
+def _flush() -> None:
+    """Write what is printed, so that it is not written twice; what cannot be written is the command's business."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError, ValueError):
+            stream.flush()
 
 
 def _sendable(error: BaseException) -> BaseException:
