@@ -22,6 +22,7 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.assignment import registry
 from nmsolve.solvers.assignment.api import (
     AssignTask,
@@ -34,7 +35,6 @@ from nmsolve.solvers.assignment.checker import NetworkChecker
 from nmsolve.solvers.assignment.multi_objective import AssignObjectives
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front
 from nmsolve.solvers.run import Options
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.entries import Entry
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -202,7 +202,7 @@ def test_a_gap_of_a_few_units_in_billions_is_a_gap() -> None:
         "n", np.array([0, 1]), np.array([6_500_000_026]), none, np.array([0]), np.zeros(0, np.int64),
         np.zeros((0, 5), np.int64), np.zeros(0),
     )  # fmt: skip
-    incumbent = Incumbent(NetworkChecker(network), Budget(1.0), exact=NetworkTask(network).exact)
+    incumbent = Incumbent(NetworkChecker(network), Stop(1.0), exact=NetworkTask(network).exact)
     incumbent.offer("a", np.array([0]), "")
     incumbent.raise_bound("b", Bound(6_500_000_000.0, "b"))
     assert not incumbent.optimal and incumbent.bound == 6_500_000_000

@@ -75,3 +75,11 @@ def test_a_time_limit_ends_what_hangs_in_compiled_code_and_nothing_else() -> Non
     code = "from nmsolve.kinds import guard\nguard.STUCK = 0.5\n" + wait
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no shell to close a stream with")
+def test_a_command_ends_in_order_without_standard_output() -> None:
+    """Its streams are written at the very end, if there are any."""
+    line = f"{sys.executable} -m nmsolve hw list >&-"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

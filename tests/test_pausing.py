@@ -13,9 +13,9 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.mapping.checker import MappingChecker
 from nmsolve.solvers.mapping.registry import make_engine
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.pausing import PausingContext, PausingRun
@@ -51,7 +51,7 @@ class Counter:
 
 def paused(engine, problem=None, incumbent=None, seconds=60.0):
     """A run of the engine that has not begun, and the incumbent of its bounds."""
-    budget = Budget(seconds)
+    budget = Stop(seconds)
     incumbent = incumbent or Incumbent(ToyChecker(lattice=1.0), budget)
     context = PausingContext(engine.name, incumbent, budget, seed=0, workers=1, deadline=0.0)
     return PausingRun(engine, problem, context), incumbent
@@ -76,7 +76,7 @@ def test_turns_change_nothing_in_what_a_bound_finds():
     problem = MappingProblem(generate("mesh-comm", nodes=36), nmsolve.machine("mesh:6x6"), "hops", (), 1)
     stated = []
     for spans in (60.0, 1e-4):
-        budget = Budget(60.0)
+        budget = Stop(60.0)
         events = []
         incumbent = Incumbent(MappingChecker(merge_together(problem)), budget, [events.append])
         run, _ = paused(make_engine("projection"), problem, incumbent)

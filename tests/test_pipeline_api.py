@@ -11,10 +11,10 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
 
 
@@ -117,7 +117,7 @@ def test_the_checker_refuses_what_is_no_plan() -> None:
     for wrong in ([0, 0, 0, 1, 1, 5, 1, 1], [0, 0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1, 1, 9],
                   [0, 0, 0, 0, 0, 0, -1, 1], [0, 0, 0, 0, 0, 0, -5, -1], [0, 0, 0, 0, 0, -1, 1, -1]):  # fmt: skip
         assert checker.complaint(np.array(wrong)) is not None
-    incumbent = Incumbent(checker, Budget(1.0))
+    incumbent = Incumbent(checker, Stop(1.0))
     assert incumbent.offer("test", good)
     assert not incumbent.raise_bound("test", Bound(14.0, "wrong"))
 

@@ -17,6 +17,7 @@ from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.bounds import cheapest_company as apart
 from nmsolve.solvers.pipeline.checker import PipelineChecker
@@ -24,7 +25,6 @@ from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
 from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.pipeline.whole import whole_numbers
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -183,7 +183,7 @@ def test_engines_raise_no_bound_above_the_optimum_and_close_the_gap(problem: Pip
     """From a bad plan; both engines."""
     every = sorted(plans(problem), key=lambda plan: objective(problem, plan))
     for engine in (PipelineCpSat(), PipelineMip()):
-        budget = Budget(30.0)
+        budget = Stop(30.0)
         incumbent = Incumbent(PipelineChecker(problem), budget)
         if every:
             incumbent.offer("start", every[-1].packed(problem))
@@ -209,7 +209,7 @@ def test_dividing_stages_anew_gives_plans_of_the_problem(problem: PipelineProble
     if not every:
         return
     start = random.choice(every)
-    budget = Budget(10.0)
+    budget = Stop(10.0)
     incumbent = Incumbent(PipelineChecker(problem), budget)
     incumbent.offer("start", start.packed(problem))
     context = LocalContext("resplit", incumbent, budget, seed=1, workers=1, deadline=budget.deadline)
@@ -229,7 +229,7 @@ def test_dividing_stages_anew_finds_what_single_moves_do_not() -> None:
     """Three bins of 6: 5 | 4 | 3 with 1 + 2 + 3 badly placed, to be put right two stages at a time."""
     times = np.array([[5.0], [4.0], [3.0], [1.0], [2.0], [3.0]])
     problem = PipelineProblem("bins", tuple("abcdef"), times, np.zeros(6), tensors_of({}), 3, 3, split="any")
-    budget = Budget(20.0)
+    budget = Stop(20.0)
     incumbent = Incumbent(PipelineChecker(problem), budget)
     incumbent.offer("start", PipelinePlan(np.array([0, 1, 2, 1, 0, 2]), np.ones(3, np.int64)).packed(problem))
     Resplit().run(

@@ -14,8 +14,8 @@ import nmsolve
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.mapping.auto import automatic
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.race import HOPE, Past
@@ -74,7 +74,7 @@ class Climber:
 
 def test_the_time_goes_to_the_bound_that_still_rises_and_every_bound_has_a_first_run():
     rising, flat, low = Climber("rising", 1000.0), Climber("flat", 1e6, 150.0), Climber("low", 1.0)
-    checker, budget = ToyChecker(lattice=1.0), Budget(2.6)
+    checker, budget = ToyChecker(lattice=1.0), Stop(2.6)
     incumbent = Incumbent(checker, budget)
     incumbent.offer("known", value(10_000))
     portfolio = Portfolio(checker, incumbent, budget)
@@ -88,7 +88,7 @@ def test_the_time_goes_to_the_bound_that_still_rises_and_every_bound_has_a_first
 def test_mappings_go_on_beside_a_bound_that_promises_more():
     """By promise alone the bound, which doubles, would get all but the first run of a heuristic that hardly gains."""
     rising, seeker = Climber("rising", 1000.0), Script(("offer 19998", "until-stop"), "seeker", "mappings")
-    checker, budget = ToyChecker(lattice=1.0), Budget(2.6)
+    checker, budget = ToyChecker(lattice=1.0), Stop(2.6)
     incumbent = Incumbent(checker, budget)
     incumbent.offer("known", value(20_000))
     portfolio = Portfolio(checker, incumbent, budget)
@@ -120,7 +120,7 @@ def test_every_bound_that_takes_the_problem_has_a_first_run_and_most_time_is_lef
 def test_a_bound_left_paused_because_time_is_short_means_that_time_ended_the_run():
     """Nothing else is to be run, but it would have gone on: that is not ``exhausted``."""
     rising = Climber("rising", 1000.0)
-    checker, budget = ToyChecker(lattice=1.0), Budget(0.5)
+    checker, budget = ToyChecker(lattice=1.0), Stop(0.5)
     incumbent = Incumbent(checker, budget)
     portfolio = Portfolio(checker, incumbent, budget)
     portfolio.run([Step(rising, first=0.35)])

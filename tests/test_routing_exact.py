@@ -26,13 +26,13 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.stop import Stop
 from nmsolve.model.turns import TurnSet, all_turns, possible_turns, turn_set
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.checker import MISSING, RoutingChecker
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import least_entries, require_routes
 from nmsolve.solvers.routing.lp import FlowLp, flow_bound, split_flow
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -41,7 +41,7 @@ ENGINES = {"cpsat": RouteCpSat, "mip": RouteMip}
 
 def solved(stage: RoutingStage, engine, start: Routes | None = None) -> Incumbent:
     """One engine on one stage, in this process."""
-    budget = Budget(60)
+    budget = Stop(60)
     incumbent = Incumbent(RoutingChecker(stage), budget)
     if start is not None:
         incumbent.offer("start", stage.pack(start, number_of(stage.problem, start)))

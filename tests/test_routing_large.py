@@ -24,13 +24,13 @@ from nmsolve.model.routing.check import routes_complaint, table_entries
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns, choose
 from nmsolve.solvers.routing.flow_bound import Climb, PriceBound, proved
 from nmsolve.solvers.routing.flow_lengths import demands_of, evaluate
 from nmsolve.solvers.routing.lp import flow_bound, split_flow
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -50,7 +50,7 @@ def layered(side: int, layers: int, count: int, seed: int = 0) -> Flows:
 
 def run(stage: RoutingStage, *engines, seed: int = 0, seconds: float = 60.0) -> Incumbent:
     """Engines one after the other in this process; no offer may be refused."""
-    budget = Budget(180)
+    budget = Stop(180)
     incumbent = Incumbent(RoutingChecker(stage), budget)
     for engine in engines:
         deadline = time.monotonic() + seconds

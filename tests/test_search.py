@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from search_fakes import Script, ToyChecker, value
 
+from nmsolve.model import clock
 from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
-from nmsolve.model.stop import unbroken
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.model.stop import Stop, unbroken
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import PATIENCE, Portfolio, Step
 
 
 def make(seconds=5.0, observers=(), target_gap=0.0, lattice=1.0):
-    checker, budget = ToyChecker(lattice=lattice), Budget(seconds)
+    checker, budget = ToyChecker(lattice=lattice), Stop(seconds)
     return checker, budget, Incumbent(checker, budget, observers, target_gap)
 
 
@@ -199,16 +199,43 @@ def test_repeatable_steps_run_again_with_other_seeds_until_they_are_given_up():
     assert (again.lifted == incumbent.lifted).all()
 
 
+def test_a_busy_machine_keeps_back_more(monkeypatch):
+    """As many wall seconds as the CPU seconds that are needed take, and what the first answer took to write; within bounds."""
+    for pace, reserve, kept in ((1.0, 1.0, 1.0), (3.0, 1.0, 3.0), (90.0, 1.0, 12.0), (90.0, 20.0, 20.0)):
+        monkeypatch.setattr(clock, "pace", lambda pace=pace: pace)
+        stop = Stop(60, reserve=reserve)
+        assert stop.limit - stop.deadline == pytest.approx(kept)
+    stop.keep_back(2.0)
+    assert stop.limit - stop.deadline == pytest.approx(22.0)
+    stop.keep_back(1000.0)
+    assert stop.left() > 25
+
+
+def test_there_is_an_answer_however_late_it_is():
+    """Loading took all of the limit: what takes milliseconds runs all the same, until there is an answer."""
+    checker, budget, incumbent = make(1e-9)
+    steps = [
+        Step(Script((f"offer {k}",), name), quick=name != "slow")
+        for k, name in ((5, "slow"), (20, "a"), (10, "b"))
+    ]
+    Portfolio(checker, incumbent, budget).run(steps)
+    assert budget.over() and incumbent.objective == 20
+    incumbent = make(1e-9)[2]
+    budget.interrupt()
+    Portfolio(checker, incumbent, budget).run(steps)
+    assert incumbent.lifted is None
+
+
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
 def test_a_time_limit_must_be_positive(seconds):
     with pytest.raises(InputError, match="time limit"):
-        Budget(seconds)
+        Stop(seconds)
 
 
 def test_first_ctrl_c_sets_the_flag_and_the_second_aborts():
-    budget = Budget(60)
+    budget = Stop(60)
     before = signal.getsignal(signal.SIGINT)
-    with budget.ctrl_c():
+    with budget:
         signal.raise_signal(signal.SIGINT)
         assert budget.interrupted and budget.over()
         with pytest.raises(KeyboardInterrupt):
@@ -218,7 +245,7 @@ def test_first_ctrl_c_sets_the_flag_and_the_second_aborts():
 
 def test_a_second_ctrl_c_waits_until_the_answer_is_written():
     done = []
-    with Budget(60).ctrl_c(), pytest.raises(KeyboardInterrupt):
+    with Stop(60), pytest.raises(KeyboardInterrupt):
         with unbroken():
             for _ in range(3):
                 signal.raise_signal(signal.SIGINT)

@@ -140,7 +140,7 @@ from test_search import make
 from search_fakes import Script
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 checker, budget, incumbent = make(60.0, observers=[lambda e: print(e.kind, e.objective, flush=True)])
-with budget.ctrl_c():
+with budget:
     Portfolio(checker, incumbent, budget, workers={workers}).run(
         [Step(Script(("offer 20", {last!r}), "a"), child={child}), Step(Script(("offer 10",), "b"))])
 print("best", incumbent.objective, "interrupted", budget.interrupted, flush=True)

@@ -82,10 +82,10 @@ def run_faults(o: FaultOptions) -> int:
     """
     from nmsolve.cli.faults_page import render_faults
     from nmsolve.model.files import write_atomic
+    from nmsolve.model.stop import Stop
     from nmsolve.solvers.routed.faults import FaultPlan, check_plan
-    from nmsolve.solvers.search.budget import Budget
 
-    budget = Budget(opt.seconds(o.time_limit), started=clock.STARTED)
+    budget = Stop(opt.seconds(o.time_limit), started=clock.STARTED)
     loaded = load_answer(o)
     plan = FaultPlan(o.links, o.cores, o.routers, o.trials, o.migration_budget, o.seed)
     check_plan(loaded.machine, plan)
@@ -93,7 +93,7 @@ def run_faults(o: FaultOptions) -> int:
     prepare_folder(o.out, FILES, o)
     say = _Progress(o.trials, o.json)
     with Patience(clock.end(opt.seconds(o.time_limit))) as patience:
-        with budget.ctrl_c():
+        with budget:
             trials = study.run(plan, say.trial, budget.over)
         reason = "interrupt" if patience.asked else "time" if len(trials) < o.trials else "done"
         weak = weak_links(study)
@@ -101,8 +101,8 @@ def run_faults(o: FaultOptions) -> int:
         answer = Answer(o.out, FILES)
         with answer.found() as folder:
             write_atomic(folder / "faults.json", as_json(report))
-        with answer.added() as files, patience.optional():
-            files["faults.html"] = render_faults(loaded.machine, report, trials, weak)
+        with answer.added() as files:
+            files["faults.html"] = patience.page(lambda: render_faults(loaded.machine, report, trials, weak))
     last_words(o.out, report, o.json, _words(report), ("faults.html", "faults.json"))
     if not trials:
         return INTERRUPTED if reason == "interrupt" else UNKNOWN

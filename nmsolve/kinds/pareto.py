@@ -16,6 +16,7 @@ from nmsolve.kinds.patience import search_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.report import pictures
+from nmsolve.report.drawing import NOT_DRAWN
 from nmsolve.report.figures import DIGITS, amount
 from nmsolve.report.page import fill
 
@@ -112,9 +113,11 @@ def write_front(
         kind.write_beside(folder)
         write_atomic(folder / PROOFS, stages_to_json(front.stages, kind.free))
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
-    with answer.added() as files, patience.optional():
-        picture = draw_front(front, kind.units)
-        files |= {"pareto.svg": picture, "pareto.html": _page(front, picture, kind.title, kind.units)}
+    with answer.added() as files:
+        picture = patience.page(lambda: draw_front(front, kind.units))
+        if picture != NOT_DRAWN:
+            files["pareto.svg"] = picture
+        files["pareto.html"] = _page(front, picture, kind.title, kind.units)
 
 
 def _values(front: Front[Any], point: Point[Any]) -> dict[str, float]:

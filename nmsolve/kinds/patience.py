@@ -1,51 +1,51 @@
-"""What is still done once time is up or the user has interrupted: the answer is written, with fewer checks and pictures."""
+"""The time after a search: checks always get some, pictures what is left; the answer is on disk before."""
 
 from __future__ import annotations
 
 import math
 import os
-import signal
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from types import FrameType, TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import TypeVar
 
+from nmsolve.kinds import clock as of_command
 from nmsolve.kinds.guard import ends_if_stuck
 from nmsolve.model import clock
-from nmsolve.model.host.processes import ALARMS
-from nmsolve.model.stop import Stop, stopping
+from nmsolve.model.host.killable import OutOfTime as OutOfTime
+from nmsolve.model.host.killable import killable
+from nmsolve.model.stop import Stop
 
-#: Seconds that checks and pictures may continue after the time limit, and after the end was asked for.
+T = TypeVar("T")
+#: Seconds after the time limit, and after the end was asked for, at which checks and pictures that still run are left out.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
-#: Seconds of the limit that searches leave to checks and pictures, and most of it.
-PAGE, PAGE_PART = 1.2, 0.1
+#: CPU seconds that a page without its pictures and the last words take.
+BARE = 0.2
+#: CPU seconds that searches leave to checks and pictures, and most of the limit.
+PAGE, PAGE_PART = 0.5, 0.1
 #: The same where pages have many pictures.
-LONG_PAGE = 2.5
-#: Seconds between attempts to cut off work that did not stop, or that was inside an import.
-AGAIN, AFTER_IMPORT = 0.2, 0.01
-#: Seconds that checks always get: enough for small networks.
-CHECKS = 0.4
-#: Seconds that pictures get however long the import took.
-PICTURES = 2.0
+LONG_PAGE = 1.5
+#: Most of the time left that searches leave to them on a busy machine.
+MOST = 1 / 3
+#: CPU seconds that checks always get: enough for small networks.
+CHECKS = 0.25
 
 
 def search_time(limit: float, page: float = PAGE) -> float:
-    """Return seconds of a time limit that are for searching; the rest, at most ``page``, and what comes after draw the page."""
-    return limit - min(page, PAGE_PART * limit)
+    """Return seconds of a command's time limit that are for searching; checks and page have the rest, and a moment more.
 
-
-class OutOfTime(KeyboardInterrupt):
-    """Time for what can be left out is up; as if the end had been asked for."""
+    They need CPU seconds, so that a busy machine (:func:`nmsolve.model.clock.pace`) leaves them more of the limit.
+    """
+    needed = clock.pace() * min(page, PAGE_PART * limit)
+    return limit - min(needed, MOST * of_command.left(limit))
 
 
 class Patience:
     """Around a search and the writing of its answer: one signal ends all searches inside, and what is optional soon after.
 
-    The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What runs in :meth:`optional` ends at the
-    signal, or a moment later if the signal came before it began; at the latest :data:`AFTER_LIMIT` after the time limit. A second
-    signal ends everything. An import is never cut off: it is done first, as half of a module would be there ever after.
-    Outside the main thread, where Python delivers no signals, nothing is cut off; on Windows only if asked for.
+    The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What is :meth:`optional` runs in a copy of this
+    process, which is killed :data:`AFTER_SIGNAL` after a signal and :data:`AFTER_LIMIT` after the time limit. A second one ends
+    everything. Outside the main thread, where Python delivers no signals, and on Windows nothing is cut off.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class Patience:
 
     def __init__(self, limit: float = math.inf) -> None:
         self._limit = limit
-        self._stop = Stop()
+        # a command; functions print nothing, and do not end their process
+        self._stop = Stop(heard=_say_stopping) if limit < math.inf else Stop()
         self._open = ExitStack()
 
     def __enter__(self) -> Patience:
-        self._stop = self._open.enter_context(stopping())
-        if self._limit < math.inf:  # a command; functions print nothing, and do not end their process
-            self._stop.heard = _say_stopping
+        self._open.enter_context(self._stop)
+        if self._limit < math.inf:
             self._open.enter_context(ends_if_stuck(self._limit))
         return self
 
@@ -76,57 +76,40 @@ class Patience:
 
     def left(self) -> float:
         """Return seconds that optional things may still take; not above 0 if time is up."""
-        asked_at = math.inf if self._stop.asked_at is None else self._stop.asked_at
-        return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - clock.now()
+        late = self._limit + AFTER_LIMIT - BARE * clock.pace()
+        return min(late, self._stop.asked_at + AFTER_SIGNAL) - clock.now()
 
-    @contextmanager
-    def drawing(self) -> Iterator[None]:
-        """Do the same as :meth:`optional` for a page with pictures; what draws is imported before, if there is time for any.
+    def each(self, work: Callable[[], Iterator[T]], least: float = 0.0) -> Iterator[T]:
+        """Yield what ``work`` yields in a copy of this process, as far as it gets.
 
-        On a slow machine the import alone takes what is left. Once it is paid for, pictures get :data:`PICTURES`.
+        Parameters
+        ----------
+        least : CPU seconds that it gets however late it is, unless the end is asked for meanwhile
+
+        Raises
+        ------
+        OutOfTime : time is up, or the end was asked for
         """
-        least = 0.0
-        if self.left() > 0:
-            from nmsolve.report.drawing import import_what_draws
+        asked, end = self.asked, clock.now() + least * clock.pace()
 
-            import_what_draws()
-            least = 0.0 if self.asked else PICTURES
-        with self.optional(least):
-            yield
+        def left() -> float:
+            return self.left() if self.asked and not asked else max(self.left(), end - clock.now())
 
-    @contextmanager
-    def optional(self, least: float = 0.0) -> Iterator[None]:
-        """Raises KeyboardInterrupt in here as soon as the end is asked for or time is up, also before.
+        return killable(work, left)
 
-        ``least`` : seconds that it gets however late it is, unless the end is asked for meanwhile.
-        """
-        in_main = threading.current_thread() is threading.main_thread()
-        asked = self.asked
-        end = clock.now() + max(least, self.left())
-        left = end - clock.now()
-        if left <= 0:
-            raise OutOfTime
-        cut = _Cut(_imports(sys._getframe()), end)
-        alarm = in_main and ALARMS
-        before = signal.signal(signal.SIGALRM, cut.off) if alarm else None
+    def optional(self, work: Callable[[], T], least: float = 0.0) -> T:
+        """Return what ``work`` returns; as :meth:`each`."""
+        return next(self.each(lambda: iter([work()]), least))
+
+    def page(self, render: Callable[[], T], bare: Callable[[], T] | None = None) -> T:
+        """Return a page with its pictures; where these take too long, ``bare``: the same without pictures, if not given."""
+        from nmsolve.report.drawing import without_pictures
+
         try:
-            if in_main:
-                if left < math.inf:
-                    cut.after(left)
-                self._stop.at_once = cut.off
-                if self.asked and not asked:  # before the line above
-                    raise OutOfTime
-            yield
-        except Exception:
-            if clock.now() >= end or (self.asked and not asked):
-                raise OutOfTime from None
-            raise
-        finally:
-            cut.over = True  # first: an alarm that rings now is too late
-            self._stop.at_once = None
-            if alarm:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                signal.signal(signal.SIGALRM, before)
+            return self.optional(render)
+        except OutOfTime:
+            with without_pictures():
+                return (bare or render)()
 
 
 def _say_stopping() -> None:
@@ -136,40 +119,3 @@ def _say_stopping() -> None:
             2,
             b"stopping: the best answer so far is written; Ctrl-C again ends at once, and leaves what is on disk\n",
         )
-
-
-class _Cut:
-    """Raises OutOfTime in the main thread, but never inside an import that began after ``imports`` others; without a request
-    not before ``end`` (``clock.now()``, which stands still while kernels are compiled, as alarms do not).
-    """
-
-    def __init__(self, imports: int, end: float) -> None:
-        self._imports, self._end = imports, end
-        self.over = self.asked = False
-
-    def after(self, seconds: float) -> None:
-        """Ask for the end this many seconds from now, where the system can."""
-        if ALARMS:
-            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-
-    def off(self, number: int, frame: FrameType | None) -> None:
-        """Ask for the end now, or when the import is done; a handler of signals."""
-        if self.over:
-            return
-        if number == signal.SIGALRM and not self.asked and clock.now() < self._end:
-            self.after(max(AGAIN, self._end - clock.now()))
-            return
-        self.asked = self.asked or number != signal.SIGALRM
-        importing = _imports(frame) > self._imports
-        self.after(AFTER_IMPORT if importing else AGAIN)
-        if not importing:
-            raise OutOfTime
-
-
-def _imports(frame: FrameType | None) -> int:
-    """Return frames of the import system that ``frame`` was called from."""
-    count = 0
-    while frame is not None:
-        count += frame.f_code.co_filename.startswith("<frozen importlib")
-        frame = frame.f_back
-    return count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -25,7 +26,7 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.kind import Kind, Start
-from nmsolve.kinds.patience import LONG_PAGE, Patience, search_time
+from nmsolve.kinds.patience import LONG_PAGE, OutOfTime, Patience, search_time
 from nmsolve.kinds.progress import watching
 from nmsolve.model.file_set import new_run
 
@@ -273,7 +274,7 @@ class RunKind(Kind):
     ) -> Any:  # fmt: skip
         """Write answer, certificates, events and report, then what :meth:`complete` finds, and the page; return the report.
 
-        Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
+        Once ``patience`` is lost, checks and pictures that are not done are left out. The files are signed ``run``.
         """
         report = self.write_unchecked(o, given, inputs, run, result, earlier, better)
         with Answer(o.out, self.files, run, alone=self.alone(o)).added() as files:
@@ -283,16 +284,15 @@ class RunKind(Kind):
                 report = more
                 files[self.report] = as_json(report)
 
-            self.complete(o, given, result, report, patience, keep)
-            files[self.page] = self.page_of(o, given, result, report, patience, keep)
+            with suppress(OutOfTime):
+                self.complete(o, given, result, report, patience, keep)
+            files[self.page] = self.page_of(o, given, result, report, patience)
         return report
 
-    def page_of(
-        self, o: Any, given: Any, result: Result[Any], report: Any, patience: Patience, keep: Keep
-    ) -> str:
-        """Return the page; ``keep`` the report if it has changed."""
-        with patience.drawing():
-            return self.render(given, result, report, f"nmsolve verify {o.out} --bound", o.plain)
+    def page_of(self, o: Any, given: Any, result: Result[Any], report: Any, patience: Patience) -> str:
+        """Return the page, without pictures if time is up."""
+        command = f"nmsolve verify {o.out} --bound"
+        return patience.page(lambda: self.render(given, result, report, command, o.plain))
 
     def write_unchecked(
         self, o: Any, given: Any, inputs: Any, run: str, result: Result[Any], earlier: Sequence[Stage] = (),

@@ -1,75 +1,139 @@
-"""Requests to stop a run: the first signal ends all remaining stages with the best answer."""
+"""When a run ends: its time limit with a reserve, signals that ask for the end, and memory that is used up."""
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Self
 
 from nmsolve.model import clock
+from nmsolve.model.errors import InputError
 from nmsolve.model.host.processes import ASKING, HANGUP
 
+#: Most of the time limit that is kept back on a busy machine.
+MOST_RESERVED = 0.2
 
-class Stop:
-    """Whether, and when (``clock.now()``), the end was asked for."""
-
-    def __init__(self) -> None:
-        self.asked_at: float | None = None
-        #: Called with the first signal as it came; cuts off what runs.
-        self.at_once: Callable[[int, FrameType | None], None] | None = None
-        #: Called with the first signal before that; says what happens.
-        self.heard: Callable[[], None] | None = None
-        #: Blocks of :func:`unbroken`, and whether a second signal came in one.
-        self.held = 0
-        self.again = False
-
-    @property
-    def asked(self) -> bool:
-        """True once the end was asked for."""
-        return self.asked_at is not None
-
-    def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Note the first signal, and cut off what may be; raise KeyboardInterrupt at the second."""
-        if self.asked:
-            self.again = True
-            if self.held:
-                return
-            raise KeyboardInterrupt
-        self.asked_at = clock.now()
-        if self.heard is not None:
-            self.heard()
-        if self.at_once is not None:
-            self.at_once(number, frame)
-
-
+#: Runs inside runs, the outermost first: it handles the signals.
 _running: list[Stop] = []
 
 
-@contextmanager
-def stopping() -> Iterator[Stop]:
-    """While active, signals are kept in the :class:`Stop`. Inside another such block it is that one's: whoever asks for the end
-    of a part of a run asks for the end of the run.
+class Stop:
+    """The end of one run: when it is due, and whether it was asked for.
 
-    Outside the main thread, where Python delivers no signals, it is never asked for.
+    As a context manager it notes the first Ctrl-C, SIGTERM or SIGHUP, which ends this run and all runs inside it or around it
+    with their best answers; the second raises KeyboardInterrupt. Outside the main thread, where Python delivers no signals, it
+    notes none.
+
+    Parameters
+    ----------
+    seconds : time limit, > 0; None: no limit
+    started : ``clock.now()`` at the moment the limit counts from; now if not given
+    reserve : CPU seconds kept back at the end for stopping children and for the last figures; on a busy machine as many more
+        wall seconds as it takes to get these (:func:`nmsolve.model.clock.pace`)
+    heard : called with the first signal; tells the user what happens
+
+    Raises
+    ------
+    InputError : the limit is not a positive, finite number
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield Stop()
-        return
-    if _running:
-        yield _running[-1]
-        return
-    stop = Stop()
-    nohup = HANGUP is not None and signal.getsignal(HANGUP) == signal.SIG_IGN
-    before = {s: signal.signal(s, stop.on_signal) for s in ASKING if not (nohup and s == HANGUP)}
-    _running.append(stop)
-    try:
-        yield stop
-    finally:
-        _running.pop()
-        for number, handler in before.items():
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        *,
+        started: float | None = None,
+        reserve: float = 0.0,
+        heard: Callable[[], None] = lambda: None,
+    ) -> None:
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise InputError(f"the time limit is {seconds} seconds", "", "a finite number > 0")
+        limit = math.inf if seconds is None else seconds
+        self.started = clock.now() if started is None else started
+        self.limit = self.started + limit
+        slowed = min(reserve * clock.pace(), max(reserve, MOST_RESERVED * limit))
+        self.deadline = self.limit - min(slowed, limit)
+        self._heard, self._interrupted, self._asked_at = heard, threading.Event(), math.inf
+        self._starved = threading.Event()
+        self._outer, self._before = self, {}  # type: ignore[var-annotated]
+        #: Blocks of :func:`unbroken`, and whether a second signal came in one.
+        self.held, self.again = 0, False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        self._outer = _running[0] if _running else self
+        _running.append(self)
+        if self._outer is self:
+            nohup = HANGUP is not None and signal.getsignal(HANGUP) == signal.SIG_IGN
+            kinds = [s for s in ASKING if not (nohup and s == HANGUP)]
+            self._before = {s: signal.signal(s, self._on_signal) for s in kinds}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self in _running:
+            _running.remove(self)
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Note the first signal; raise KeyboardInterrupt at the second."""
+        if self._asked_at == math.inf:
+            self._asked_at = clock.now()
+            self._heard()
+            return
+        self.again = True
+        if not self.held:
+            raise KeyboardInterrupt
+
+    @property
+    def asked_at(self) -> float:
+        """``clock.now()`` at the first signal; inf before it."""
+        return self._outer._asked_at
+
+    @property
+    def asked(self) -> bool:
+        """True once a signal asked for the end."""
+        return self.asked_at < math.inf
+
+    def elapsed(self) -> float:
+        """Wall seconds since the start."""
+        return clock.now() - self.started
+
+    def left(self) -> float:
+        """Wall seconds until the search must end; never below 0."""
+        return max(0.0, self.deadline - clock.now())
+
+    def keep_back(self, seconds: float) -> None:
+        """Keep back this much more at the end: what writing the answer takes, as measured once."""
+        self.deadline -= min(seconds, MOST_RESERVED * self.left())
+
+    def interrupt(self) -> None:
+        """Ask the run to end with its best answer."""
+        self._interrupted.set()
+
+    @property
+    def interrupted(self) -> bool:
+        """True once the run was asked to end, by a signal or by :meth:`interrupt`."""
+        return self._interrupted.is_set() or self.asked
+
+    def starve(self) -> None:
+        """Ask the run to end with its best answer: the memory budget is used up."""
+        self._starved.set()
+
+    @property
+    def starved(self) -> bool:
+        """True once the memory budget was used up."""
+        return self._starved.is_set()
+
+    def over(self) -> bool:
+        """Return True once time or memory is up or the run was asked to end."""
+        return self.interrupted or self.starved or clock.now() >= self.deadline
 
 
 @contextmanager
@@ -78,7 +142,7 @@ def unbroken() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not _running:
         yield
         return
-    stop = _running[-1]
+    stop = _running[0]
     stop.held += 1
     try:
         yield

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from importlib import import_module
 from importlib.util import cache_from_source, find_spec
@@ -40,16 +42,21 @@ P = ParamSpec("P")
 
 def import_what_draws() -> None:
     """Import matplotlib. Where Python compiles it first, as after an installation, the clock does not count these seconds."""
+    if "matplotlib.backends.backend_svg" in sys.modules:
+        return
     spec = find_spec("matplotlib")
     source = (
         "" if spec is None or spec.origin is None else os.path.join(os.path.dirname(spec.origin), "figure.py")
     )
     ready = os.path.exists(cache_from_source(source))
-    start = clock.now()
-    import_module("matplotlib.figure")
-    import_module("matplotlib.backends.backend_svg")
     if not ready:
-        clock.skip(clock.now() - start)
+        clock.hold()
+    try:
+        import_module("matplotlib.figure")
+        import_module("matplotlib.backends.backend_svg")
+    finally:
+        if not ready:
+            clock.go_on()
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
@@ -93,6 +100,22 @@ def svg_text(figure: Figure, label: str) -> str:
     return text[text.index("<svg") :]
 
 
+#: What stands in place of a picture for which there was no time.
+NOT_DRAWN = "<p>Not drawn for lack of time; <code>nmsolve draw</code> makes pictures of an answer.</p>"
+_drawn = True
+
+
+@contextmanager
+def without_pictures() -> Iterator[None]:
+    """While active, pictures are left out of pages: :data:`NOT_DRAWN` stands in their place."""
+    global _drawn
+    before, _drawn = _drawn, False
+    try:
+        yield
+    finally:
+        _drawn = before
+
+
 class Picture(Generic[P]):
     """A drawing: as SVG text when it is called, as a figure to show, change or save in another form by :meth:`figure`."""
 
@@ -101,7 +124,10 @@ class Picture(Generic[P]):
         update_wrapper(self, draw)
 
     def __call__(self, *args: P.args, **more: P.kwargs) -> str:
-        """Return SVG text."""
+        """Return SVG text; :data:`NOT_DRAWN` inside :func:`without_pictures`."""
+        if not _drawn:
+            return NOT_DRAWN
+        import_what_draws()
         import matplotlib
 
         with matplotlib.rc_context():

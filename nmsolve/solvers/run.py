@@ -18,8 +18,8 @@ from nmsolve.model.bound import RUNNING, Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
 from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds
+from nmsolve.model.stop import Stop
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
@@ -133,7 +133,7 @@ class Run:
     """One run, as a task sees it before and after the search."""
 
     options: Options
-    budget: Budget
+    budget: Stop
     memory: Memory
     incumbent: Incumbent
     steps: list[Step] = field(default_factory=list)
@@ -257,14 +257,14 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     memory = Memory(options.memory)
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
     reserve += 0.0 if worker_pool is None else min(AWAY, AWAY_PART * limit)
-    budget = Budget(limit, started=options.started, reserve=reserve)
-    with budget.ctrl_c(), memory.watched(budget.starve):
+    budget = Stop(limit, started=options.started, reserve=reserve)
+    with budget, memory.watched(budget.starve):
         incumbent = Incumbent(
             task.checker, budget, options.observers, options.gap, options.enough, task.exact
         )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
-        keeper = Keeper(incumbent, partial(run.keep, task))
+        keeper = Keeper(incumbent, budget, partial(run.keep, task))
         try:
             run.steps = task.start(run)
             others = [step.engine.name for step in run.steps if step.foreign]
@@ -313,7 +313,7 @@ def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Checker], Wo
     )
 
 
-def _recheck(task: Task[S], budget: Budget, bound: Bound) -> BoundCheck:
+def _recheck(task: Task[S], budget: Stop, bound: Bound) -> BoundCheck:
     """Re-check a bound of a third-party engine, and that its certificate can be written."""
     try:
         plain(bound.certificate)
@@ -339,7 +339,7 @@ def _raise_known(task: Task[S], run: Run) -> None:
                     step.engine.resume(bound)
 
 
-def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:
+def _say_ending(incumbent: Incumbent, budget: Stop, portfolio: Portfolio) -> tuple[str, str]:
     """Return the status and stop reason of a run, reported as its last event."""
     status = "unknown" if incumbent.lifted is None else "optimal" if incumbent.optimal else "feasible"
     status = "infeasible" if incumbent.infeasible else status
@@ -348,7 +348,7 @@ def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> t
     return status, reason
 
 
-def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> str:
+def _stop_reason(incumbent: Incumbent, budget: Stop, portfolio: Portfolio) -> str:
     """Return why the run ended, the strongest reason first."""
     kinds = {ending.kind for ending in portfolio.endings.values()}
     if incumbent.infeasible:

@@ -21,10 +21,10 @@ from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.assignment.api import solve_assignment
 from nmsolve.solvers.assignment.checker import AssignChecker
 from nmsolve.solvers.assignment.registry import REGISTRY
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -71,7 +71,7 @@ class Patient(LocalContext):
 
 def run(name: str, problem: AssignProblem, start: Assignment | None = None) -> Incumbent | None:
     """One engine alone with a long time; None if it refuses, also because operators that must share a unit cannot."""
-    budget = Budget(60.0)
+    budget = Stop(60.0)
     incumbent = Incumbent(AssignChecker(problem), budget)
     if start is not None:
         incumbent.offer("start", start.packed(problem))

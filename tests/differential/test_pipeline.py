@@ -20,6 +20,7 @@ from nmsolve.check.pipeline.recheck import CERTIFIED, recheck_bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.checker import PipelineChecker
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
@@ -27,7 +28,6 @@ from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.partition import Chain, Downsets
 from nmsolve.solvers.pipeline.resplit import Resplit
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -136,7 +136,7 @@ def optimum(p: PipelineProblem) -> Fraction | None:
 
 def run(engine: object, p: PipelineProblem, start: bool = False) -> Incumbent:
     """One engine on its own, or after the partitions."""
-    budget = Budget(20.0)
+    budget = Stop(20.0)
     incumbent = Incumbent(PipelineChecker(p), budget)
     for one in [*([Chain(), Downsets()] if start else []), engine]:
         if one.refuses(p) is None:  # type: ignore[attr-defined]

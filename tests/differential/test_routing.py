@@ -29,6 +29,7 @@ from nmsolve.model.routing.files import write_flow_routes
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.stop import Stop
 from nmsolve.model.turns import turn_set
 from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns
@@ -37,7 +38,6 @@ from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.lp import FlowLp
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -185,7 +185,7 @@ def solved(
     stage: RoutingStage, engine: object, start: np.ndarray | None = None, seconds: float = 20.0
 ) -> Incumbent:
     """One engine on one stage, in this process."""
-    budget = Budget(seconds)
+    budget = Stop(seconds)
     incumbent = Incumbent(RoutingChecker(stage), budget)
     if start is not None:
         incumbent.offer("start", start)

@@ -168,7 +168,7 @@ MUTATIONS = [
     Mutation("multilevel", "no annealing", _MANY + "multilevel", _H + "multilevel/cycle.py",
              "    if begin < until:\n        unit", "    if False:\n        unit"),
     Mutation("multilevel", "no bisection", _MANY + "multilevel_bisection", _H + "multilevel/mapper.py",
-             "dual_bisection(levels.nets[-1], machine, begin + share * (until - begin), bench)",
+             "dual_bisection(levels.nets[-1], machine, split_by, bench, may_stop)",
              "np.arange(len(levels.nets[-1].volume), dtype=np.int32) % machine.size"),
     Mutation("external", "no coarsening", _MANY + "external", _H + "external/search.py",
              "while out.levels[-1].n > 2 * fewest * usable and not run.budget.stop():", "while False:"),

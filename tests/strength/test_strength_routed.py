@@ -7,8 +7,6 @@ time that a run in this process has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,10 +34,13 @@ class AskedBudget:
 
     def __init__(self, rounds: int) -> None:
         self.started, self._step, self._asked = 0.0, SECONDS / rounds, 0
+        self.deadline = SECONDS - min(turns.RESERVE, turns.RESERVE_PART * SECONDS)
 
-    @contextmanager
-    def ctrl_c(self) -> Iterator[None]:
-        yield
+    def __enter__(self) -> AskedBudget:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
     def elapsed(self) -> float:
         self._asked += 1
@@ -72,7 +73,7 @@ def test_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns._Run, "finish", lambda self, first, bound: found.append(self.best))
     for seed in range(1, 9):
         core = np.random.default_rng(seed).permutation(PROBLEM.n) % PROBLEM.cores
-        monkeypatch.setattr(turns, "Budget", lambda limit, started: AskedBudget(12))
+        monkeypatch.setattr(turns, "Stop", lambda limit, started, reserve: AskedBudget(12))
         monkeypatch.setattr(
             turns,
             "solve",

@@ -15,8 +15,9 @@ from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: Full evaluations that objectives which are no sums get, and checks of rules that limits of memory get.
-EVALUATIONS, CHECKED = 400, 100
+#: Full evaluations that objectives which are no sums get, and checks of rules that limits of memory get, times the operators of
+#: the model: they take a moment at any size.
+EVALUATED, CHECKED = 40_000, 20_000
 
 
 class Alternative(NamedTuple):
@@ -39,13 +40,13 @@ class Alternative(NamedTuple):
 def alternatives(problem: AssignProblem, answer: Assignment, most: int = 2) -> list[list[Alternative]]:
     """Return for every operator the cheapest ``most`` other units, everything else kept, transfers included.
 
-    Objectives that are no sums are evaluated anew for the operators that run longest (:data:`EVALUATIONS` times); the others
+    Objectives that are no sums are evaluated anew for the operators that run longest (:data:`EVALUATED`); the others
     get no alternatives.
     """
     sums = problem.objective in ("latency", "energy")
     price = _sum_change(problem, answer) if sums else _whole_change(problem, answer)
     found: list[list[Alternative]] = [[] for _ in range(problem.count)]
-    budget = EVALUATIONS
+    budget = EVALUATED // problem.count
     each = np.arange(problem.count)
     order = np.argsort(-problem.time[each, answer.unit], kind="stable").tolist()
     for i in order:
@@ -154,7 +155,7 @@ def _with_rules(
     if not problem.ceilings and not np.isfinite(problem.units.capacity).any():
         return found
     every = sorted((a.change, i, k) for i, rows in enumerate(found) for k, a in enumerate(rows))
-    for _, i, k in every[:CHECKED]:
+    for _, i, k in every[: CHECKED // problem.count]:
         moved = _moved(problem, answer, _mates(problem, i), found[i][k].unit)
         wrong = assignment_complaint(problem, moved)
         if wrong is not None:

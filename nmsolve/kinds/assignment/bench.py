@@ -52,13 +52,13 @@ def state(
 def _check(problem: Problem, result: Result[Any], patience: Patience) -> Checked:
     """Return the rules and the objectives, as ``nmsolve assign`` checks them."""
     from nmsolve.kinds.assignment.check import result_checks
-    from nmsolve.kinds.patience import CHECKS
+    from nmsolve.kinds.patience import CHECKS, OutOfTime
 
-    assert result.solution is not None
+    solution = result.solution
+    assert solution is not None
     try:
-        with patience.optional(CHECKS):
-            return result_checks(problem, result.solution, result), []
-    except KeyboardInterrupt:
+        return patience.optional(lambda: result_checks(problem, solution, result), CHECKS), []
+    except OutOfTime:
         return [], ["assignment"]
 
 

@@ -194,14 +194,17 @@ class AssignKind(WholeKind):
             return keep(report)
         report = msgspec.structs.replace(report, programs=written_programs(o, given, solution))
         keep(report)
-        with patience.optional(CHECKS):
-            checks = [*result_checks(problem, solution, result), *program_checks(report.programs)]
-            report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
-            quick = [b for b in result.bounds if b.method in QUICK]
-            checks = checks + bound_checks(problem, solution, result.scores, quick)
-            left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
-            report = msgspec.structs.replace(report, checks=checks, not_checked=left)
-        keep(report)
+        quick = [b for b in result.bounds if b.method in QUICK]
+        left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
+
+        def checks() -> Iterator[list[CheckPart]]:
+            yield [*result_checks(problem, solution, result), *program_checks(report.programs)]
+            yield bound_checks(problem, solution, result.scores, quick)
+
+        done: list[CheckPart] = []
+        for found, rest in zip(patience.each(checks, CHECKS), (["bounds"], left), strict=True):
+            done = done + found
+            keep(msgspec.structs.replace(report, checks=done, not_checked=rest))
 
     def after(
         self, o: AssignOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.mapping.routes import ADDED, mapped_checks, write_mapped_routes
-from nmsolve.kinds.patience import CHECKS, Patience
+from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.given import Given
@@ -56,8 +56,8 @@ def checks_of_run(
     checks, left = independent_checks(problem, result, turns, free, patience, between, routed)
     if mapped is not None:
         try:
-            with patience.optional(CHECKS):
-                checks += mapped_checks(out, problem, result.core, mapped)
-        except KeyboardInterrupt:
+            core = result.core
+            checks += patience.optional(lambda: mapped_checks(out, problem, core, mapped), CHECKS)
+        except OutOfTime:
             left.append(ADDED)
     return checks, left

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from nmsolve.kinds.check_bounds import Budget, MappingBounds, Proofs, budget_of
 from nmsolve.kinds.check_fields import claimed_result, under
 from nmsolve.kinds.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
 from nmsolve.kinds.mapping.report import CheckPart, check_parts
-from nmsolve.kinds.patience import CHECKS, Patience
+from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
 from nmsolve.kinds.rewritten import Again, as_written, inputs_again
 from nmsolve.kinds.values import size_in_bytes
 from nmsolve.kinds.verdict import unread_checks
@@ -184,17 +183,21 @@ def independent_checks(
     assert result.core is not None
     checks: list[CheckPart] = []
     scores: dict[str, float] = {}
-    done = 0
-    stages = verifying(
-        problem, result.core, scores, claimed, turns=turns, routes=routes, between=between, routed=routed
-    )
+    done, core = 0, result.core
+
+    def stages() -> Iterator[tuple[list[CheckPart], dict[str, float]]]:
+        for _, found in verifying(
+            problem, core, scores, claimed, turns=turns, routes=routes, between=between, routed=routed
+        ):
+            yield check_parts(found), scores
+
     try:
-        with nullcontext() if patience is None else patience.optional(CHECKS):
-            for _, found in stages:
-                checks += check_parts(found)
-                done += 1
+        for found, values in stages() if patience is None else patience.each(stages, CHECKS):
+            checks += found
+            scores |= values  # they were recomputed elsewhere
+            done += 1
         left = []
-    except KeyboardInterrupt:
+    except OutOfTime:
         left = list(STAGES[done:])
     held = [Held(name, value) for name, value in problem.ceilings]
     return checks + held_checks(held, scores), left

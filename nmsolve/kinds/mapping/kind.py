@@ -18,7 +18,7 @@ from nmsolve.kinds.kind import Explainable, Pictures, Scores, plain_scores
 from nmsolve.kinds.mapping.given import MAP_FILES, Given, Run
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.statement import load_map, map_inputs, objectives_of
-from nmsolve.kinds.patience import PICTURES, search_time
+from nmsolve.kinds.patience import search_time
 from nmsolve.kinds.run import Asked, Keep, RunKind, Searched
 from nmsolve.model.errors import InputError
 
@@ -187,25 +187,14 @@ class MapKind(RunKind):
             keep(msgspec.structs.replace(report, checks=checks, not_checked=left))
 
     def page_of(
-        self, o: MapOptions, given: Given, result: Result[Any], report: Report, patience: Patience, keep: Keep
+        self, o: MapOptions, given: Given, result: Result[Any], report: Report, patience: Patience
     ) -> str:
-        """Return the page, without pictures if time is up; it may be what takes the most memory."""
-        from nmsolve.model.host.memory import own_peak
-
-        command, plain = f"nmsolve verify {o.out} --bound", o.plain
-        still = plain or given.mapped is not None or result.core is None
-        try:
-            with patience.drawing() if still else patience.optional(0.0 if patience.asked else PICTURES):
-                page = self.render(given, result, report, command, plain)
-        except KeyboardInterrupt:
-            page = self.render(given, result, report, command, plain, drawn=False)
-        if own_peak() > report.memory.peak:
-            keep(
-                msgspec.structs.replace(
-                    report, memory=msgspec.structs.replace(report.memory, peak=own_peak())
-                )
-            )
-        return page
+        """Return the page; without pictures a mapping's has no board to explore either."""
+        command = f"nmsolve verify {o.out} --bound"
+        return patience.page(
+            lambda: self.render(given, result, report, command, o.plain),
+            lambda: self.render(given, result, report, command, o.plain, drawn=False),
+        )
 
     def render(
         self, given: Given, result: Result[Any], report: Report, command: str, plain: bool, drawn: bool = True

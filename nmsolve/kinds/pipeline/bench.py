@@ -58,14 +58,14 @@ def state(
 
 def _check(problem: PipelineProblem, result: Result[PipelinePlan], patience: Patience) -> Checked:
     """Return the rules and the objective, as ``nmsolve pipeline`` checks them."""
-    from nmsolve.kinds.patience import CHECKS
+    from nmsolve.kinds.patience import CHECKS, OutOfTime
     from nmsolve.kinds.pipeline.check import plan_checks
 
-    assert result.solution is not None
+    solution = result.solution
+    assert solution is not None
     try:
-        with patience.optional(CHECKS):
-            return plan_checks(problem, result.solution, result.objective, ()), []
-    except KeyboardInterrupt:
+        return patience.optional(lambda: plan_checks(problem, solution, result.objective, ()), CHECKS), []
+    except OutOfTime:
         return [], ["plan"]
 
 

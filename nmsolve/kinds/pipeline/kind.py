@@ -168,7 +168,7 @@ class PipelineKind(WholeKind):
 
     def search_time(self, o: PipelineOptions, limit: float) -> float:
         """Return half where tiles are placed, too."""
-        return limit * (1 - PLACE_PART) if o.place else search_time(limit)
+        return limit * (1 - PLACE_PART) if o.place else super().search_time(o, limit)
 
     def refined(self, o: PipelineOptions, found: Searched, patience: Patience) -> Searched:
         """Return a cut that the links of the board can bear."""
@@ -221,11 +221,12 @@ class PipelineKind(WholeKind):
             write_onnx_plan(
                 o.model, o.write_onnx, given.graph, given.layers.operators, result.solution, unfolded
             )
-        with patience.optional(CHECKS):
+
+        def checks() -> list[CheckPart]:
             plan = read_plan(o.out / self.answer, given.problem)
-            checks = plan_checks(given.problem, plan, result.objective, result.bounds)
-            report = msgspec.structs.replace(report, checks=checks, not_checked=[])
-        keep(report)
+            return plan_checks(given.problem, plan, result.objective, result.bounds)
+
+        keep(msgspec.structs.replace(report, checks=patience.optional(checks, CHECKS), not_checked=[]))
 
     def after(
         self, o: PipelineOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int

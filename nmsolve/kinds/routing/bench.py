@@ -77,14 +77,16 @@ def _solve(problem: RoutingProblem, **how: Any) -> Result[ChosenRoutes]:
 
 def _check(given: Given, result: Result[ChosenRoutes], patience: Patience) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
-    from nmsolve.kinds.patience import CHECKS
+    from nmsolve.kinds.patience import CHECKS, OutOfTime
     from nmsolve.kinds.routing.kind import KIND
 
-    assert result.solution is not None
+    solution = result.solution
+    assert solution is not None
     try:
-        with patience.optional(CHECKS):
-            return KIND.answer_checks(given, result.solution, None, result.scores)[0], []
-    except KeyboardInterrupt:
+        return patience.optional(
+            lambda: KIND.answer_checks(given, solution, None, result.scores)[0], CHECKS
+        ), []
+    except OutOfTime:
         return [], ["routes"]
 
 

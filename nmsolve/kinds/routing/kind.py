@@ -12,7 +12,7 @@ import msgspec
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.kind import Explainable, Scores, plain_scores
-from nmsolve.kinds.patience import CHECKS, search_time
+from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.routing.options import RouteOptions
 from nmsolve.kinds.routing.report import FLOWS, PAGE, PROOFS, REPORT, TURN_MODELS
 from nmsolve.kinds.routing.statement import (
@@ -175,10 +175,6 @@ class RouteKind(StatedKind):
 
         return RouteFront(given.problem, given.loaded)
 
-    def search_time(self, o: RouteOptions, limit: float) -> float:
-        """Return all but what a short page takes."""
-        return search_time(limit)
-
     def build_report(
         self, o: RouteOptions, given: Given, result: Result[ChosenRoutes], inputs: dict[str, Any], left: Sequence[str]
     ) -> RouteReport:  # fmt: skip
@@ -194,14 +190,13 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.routing.answer import file_checks
         from nmsolve.kinds.routing.report import max_link_by_rule
 
-        with patience.optional(CHECKS):
-            if result.solution is not None:
-                path, turns = o.out / self.answer, given.problem.turns
-                checks = file_checks(given.loaded, path, result.scores, turns)
-                report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
+        if result.solution is not None:
+            path, turns = o.out / self.answer, given.problem.turns
+            checks = patience.optional(lambda: file_checks(given.loaded, path, result.scores, turns), CHECKS)
+            report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
         keep(report)
-        with patience.drawing():
-            keep(msgspec.structs.replace(report, rules=max_link_by_rule(given.problem), not_checked=[]))
+        rules = patience.optional(lambda: max_link_by_rule(given.problem))
+        keep(msgspec.structs.replace(report, rules=rules, not_checked=[]))
 
     def render(
         self, given: Given, result: Result[ChosenRoutes], report: RouteReport, command: str, plain: bool

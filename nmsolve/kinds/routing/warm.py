@@ -27,6 +27,7 @@ from nmsolve.model.routing.files import write_flow_routes
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.stop import Stop
 from nmsolve.model.turns import RULES, turn_set
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.routed.faults import FaultPlan, FaultStudy
@@ -38,7 +39,6 @@ from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.named import NamedRules
 from nmsolve.solvers.routing.tolerance import tolerance
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
 
@@ -187,7 +187,7 @@ def _engine(name: str, stage: RoutingStage) -> None:
     engine = ENGINES[name]()
     if engine.refuses(stage) is not None:
         return
-    budget = Budget(SECONDS)
+    budget = Stop(SECONDS)
     incumbent = Incumbent(RoutingChecker(stage), budget)
     for each in (NamedRules(), engine):
         context = LocalContext(each.name, incumbent, budget, seed=1, workers=1, deadline=budget.deadline)

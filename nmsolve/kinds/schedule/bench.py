@@ -45,14 +45,14 @@ def state(
 
 def _check(problem: ScheduleProblem, result: Result[Any], patience: Patience) -> Checked:
     """Return the rules, the objectives and the executed queues, as ``nmsolve schedule`` checks them."""
-    from nmsolve.kinds.patience import CHECKS
+    from nmsolve.kinds.patience import CHECKS, OutOfTime
     from nmsolve.kinds.schedule.check import result_checks
 
-    assert result.solution is not None
+    solution = result.solution
+    assert solution is not None
     try:
-        with patience.optional(CHECKS):
-            return result_checks(problem, result.solution, result), []
-    except KeyboardInterrupt:
+        return patience.optional(lambda: result_checks(problem, solution, result), CHECKS), []
+    except OutOfTime:
         return [], ["schedule"]
 
 

@@ -223,17 +223,21 @@ class ScheduleKind(WholeKind):
         problem, solution = given.problem, result.solution
         if solution is None:
             return keep(report)
-        with patience.optional(CHECKS):
-            checks = result_checks(problem, solution, result)
-            report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
+
+        def checks() -> Iterator[list[CheckPart]]:
+            yield result_checks(problem, solution, result)
             if problem.count <= QUICK:
-                checks = checks + bound_checks(problem, solution, result.scores, result.bounds)
-                report = msgspec.structs.replace(report, checks=checks, not_checked=[])
-        keep(report)
+                yield bound_checks(problem, solution, result.scores, result.bounds)
+
+        done: list[CheckPart] = []
+        for found, rest in zip(patience.each(checks, CHECKS), (["bounds"], []), strict=False):
+            done = done + found
+            report = msgspec.structs.replace(report, checks=done, not_checked=rest)
+            keep(report)
         if o.noise is not None:
-            with patience.optional():
-                part = noise_part(problem, solution, _noise(o) or 0.0, o.runs, o.seed)
-                keep(msgspec.structs.replace(report, noise=part))
+            noise = _noise(o) or 0.0
+            part = patience.optional(lambda: noise_part(problem, solution, noise, o.runs, o.seed))
+            keep(msgspec.structs.replace(report, noise=part))
 
     def render(
         self, given: Given, result: Result[Any], report: ScheduleReport, command: str, plain: bool

@@ -54,8 +54,10 @@ def write_simulation(
     command = as_command("simulate", o, ("config", "warmup", "seed"), ("time_limit", "out", "json"))
     with answer.found() as folder:
         write_atomic(folder / "simulation.json", as_json(report))
-    with answer.added() as files, patience.optional():
-        files["simulation.html"] = render_simulation_html(setting, runs, report, command)
+    with answer.added() as files:
+        files["simulation.html"] = patience.page(
+            lambda: render_simulation_html(setting, runs, report, command)
+        )
 
 
 #: Told how far a simulation is.

@@ -30,6 +30,6 @@ def lacking() -> list[str]:
         "files are read in this process, without limits of memory and time": processes.FORKS,
         "no --memory, and children without limits": memory.LIMITS,
         "no bench: folders cannot be locked": locks.LOCKS,
-        "checks and pictures are not cut off when time is up": processes.ALARMS,
+        "checks and pictures are not cut off when time is up": processes.FORKS,
     }
     return [sentence for sentence, there in said.items() if not there]

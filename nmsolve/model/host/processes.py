@@ -16,8 +16,6 @@ from nmsolve.model.host.memory import LIMITS, c_library
 FORKS = hasattr(os, "fork")
 #: Whether a new process can be given open files by number: where it can be forked.
 PASSES_FILES = FORKS
-#: Whether the system can interrupt this process after some time.
-ALARMS = hasattr(signal, "setitimer")
 #: Signals that ask for the end: Ctrl-C, the signal of batch systems, and a terminal that was closed.
 ASKING: tuple[signal.Signals, ...] = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)

@@ -17,6 +17,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.axons_fit import idle_limits
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.stop import Stop
 from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.mapping.auto import (
     EXACT_CORES,
@@ -30,8 +31,7 @@ from nmsolve.solvers.mapping.auto import (
 from nmsolve.solvers.mapping.checker import MappingChecker
 from nmsolve.solvers.mapping.hints import Hints
 from nmsolve.solvers.mapping.registry import REGISTRY
-from nmsolve.solvers.run import RESERVE, Run, Task
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.run import Run, Task
 from nmsolve.solvers.search.context import LocalContext, run_guarded
 from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -45,6 +45,8 @@ PASS = 1e-7
 REPAIR_PART = 0.3
 #: A bound that needs more than this part of the time before it says anything is not begun where the mapping is given.
 MOST = 0.5
+#: Seconds after a signal in which the placement may still be bounded.
+AFTER_SIGNAL = 0.3
 #: Most of the time for mappings of solved relatives: what can be lost if they are of no use.
 RECALL_PART = 0.2
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
@@ -210,7 +212,7 @@ class MappingTask(Task[IntArray]):
         return check_bound(self.problem, bound, self.first, seconds=seconds, hints=Hints)
 
 
-def _take_warm_start(checker: MappingChecker, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:
+def _take_warm_start(checker: MappingChecker, incumbent: Incumbent, core: AnyArray, budget: Stop) -> None:
     """Offer the user's mapping, repaired if it breaks a rule; say which of both, or why neither.
 
     Raises
@@ -243,7 +245,7 @@ def _take_warm_start(checker: MappingChecker, incumbent: Incumbent, core: AnyArr
         incumbent.record("note", "warm-start", f"rejected: {complaint}")
 
 
-def _first_fit(checker: MappingChecker, incumbent: Incumbent, budget: Budget, seed: int) -> None:
+def _first_fit(checker: MappingChecker, incumbent: Incumbent, budget: Stop, seed: int) -> None:
     """Run the fallback in this process, deadline or not: its first tries take no time worth mentioning."""
     from nmsolve.heuristics.mapping.first_fit import FirstFit
 
@@ -255,7 +257,7 @@ def _first_fit(checker: MappingChecker, incumbent: Incumbent, budget: Budget, se
         incumbent.record("note", "first-fit", ending.text)
 
 
-def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budget) -> Bound | None:
+def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Stop) -> Bound | None:
     """Bound for the final parts where cores hold many nodes; None where it would say nothing or does not apply."""
     core = incumbent.lifted
     if core is None or problem.one_per_core or incumbent.optimal:
@@ -264,7 +266,7 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budg
         return None  # parts cost the same wherever they are
     from nmsolve.solvers.mapping.bounds import placement_bound
 
-    end = max(budget.limit, clock.now() + RESERVE) - least_seconds("projection", problem)
-    if problem.graph.on_disk and clock.now() + PASS * problem.graph.m > end:
+    end = min(budget.limit, budget.asked_at + AFTER_SIGNAL) - least_seconds("projection", problem)
+    if clock.now() + PASS * problem.graph.m > end:
         return None  # summing up the parts cannot be interrupted
     return placement_bound(problem, core, incumbent.objective, lambda: clock.now() >= end)

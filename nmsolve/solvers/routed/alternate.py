@@ -35,6 +35,7 @@ from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import hang_up
+from nmsolve.model.stop import Stop
 from nmsolve.model.types import Int32Array, IntArray, frozen, read_only
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
@@ -43,11 +44,10 @@ from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.joint.engines import any_route
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.numbers import detour_of
-from nmsolve.solvers.search.budget import Budget
 
 #: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
 PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
-#: Kept back for the figures of the answer: part of the time, and at most this many seconds.
+#: Kept back for the figures of the answer: part of the time, and at most this many CPU seconds.
 RESERVE_PART, RESERVE = 0.1, 0.5
 #: Least seconds for the routes of the final placement, which has some already.
 LAST = 0.2
@@ -122,8 +122,8 @@ def alternate(
     reason = takes("load axons tables disk")(problem)
     if reason is not None:
         raise InputError(f"placement and routes in turns: {reason}", "", "max-link and no other rule")
-    budget = Budget(time_limit, started=started)
-    with budget.ctrl_c():
+    budget = Stop(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
+    with budget:
         first = solve(
             problem, time_limit=max(0.2, PLACE * time_limit), started=budget.started, seed=seed, workers=workers,
             memory=memory, warm_start=warm_start, cluster=cluster,
@@ -132,7 +132,7 @@ def alternate(
             return Result("unknown", first.stop_reason, "max-link", None, None, None, None)
         if first.stop_reason == "interrupt":
             budget.interrupt()
-        limit = time_limit - min(RESERVE, RESERVE_PART * time_limit)
+        limit = budget.deadline - budget.started
         run = _Run(problem, budget, limit, seed, workers, memory, observer, cluster)
         run.begin(first.core)
         first_value, bound = run.best, run.full_bound()
@@ -145,7 +145,7 @@ class _Run:
     """The best mapping with its routes so far, and the temperature of the next round."""
 
     def __init__(
-        self, problem: MappingProblem, budget: Budget, limit: float, seed: int, workers: int, memory: int | None,
+        self, problem: MappingProblem, budget: Stop, limit: float, seed: int, workers: int, memory: int | None,
         observer: Callable[[Round], None], cluster: str | None,
     ) -> None:  # fmt: skip
         self.problem, self.budget, self.limit, self.seed = problem, budget, limit, seed

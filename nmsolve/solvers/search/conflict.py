@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.limit import Limit as Limit
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.model.stop import Stop
 
 S = TypeVar("S")
 #: No single question gets more than this part of the time that is left; the first one gets more.
@@ -124,7 +124,7 @@ class Explanation(Generic[S]):
 class _Questions(Generic[S]):
     """A problem asked within a budget."""
 
-    def __init__(self, problem: Limits[S], budget: Budget, seed: int) -> None:
+    def __init__(self, problem: Limits[S], budget: Stop, seed: int) -> None:
         self.problem, self._budget, self._seed = problem, budget, seed
 
     def ask(self, limits: tuple[Limit, ...], part: float = PATIENCE) -> Answer[S]:
@@ -203,8 +203,8 @@ def smallest_conflict(problem: Limits[S], seconds: float = 60.0, seed: int = 0) 
     ----------
     seconds : wall time, approximately; a signal ends it with what is known
     """
-    budget = Budget(max(seconds, 1e-9))
-    with budget.ctrl_c():
+    budget = Stop(max(seconds, 1e-9))
+    with budget:
         questions = _Questions(problem, budget, seed)
         answer = questions.ask(problem.every, FIRST)
         if answer.status != "infeasible":

@@ -12,8 +12,8 @@ from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context, Engine, Remotes, ScratchPlace, Subtasks, SubtaskWorker
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.stop import Stop
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
 
@@ -36,7 +36,7 @@ class LocalContext:
         self,
         engine: str,
         incumbent: Incumbent,
-        budget: Budget,
+        budget: Stop,
         *,
         seed: int,
         workers: int,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmsolve.model.bound import ROUNDING, Bound, BoundCheck, EngineShare, Event, gap, meets
+from nmsolve.model.stop import Stop
 from nmsolve.model.types import IntArray, frozen
-from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.checker import Checker
 
 Observer = Callable[[Event], None]
@@ -53,7 +53,7 @@ class Incumbent:
     def __init__(
         self,
         checker: Checker,
-        budget: Budget,
+        budget: Stop,
         observers: Sequence[Observer] = (),
         target_gap: float = 0.0,
         enough: float | None = None,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from nmsolve.model import clock
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.search.incumbent import Incumbent
 
 #: Least seconds between two answers handed over, and part of the time that this may take.
@@ -18,11 +19,12 @@ class Keeper:
 
     Parameters
     ----------
+    stop : of the run; the time that the first answer takes is kept back for the last one
     write : hands over the incumbent as it is now; if it fails, it is not called again
     """
 
-    def __init__(self, incumbent: Incumbent, write: Callable[[], None]) -> None:
-        self._incumbent, self._write = incumbent, write
+    def __init__(self, incumbent: Incumbent, stop: Stop, write: Callable[[], None]) -> None:
+        self._incumbent, self._stop, self._write = incumbent, stop, write
         self._kept, self._next, self._failed = math.inf, -math.inf, False
 
     def look(self) -> None:
@@ -35,11 +37,14 @@ class Keeper:
         objective = self._incumbent.objective
         if self._failed or not objective < self._kept:
             return
-        begun = clock.now()
+        begun, first = clock.now(), self._kept == math.inf
         try:
             self._write()
         except NmsolveError as error:
             self._failed = True
             self._incumbent.record("note", "search", f"the best answer so far was not written: {error}")
         self._kept = objective
-        self._next = clock.now() + max(PAUSE, (clock.now() - begun) / PART)
+        took = clock.now() - begun
+        self._next = clock.now() + max(PAUSE, took / PART)
+        if first:
+            self._stop.keep_back(took)

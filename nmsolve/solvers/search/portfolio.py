@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from nmsolve.model import clock
 from nmsolve.model.engine import Engine, Remotes, ScratchPlace, Subtasks, SubtaskWorker
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.model.stop import Stop
 from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.child import GRACE
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
@@ -107,7 +107,7 @@ class Portfolio:
         self,
         checker: Checker,
         incumbent: Incumbent,
-        budget: Budget,
+        budget: Stop,
         *,
         seed: int = 0,
         workers: int = 1,
@@ -157,8 +157,18 @@ class Portfolio:
                 )
                 if self._pool and (self._running() or self._away):
                     self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
+            for step in steps:
+                if self._needed(step):
+                    self._start(step, 1.0)
         finally:
             self._close()
+
+    def _needed(self, step: Step) -> bool:
+        """Return True if time is up before there is an answer, and the step takes milliseconds to give one."""
+        known = self._incumbent.lifted is not None or self._incumbent.infeasible
+        late = self._budget.over() and not self._budget.interrupted and not self._budget.starved
+        quick = step.quick and step.engine.finds != "bounds" and step.engine.name not in self.endings
+        return late and quick and not known
 
     def _next_turn(self, turns: Iterator[tuple[Step, float] | None]) -> tuple[Step, float] | None:
         """Return the step that runs next: first those that were lost with the machine that they ran on."""

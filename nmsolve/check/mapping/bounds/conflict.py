@@ -14,7 +14,7 @@ from nmsolve.check.mapping.tables import walked_entries
 from nmsolve.model import clock
 from nmsolve.model.between import BetweenCores
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.stop import Stop, stopping
+from nmsolve.model.stop import Stop
 
 #: Most variables "node u on core p" of the second model; of larger conflicts only crowds are counted.
 MOST_PLACES = 100_000
@@ -57,7 +57,7 @@ def _status(problem: MappingProblem, seconds: float) -> str:
     _axon_tables(model, problem, x)
     _router_tables(model, problem, x)
     end = clock.now() + seconds
-    with stopping() as stop:
+    with Stop() as stop:
         while True:
             solver = cp_model.CpSolver()
             status = _decided(solver, model, end - clock.now(), stop)

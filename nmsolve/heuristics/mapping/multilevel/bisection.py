@@ -147,9 +147,9 @@ def split_cell(
 
 def _split_all(
     net: Net, grid: Board, cell: Int32Array, old: tuple[Groups, Groups], new: tuple[Groups, Groups], axis: int,
-    lines: AnyArray, bench: Bench,
-) -> Int32Array:  # fmt: skip
-    """Cell of every node on the new grid; groups ``(xs, ys)`` differ from ``old`` along ``axis`` only."""
+    lines: AnyArray, bench: Bench, may_stop: bool,
+) -> Int32Array | None:  # fmt: skip
+    """Cell of every node on the new grid; groups ``(xs, ys)`` differ from ``old`` along ``axis`` only. None: it was stopped."""
     before, after = old[1 - axis], new[1 - axis]
     to_old, to_new = group_distances(lines, after, before), group_distances(lines, after, after)
     first = np.cumsum([0] + [1 if len(g) < 2 else 2 for g in before])
@@ -166,6 +166,8 @@ def _split_all(
     row, col = np.divmod(np.arange(cells), width)
     k, nearer = -1, np.zeros(0)
     for c in np.argsort(at_old, kind="stable").tolist():  # those that have to agree one after the other
+        if may_stop and bench.budget.stop():
+            return None
         nodes = members[start[c] : start[c + 1]]
         if first[at_old[c]] != k:
             k = int(first[at_old[c]])
@@ -182,10 +184,12 @@ def _split_all(
     return out
 
 
-def dual_bisection(net: Net, machine: Machine, until: float, bench: Bench) -> Int32Array:
+def dual_bisection(
+    net: Net, machine: Machine, until: float, bench: Bench, may_stop: bool = False
+) -> Int32Array | None:
     """(n,) int32 core of every node, annealed on every grid. Cores may overflow a little; repair is the caller's task.
 
-    ``until`` is the share of the run at which to be done.
+    ``until`` is the share of the run at which to be done. Returns None where it was stopped before, if it ``may_stop``.
     """
     board = bench.board
     dense = len(board.lines_x) == len(board.col)
@@ -204,8 +208,10 @@ def dual_bisection(net: Net, machine: Machine, until: float, bench: Bench) -> In
             new = ([h for g in xs for h in halves_of_lines(g, machine.cores[1])], ys)
         grid, cell_of_core = grid_board(board, new[0], new[1], width)
         lines = board.lines_y if axis == 0 else board.lines_x
-        cell = _split_all(net, grid, cell, (xs, ys), new, axis, lines, bench)
-        xs, ys = new
+        split = _split_all(net, grid, cell, (xs, ys), new, axis, lines, bench, may_stop)
+        if split is None:
+            return None
+        cell, (xs, ys) = split, new
         limit = relaxed(net, grid)
         s = sorted_state(net, grid, cell, limit, LOOSE_KINDS)
         here = bench.on(grid)

@@ -37,6 +37,8 @@ HURRIED = 6000
 BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
 #: In a descent that follows a cycle on a sample of the network, a pass is offered if it costs this many times the best.
 STEADY = 0.99
+#: Most connections (both ways) of a network whose first bisection is not stopped: it takes a moment.
+AT_ONCE = 100_000
 #: The shares of the run at which V-cycles from the best start end; and those from a given mapping alone.
 CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97), (0.1, 0.4, 0.97)
 
@@ -115,7 +117,11 @@ def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
     levels = coarsen(thinned(best.net, bench.rng), bench)
     flat = len(levels.nets) == 1 and len(best.net.volume) >= MANY_NODES
     share = FLAT_BISECTION if flat else BISECTION
-    start = dual_bisection(levels.nets[-1], machine, begin + share * (until - begin), bench)
+    split_by = begin + share * (until - begin)
+    may_stop = best.core is not None and len(best.net.indices) > AT_ONCE
+    start = dual_bisection(levels.nets[-1], machine, split_by, bench, may_stop)
+    if start is None:
+        return
     if not best.sorted:
         start = _sort_by_core(levels, start, best)
         best.consider(strict(best.net, _project(levels, start), bench), "bisection")
