@@ -185,3 +185,39 @@ def test_what_is_compiled_is_loaded_without_what_compiling_takes(tmp_path: Path)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout.strip())
     assert said == ["True", "False", "False"]
+
+
+#: A kernel of a release, and of one that calls its class by another name.
+RELEASE = """
+from typing import NamedTuple
+from nmsolve.model.compiled import kernel
+
+
+class {0}(NamedTuple):
+    value: float
+
+
+@kernel
+def twice(pair):
+    return 2.0 * pair.value
+
+
+assert twice({0}(1.5)) == 3.0
+print(sum(twice.stats.cache_hits.values()))
+"""
+
+
+def test_kernels_are_kept_beside_those_that_name_a_class_which_is_gone(tmp_path: Path) -> None:
+    """The index of an older release cannot be read; it once kept every later release from keeping anything."""
+    source, said = tmp_path / "release.py", []
+    for name in ("Old", "New", "New"):
+        source.write_text(RELEASE.format(name))
+        done = subprocess.run(
+            [sys.executable, "-c", "import release"],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+                 "PYTHONPATH": f"{tmp_path}:{Path(nmsolve.__file__).parent.parent}", "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.strip())
+    assert said == ["0", "0", "1"]

@@ -11,6 +11,7 @@ import hashlib
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -188,10 +189,15 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Write a compiled version; a full disk, or a folder that has gone, costs only the next process time."""
+        """Write a compiled version; a full disk, or a folder that has gone, costs only the next process time.
+
+        An index that cannot be read, as where it names a class of another release, is begun anew: else nothing would be kept.
+        """
         if self._place.write is None:
             return
         try:
             super().save_overload(signature, data)
         except DAMAGE:
-            return
+            with suppress(*DAMAGE):
+                self._cache_file.flush()
+                super().save_overload(signature, data)
