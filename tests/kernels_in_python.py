@@ -97,7 +97,7 @@ def main() -> int:
         general.STEPS, general.SAMPLE = 4, 40
         run(ScheduleSearch(), problem, 8)
         assert isinstance(answer, Schedule)
-    general.MANY, general.STRETCH = 8, 6
+    general.MANY, general.WINDOW = 8, 6
     for seed in (11, 12):
         run(ScheduleSearch(), random_problem(seed, 14, 3, 0, objective=("makespan", "energy")[seed % 2]), 9)
     run(TabuBlocks(), shop(random_problem(21, 9, 3, 0)), 5)

@@ -16,7 +16,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
+from nmsolve.solvers.mapping.branch_bound import BranchBound, best_first, engine
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import SIZE, new_relaxation
 from nmsolve.solvers.mapping.branch_bound.search import new_tree, representatives
@@ -43,8 +43,8 @@ def only_best_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every partial mapping of three open nodes or more is split, and no depth-first search ends anything else."""
     monkeypatch.setattr(engine, "ALONE_EASY", 1)
     monkeypatch.setattr(engine, "_SLICE", 1)
-    monkeypatch.setattr(frontier, "SMALL", 2)
-    monkeypatch.setattr(frontier, "PROBE", 1)
+    monkeypatch.setattr(best_first, "SMALL", 2)
+    monkeypatch.setattr(best_first, "PROBE", 1)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -126,7 +126,7 @@ def test_bound_rises_best_first_and_memory_is_bounded(monkeypatch: pytest.Monkey
     monkeypatch.setattr(engine, "_SLICE", 1)
     monkeypatch.setattr(engine, "PAUSE", 0.0)
     for most in (400_000, 3):
-        monkeypatch.setattr(frontier, "MOST_OPEN", most)
+        monkeypatch.setattr(best_first, "MOST_OPEN", most)
         context = Recorder(problem, start=plain.best)
         BranchBound().run(problem, context)
         values = [b.value for b in context.bounds[1:]]
