@@ -99,7 +99,7 @@ def test_a_cold_run_gives_the_answer_of_a_warm_one(tmp_path: Path) -> None:
     for name in ("cold", "warm"):
         out = tmp_path / name
         command = (
-            f"map {graph} --machine mesh:7x7 --engines first-fit,anneal -t 12 --workers 2 --json --out {out}"
+            f"map {graph} --machine mesh:7x7 --engines first-fit,anneal -t 20 --workers 2 --json --out {out}"
         )
         done = subprocess.run(
             [sys.executable, "-m", "nmsolve", *command.split()],
@@ -111,7 +111,7 @@ def test_a_cold_run_gives_the_answer_of_a_warm_one(tmp_path: Path) -> None:
         notes = [e["text"] for e in events if e.get("type") == "note" and "compiled kernels" in e["text"]]
         assert len(notes) == (name == "cold")
         report = json.loads((out / "report.json").read_text())
-        assert report["wall_seconds"] < 12.5
+        assert report["wall_seconds"] < 20.5
         assert set(report["not_checked"]) <= {
             "deadlock freedom",
             "routes",
