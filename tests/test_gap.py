@@ -16,7 +16,7 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats import load_instance
+from nmsolve.model.formats import load_instance, save_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -137,3 +137,23 @@ def test_the_fields_own_answers_run_directly(tmp_path: Path) -> None:
     done = run("gap", sln, "--graph", NUG12, "--out", tmp_path / "p", code=2)
     assert done.stderr.count("\n") == 1 and "the stated cost is 580, the permutation costs" in done.stderr
     assert not (tmp_path / "p").exists()
+
+
+def test_a_run_is_improved_in_place_and_no_other_input_is_replaced(tmp_path: Path) -> None:
+    """The answer is named by its folder or its file. What no run has signed stays, and so does a graph called as an output."""
+    out, other = tmp_path / "run", tmp_path / "other"
+    run("map", NUG12, "--engines", "first-fit", "-t", 2, "--out", out)
+    before = (out / "solution.sln").read_text()
+    for answer in (out, out / "mapping.json"):
+        run("gap", answer, "--engines", "star", "-t", 2, "--out", out)
+        assert (out / "solution.sln").read_text() == before
+        assert json.loads((out / "report.json").read_text())["bound"] > 0
+    other.mkdir()
+    (other / "solution.sln").write_text(before)
+    answer = other / "solution.sln"
+    assert "replace this input" in run("gap", answer, "-g", NUG12, "--out", other, code=2).stderr
+    graph = tmp_path / "better.json"
+    save_graph(random_problem(0).graph, graph)
+    run("map", graph, "-m", "mesh:2x3", "--engines", "first-fit", "-t", 2, "--out", tmp_path / "five")
+    assert "replace this input" in run("gap", tmp_path / "five", "--out", tmp_path, code=2).stderr
+    assert load_instance(graph)[0].n == 5

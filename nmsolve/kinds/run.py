@@ -194,7 +194,7 @@ class RunKind(Kind):
 
     @property
     def explain(self) -> str | None:
-        """The words after ``nmsolve explain`` that name the limits of a problem which has no answer; None: say nothing of it."""
+        """The words after ``nmsolve explain`` for problems like this; None: what states the problem refers to it."""
         return self.name
 
     def about(self, given: Any) -> str:
@@ -210,7 +210,7 @@ class RunKind(Kind):
 
     def run(self, o: Any, start: Start | None = None) -> int:
         """Run the command; see :meth:`Kind.run`."""
-        opt.seconds(o.time_limit), opt.search(o)  # refused before anything is read
+        opt.search(o)  # refuses wrong options before anything is read
         stays = start is not None and start.stays
         asked = self.asked(o, stays)
         with explained(self.explain):

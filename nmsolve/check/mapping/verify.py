@@ -103,7 +103,6 @@ def verifying(
     turns: str | Sequence[str] | None = None,
     routes: RoutesFile | None = None,
     routed: Mapping[str, float] | None = None,
-    between: BetweenCores | None = None,
     also: Collection[str] = (),
 ) -> Iterator[tuple[str, list[Check]]]:
     """Run :func:`verify` one stage of :data:`STAGES` after the other; yield each with its checks when they are done.
@@ -113,7 +112,6 @@ def verifying(
     problem : only its limits count, whatever the objective
     core : (n,) core of every node
     scores : takes the objectives as recomputed, once the second stage is done
-    between : the mapping's messages between cores, for use afterwards
     also : as of :func:`verify`
     """
     graph, machine = problem.graph, problem.machine
@@ -126,7 +124,7 @@ def verifying(
     )
     if any(v.rule in ("shape", "core", CUT_OFF) for v in broken):  # there is nothing to add up
         return
-    between = between or BetweenCores(graph, machine, at)
+    between = BetweenCores(graph, machine, at)
     found, checks = recompute(graph, machine, at, between), []
     wrong = None
     if routes is not None:

@@ -52,8 +52,8 @@ def checks_of_run(
     assert result.core is not None
     free = None if getattr(result.solution, "routes", None) is None else read_routes(out / FREE_ROUTES)
     routed = None if mapped is None or not mapped.scored else routed_claims(problem.machine, out)
-    turns, between = own_turns(o.prohibit_turns, o.route), given.between(result.core)
-    checks, left = independent_checks(problem, result, turns, free, patience, between, routed)
+    turns = own_turns(o.prohibit_turns, o.route)
+    checks, left = independent_checks(problem, result, turns, free, patience, routed)
     if mapped is not None:
         try:
             core = result.core

@@ -23,7 +23,6 @@ from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.options import VerifyOptions
-    from nmsolve.model.between import BetweenCores
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
@@ -158,11 +157,10 @@ def independent_checks(
     turns: str | None,
     routes: RoutesFile | None = None,
     patience: Patience | None = None,
-    between: BetweenCores | None = None,
     routed: Mapping[str, float] | None = None,
 ) -> tuple[list[CheckPart], list[str]]:
-    """Return the checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
-    mapping's messages between cores) for use afterwards, ``routed`` (:func:`routed_claims`) where these are what is claimed.
+    """Return the checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``routed``
+    (:func:`routed_claims`) where these are what is claimed.
 
     Returns the checks, and the names of stages (:data:`nmsolve.check.mapping.verify.STAGES`) that were left out because
     ``patience`` was lost.
@@ -186,9 +184,7 @@ def independent_checks(
     done, core = 0, result.core
 
     def stages() -> Iterator[tuple[list[CheckPart], dict[str, float]]]:
-        for _, found in verifying(
-            problem, core, scores, claimed, turns=turns, routes=routes, between=between, routed=routed
-        ):
+        for _, found in verifying(problem, core, scores, claimed, turns=turns, routes=routes, routed=routed):
             yield check_parts(found), scores
 
     try:

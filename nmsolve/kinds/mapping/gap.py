@@ -44,8 +44,9 @@ def stated_by(o: GapOptions) -> tuple[MapOptions, Given, dict[str, Any], list[Bo
     inputs = _inputs(o, loaded, problem)
     names = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
     options = MapOptions(
-        o.mapping, prohibit_turns=inputs["prohibit_turns"], **{name: getattr(o, name) for name in names}
-    )
+        Path(inputs["graph"]), nodes=o.nodes, constraints=o.constraints, warm_start=o.mapping,
+        prohibit_turns=inputs["prohibit_turns"], **{name: getattr(o, name) for name in names},
+    )  # fmt: skip
     return options, Given(problem, options, loaded.core), inputs, known
 
 

@@ -14,7 +14,6 @@ from nmsolve.model.clock import now
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.kinds.mapping.report import RoutingPart
-    from nmsolve.model.between import BetweenCores
     from nmsolve.model.bound import Bound
     from nmsolve.model.errors import InputError
     from nmsolve.model.mapping.problem import MappingProblem
@@ -53,7 +52,7 @@ class MappedRoutes:
     bounds: Mapping[str, Sequence[Bound]] = field(default_factory=dict)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Given:
     """A problem, the options that stated it, and what a search adds.
 
@@ -73,15 +72,6 @@ class Given:
     words: tuple[str, ...] = ()
     mapped: MappedRoutes | None = None
     trouble: InputError | None = None
-    _between: tuple[IntArray, BetweenCores] | None = field(default=None, init=False, repr=False)
-
-    def between(self, core: IntArray) -> BetweenCores:
-        """Return what passes between cores under the mapping ``core`` (n,); for the last one asked about it is kept."""
-        from nmsolve.model.between import BetweenCores
-
-        if self._between is None or self._between[0] is not core:
-            self._between = core, BetweenCores(self.problem.graph, self.problem.machine, core)
-        return self._between[1]
 
 
 @dataclass(frozen=True)

@@ -202,8 +202,7 @@ class MapKind(RunKind):
         """Return the page."""
         from nmsolve.kinds.mapping.page import render_html
 
-        between = None if result.core is None or not drawn else given.between(result.core)
-        return render_html(given.problem, result, report, command, between, drawn, given.mapped, plain)
+        return render_html(given.problem, result, report, command, drawn, given.mapped, plain)
 
     def words(self, report: Report) -> Iterator[str]:
         """Yield engines, objective with its gap, and checks."""
@@ -246,7 +245,7 @@ class MapKind(RunKind):
         """Raise the bound; what the options do not state is as in the report beside the mapping."""
         from nmsolve.kinds.mapping.gap import stated_by
 
-        opt.seconds(o.time_limit), opt.search(o)
+        opt.search(o)  # refuses wrong options before anything is read
         options, given, inputs, known = stated_by(o)
         return self.search_stated(options, Asked(inputs), given, inputs, given.start, known, stays=True)
 

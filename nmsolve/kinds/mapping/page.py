@@ -12,7 +12,6 @@ from nmsolve.kinds.mapping.report import Report, in_words, routing_words, tick_w
 from nmsolve.model.between import BetweenCores
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
 from nmsolve.report import pictures
 from nmsolve.report.core_figures import core_share, populations, resource_table
 from nmsolve.report.drawing import PALETTE
@@ -29,7 +28,6 @@ def render_html(
     result: Result,
     report: Report,
     verify_command: str,
-    between: BetweenCores | None = None,
     drawn: bool = True,
     mapped: MappedRoutes | None = None,
     plain: bool = False,
@@ -38,7 +36,6 @@ def render_html(
 
     Parameters
     ----------
-    between : the mapping's messages between cores, if they are there
     drawn : False leaves out all pictures, which take nearly all of the time
     mapped : routes that were added to the mapping; their links are drawn in place of the machine's own
     plain : still pictures alone, without a script
@@ -51,9 +48,12 @@ def render_html(
     lively = drawn and not plain and result.core is not None
     hottest: list[dict[str, Any]] = []
     caption = "No mapping to draw."
-    if drawn and result.core is not None and mapped is None:
+    between = None
+    if drawn and result.core is not None:
+        between = BetweenCores(problem.graph, problem.machine, result.core)
+    if between is not None and mapped is None:
         # first, as it reads the graph: what draws takes memory, too
-        images["link_loads"], hottest = _link_picture(problem, result.core, between, lively)
+        images["link_loads"], hottest = _link_picture(problem, between, lively)
     if drawn and not lively:
         scope = report.bound_scope or "none"
         images["convergence"] = pictures.convergence(result.events, result.wall_seconds, scope)
@@ -105,7 +105,7 @@ def render_html(
 
 
 def _link_picture(
-    problem: MappingProblem, core: IntArray, between: BetweenCores | None, lively: bool
+    problem: MappingProblem, between: BetweenCores, lively: bool
 ) -> tuple[str, list[dict[str, Any]]]:
     """Link heat map, not for a ``lively`` page, and the ten hottest links; empty for machines that are not meshes."""
     from nmsolve.hw.routes import has_routes, hottest_links, link_loads
@@ -114,11 +114,11 @@ def _link_picture(
     graph, machine = problem.graph, problem.machine
     if not has_routes(machine):
         return "", []
-    loads = link_loads(graph, machine, core) if between is None else link_loads(between, machine, between.at)
-    if between is not None and graph.multicast.all():  # otherwise only the graph knows the senders
+    loads = link_loads(between, machine, between.at)
+    if graph.multicast.all():  # otherwise only the graph knows the senders
         hot = hottest_links(between, machine, between.at, loads=loads)
     else:
-        hot = hottest_links(graph, machine, core, loads=loads)
+        hot = hottest_links(graph, machine, between.core, loads=loads)
     rows = [
         {
             "source": place(machine, h.start),

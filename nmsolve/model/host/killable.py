@@ -1,4 +1,4 @@
-"""Work in a copy of this process, which is killed once nobody waits for it any more; what it finds comes back one by one."""
+"""Work in a copy of this process, which is killed once its time is up; its results come back one by one."""
 
 from __future__ import annotations
 

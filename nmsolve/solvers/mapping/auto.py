@@ -39,8 +39,8 @@ STORED = {"star": 0.05, "external": 0.5, "joint": 0.45, "parts": 0.45}
 PASSES, VECTOR = 3e-6, 8e-8
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
-#: They are too large for `multilevel`, too, from so many entries on, one for every node and row or column, where nodes have many
-#: neighbours (CROWDED, below) but not so many that it searches samples, and cores hold many nodes: snn100k on 16x16 cores.
+#: They are too large for `multilevel`, too, from this many entries on, one for every node and row or column, where nodes have
+#: from CROWDED neighbours on (below; up to SAMPLED, where it searches samples) and cores hold MANY nodes: snn100k on 16x16 cores.
 ENTRIES, SAMPLED, MANY = 3_000_000, 128.0, 100
 #: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better on a mesh with more
 #: nanoseconds than this for every connection, times the third power of the mean number of neighbours: on Delaunay graphs of

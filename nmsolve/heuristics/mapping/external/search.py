@@ -160,7 +160,7 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
 
 
 def runs_of(level: Level, run: Run, sweeps: float) -> int:
-    """Return how many annealings share the work for so many sweeps; one for a cut, and if connections are read from disk.
+    """Return how many annealings share the work for ``sweeps`` sweeps; one for a cut, and if connections are read from disk.
 
     Fewer on a machine that has done much less for the time that is over than one thread would have.
     """
