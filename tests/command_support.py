@@ -11,7 +11,6 @@ import pytest
 
 from nmsolve.cli.main import main
 from nmsolve.model import clock
-from nmsolve.model.contained import read_by
 
 
 def run_here(*arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
@@ -26,7 +25,6 @@ def run_here(*arguments: object, code: int | None = 0) -> subprocess.CompletedPr
         patch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as ended:
             main()
-    read_by()  # the time limit of this command does not count for what reads files next
     texts = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
     done = subprocess.CompletedProcess(words, int(ended.value.code or 0), *texts)
     assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)

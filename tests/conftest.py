@@ -13,7 +13,6 @@ import pytest
 from command_support import run_here
 
 from nmsolve.model import plugins
-from nmsolve.model.contained import read_by
 from nmsolve.report import drawing
 
 Called = Callable[..., tuple[int, str, str]]
@@ -42,13 +41,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).as_posix().startswith(DEEP):
             item.add_marker(pytest.mark.deep)
-
-
-@pytest.fixture(autouse=True)
-def no_time_limit_is_left() -> Iterator[None]:
-    """The time limit of a command that a test parsed counts for the reading of files in this process; not for the next test."""
-    yield
-    read_by()
 
 
 @pytest.fixture(scope="module", autouse=True)

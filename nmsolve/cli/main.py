@@ -44,7 +44,6 @@ from nmsolve.kinds.mapping.options import (
 from nmsolve.kinds.options import ResumeOptions
 from nmsolve.kinds.registry import FOLDERS, options_of
 from nmsolve.kinds.simulation.options import SimulateOptions
-from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING
@@ -182,7 +181,7 @@ def main() -> None:
         os.environ.setdefault(
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
-    with harmless_output() as out, _listening(), ends_by_second_signal(), _own_time_limit(), telling():
+    with harmless_output() as out, _listening(), ends_by_second_signal(), telling():
         try:
             _require_text(sys.argv[1:])
             _require_memory(sys.argv[1:])
@@ -251,16 +250,6 @@ def _require_memory(arguments: list[str]) -> None:
     if limit is not None and limit < LEAST_SPACE and not {"-h", "--help", "--version"} & set(arguments):
         text = f"the address space is limited to {limit // 2**20} MiB"
         raise InputError(text, "ulimit -v", f"at least {LEAST_SPACE // 2**20} MiB")
-
-
-@contextmanager
-def _own_time_limit() -> Iterator[None]:
-    """No time limit for readers but the one that the command is given, and none after it."""
-    read_by()
-    try:
-        yield
-    finally:
-        read_by()
 
 
 @contextmanager

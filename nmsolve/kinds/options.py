@@ -14,13 +14,11 @@ from typer import Argument, Option
 # One option, one line:
 # fmt: off
 
-def _reading_too(limit: str) -> str:
-    """Make the reading of files count against the time limit, and return the limit."""
-    from nmsolve.kinds import clock
-    from nmsolve.model.contained import read_by
+def _time(limit: str) -> str:
+    """Refuse what is no time before any file is read, and return it."""
     from nmsolve.model.quantities import seconds
 
-    read_by(clock.end(seconds(limit)))
+    seconds(limit)
     return limit
 
 
@@ -63,7 +61,7 @@ Mapping = A[Path, Argument(help="mapping.json, output folder of `nmsolve map`, .
                            "line.")]
 MappingGraph = A[Path | None, Option("--graph", "-g", help="Graph file. [default: the one named in report.json]")]
 Placement = A[Path | None, Option(help="Core of every part, one per line, if the mapping is a partition (METIS .part.k).")]
-TimeLimit = A[str, Option("--time-limit", "-t", callback=_reading_too, help="Wall-clock time: 90, 90s or 5m.")]
+TimeLimit = A[str, Option("--time-limit", "-t", callback=_time, help="Wall-clock time: 90, 90s or 5m.")]
 Gap = A[str | None, Option(help="Stop once this gap is proved: 0.05 or 5%.")]
 Seed = A[int, Option(help="Seed for all random choices.")]
 Workers = A[int, Option(parser=_whole_computer, metavar="N|all", help="Cores that search at the same time, with engines of "

@@ -38,9 +38,6 @@ MEMORY, MEMORY_PER_BYTE = 2**30, 64
 #: Seconds for work on any file, and for every byte of it (2 s per MB).
 SECONDS, SECONDS_PER_BYTE = 20.0, 2e-6
 
-#: ``clock.now()`` at which all reading must be done; see :func:`read_by`.
-_last_moment = math.inf
-
 
 class Reply(NamedTuple):
     """What comes back: a value that JSON can express, and arrays of numbers or truth values."""
@@ -66,17 +63,6 @@ class Allowance:
         except (OSError, ValueError):
             size = 0
         return cls(MEMORY + MEMORY_PER_BYTE * size, seconds + SECONDS_PER_BYTE * size)
-
-
-def read_by(moment: float = math.inf) -> None:
-    """Require that reading is done by ``moment`` (``clock.now()``): the command's time limit."""
-    global _last_moment
-    _last_moment = moment
-
-
-def time_left() -> float:
-    """Return seconds until reading must be done."""
-    return max(0.0, _last_moment - clock.now())
 
 
 def one_reply(work: Callable[[], Reply], path: str | Path, allowance: Allowance | None = None) -> Reply:
@@ -234,7 +220,7 @@ class _Source:
         view, at = memoryview(data), 0
         while at < size:
             start = clock.now()
-            patience = min(self.allowance.seconds - self.waited, time_left())
+            patience = self.allowance.seconds - self.waited
             if patience <= 0 or not select.select([self.pipe], [], [], patience)[0]:
                 raise _too_long(self.path, self.allowance)
             self.waited += clock.now() - start
@@ -259,10 +245,6 @@ def _death(code: int, path: str, allowance: Allowance, errors: IO[bytes]) -> Exc
 
 
 def _too_long(path: str, allowance: Allowance) -> InputError:
-    if time_left() <= 0:
-        return InputError(
-            f"{allowance.doing} takes longer than the time limit", path, "a longer --time-limit"
-        )
     faster = "a file that can be read faster"
     return InputError(f"{allowance.doing} takes more than {allowance.seconds:.0f} s", path, faster)
 

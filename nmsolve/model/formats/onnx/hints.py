@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.contained import MEMORY, Allowance, Reply, one_reply, time_left
+from nmsolve.model.contained import MEMORY, Allowance, Reply, one_reply
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.formats.onnx.order import needs_of, ordered
 from nmsolve.model.formats.onnx.values import dims_of, type_of
@@ -52,7 +52,7 @@ def inferred_graph(
             raise InputError((str(error).strip().splitlines() or [type(error).__name__])[-1][:200]) from None
         return Reply(None, {"model": np.frombuffer(done, np.uint8)})
 
-    allowance = Allowance(MEMORY, min(PATIENCE, time_left() / 2))
+    allowance = Allowance(MEMORY, PATIENCE)
     try:
         data = one_reply(work, where, allowance).arrays["model"].tobytes()
     except NmsolveError as error:
