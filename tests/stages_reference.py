@@ -34,7 +34,6 @@ class Pipeline:
     tensors : maker, readers and time of every tensor
     host : (L,) of layers on a host (inf: impossible), of which there are ``hosts``
     classes : (L,) colour classes, -1: none
-    backward : (L,) layers of the backward pass
     buffers : bytes, and the tensors that lie there: the first one, and what it is called in other shapes
     offchip : time of one core per byte moved off chip; 0: no such memory
     """
@@ -52,7 +51,6 @@ class Pipeline:
     host: tuple[float, ...] = ()
     hosts: int = 0
     classes: tuple[int, ...] = ()
-    backward: tuple[bool, ...] = ()
     buffers: tuple[tuple[int, tuple[Shape, ...]], ...] = ()
     offchip: float = 0.0
 
@@ -108,18 +106,7 @@ def pairs(p: Pipeline) -> list[tuple[int, int]]:
     """Layers of which the first must not be in a later stage than the second."""
     if p.split == "chain":
         return [(k, k + 1) for k in range(p.count - 1)]
-    back, label = p.backward or (False,) * p.count, p.classes or (-1,) * p.count
-    led = {k for k in range(p.count) if label[k] >= 0 and any(
-        label[j] == label[k] and not back[j] for j in range(p.count)
-    )}  # fmt: skip
-    out = []
-    for maker, readers, _ in p.tensors:
-        for reader in readers:
-            if not back[maker] and not back[reader]:
-                out.append((maker, reader))
-            elif back[maker] and back[reader] and not (maker in led and reader in led):
-                out.append((reader, maker))
-    return out
+    return [(maker, reader) for maker, readers, _ in p.tensors for reader in readers]
 
 
 def in_order(p: Pipeline, blocks: list[Block]) -> bool:

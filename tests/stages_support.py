@@ -28,8 +28,6 @@ def contiguous(seed: int, largest: int = 7) -> Pipeline:
     storage = tuple(0.0 if rng.random() < 0.1 else rng.randint(10, 40) / 10 for _ in range(count))
     memory = rng.choice((None, _just_enough(rng, storage, stages, groups), 60.0))
     classes = tuple(rng.choice((-1, -1, -1, 0, 1)) for _ in range(count)) if rng.random() < 0.4 else ()
-    turn = rng.randint(1, count)
-    backward = tuple(k >= turn for k in range(count)) if rng.random() < 0.3 else ()
     tensors = []
     for maker in range(count - 1):
         readers = [k for k in range(maker + 1, count) if rng.random() < 1.5 / count]
@@ -40,7 +38,7 @@ def contiguous(seed: int, largest: int = 7) -> Pipeline:
         storage=storage, tensors=tuple(tensors), cores=cores, stages=stages, exact=rng.random() < 0.3,
         use_all=rng.random() < 0.3, memory=memory, overlap=rng.random() < 0.3,
         host=tuple(rng.choice((number(0.0), math.inf)) for _ in range(count)) if hosts else (), hosts=hosts,
-        classes=classes, backward=backward,
+        classes=classes,
     )  # fmt: skip
 
 
@@ -67,5 +65,4 @@ def problem_of(p: Pipeline, name: str = "small") -> PipelineProblem:
         p.cores, p.stages, exact_stages=p.exact, use_all=p.use_all, memory=p.memory, overlap=p.overlap, split=p.split,
         host_time=np.array(p.host) if p.host else None, hosts=p.hosts,
         together=np.array(p.classes, np.int64) if p.classes else None,
-        backward=np.array(p.backward) if p.backward else None,
     )  # fmt: skip

@@ -186,8 +186,6 @@ def test_plans_that_are_no_processes_are_refused_in_one_line() -> None:
     assert "placed on core 2,0, which mesh:2x2 lacks" in refusal(
         replace(fine, cores=[["0,0", "0,1"], ["1,0", "2,0"]])
     )
-    backward = replace(fine.problem, backward=np.array([False, True]))
-    assert "in training" in refusal(replace(fine, problem=backward))
 
 
 def said(done: tuple[int, str, str]) -> str:

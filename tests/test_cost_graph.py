@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Called
 
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.cost_graph import load_cost_graph
-from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.solvers.pipeline.api import plan
 
@@ -38,7 +38,7 @@ GRAPH: dict[str, Any] = {
     "maxFPGAs": 2,
     "maxCPUs": 1,
     "nodes": [
-        node(7, 1.0), node(3, 2.0, colorClass=40, name="conv"), node(9, 4.0), node(5, 8.0, isBackwardNode=True, colorClass=40),
+        node(7, 1.0), node(3, 2.0, colorClass=40, name="conv"), node(9, 4.0), node(5, 8.0, colorClass=40),
     ],
     "edges": [
         {"sourceId": 7, "destId": 3, "cost": 0.5, "size": 64.0},
@@ -102,7 +102,6 @@ def test_fields_become_the_parts_of_a_pipeline_problem(tmp_path: Path) -> None:
     assert problem.time.tolist() == [[1], [2], [4], [8]]
     assert problem.storage.tolist() == [1, 1, 1, 1]
     assert problem.together is not None and problem.together.tolist() == [-1, 0, -1, 0]
-    assert problem.backward is not None and problem.backward.tolist() == [False, False, False, True]
     assert problem.tensors.source.tolist() == [0, 1, 2]
     assert problem.tensors.indptr.tolist() == [0, 2, 3, 4]
     assert problem.tensors.targets.tolist() == [1, 2, 2, 3]
@@ -123,21 +122,24 @@ def test_the_published_file_is_read_whole() -> None:
     """32 layers, 55 edges, 6 accelerators and one CPU; all on one accelerator takes the published 92.406."""
     problem = load_cost_graph(BERT)
     assert (problem.count, len(problem.tensors.targets), problem.cores, problem.hosts) == (32, 55, 6, 1)
-    assert problem.backward is None
+    assert problem.split == "contiguous"
     single = PipelinePlan(np.zeros(32, np.int64), np.ones(1, np.int64))
     assert objective(problem, single) == pytest.approx(92.406, abs=5e-4)
 
 
-def test_a_backward_layer_orders_only_where_its_class_has_no_forward_layer(tmp_path: Path) -> None:
-    """Nothing between the passes; between backward layers the other way, and only beside an orphan."""
-    graph = copy.deepcopy(GRAPH)
-    graph["nodes"] += [
-        node(20, 1.0, isBackwardNode=1, colorClass=41),
-        node(21, 1.0, isBackwardNode=1, colorClass=40),
-    ]
-    graph["edges"] += [{"sourceId": 5, "destId": 20, "cost": 1}, {"sourceId": 5, "destId": 21, "cost": 1}]
-    before, after = ordered_pairs(load_cost_graph(written(tmp_path, graph)))
-    assert set(zip(before.tolist(), after.tolist(), strict=True)) == {(0, 1), (0, 2), (1, 2), (4, 3)}
+def test_a_backward_pass_is_planned_without_order_alone(call: Called, tmp_path: Path) -> None:
+    """Its nodes are layers like others where no order is asked; with one the graph is refused in one line."""
+    path, out = written(tmp_path, changed("nodes.3.isBackwardNode", True)), tmp_path / "out"
+    with_order = load_cost_graph(written(tmp_path, GRAPH))
+    path = written(tmp_path, changed("nodes.3.isBackwardNode", True))
+    problem = load_cost_graph(path)
+    assert problem.split == "any" and problem.content_hash == replace(with_order, split="any").content_hash
+    for words in ((), ("--split", "contiguous"), ("--split", "chain")):
+        code, _, error = call("pipeline", path, *words, "-o", out)
+        assert code == 2 and error.count("\n") == 1 and not out.exists()
+        assert "the graph holds a backward pass" in error and "expected --split any" in error
+    assert call("pipeline", path, "--split", "any", "-t", 9, "-o", out)[0] == 0
+    assert call("verify", out, "--bound")[0] == 0
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
@@ -178,7 +180,6 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("edges.1.cost", 0.75, "$.edges[1].cost", "two costs"),
         ("edges.1.size", -1, "$.edges[1].size", "-1"),
         ("edges.3", {"sourceId": 9, "destId": 7, "cost": 0.125}, "$.edges", "cycle: "),
-        ("edges.3", {"sourceId": 5, "destId": 9, "cost": 0.125}, "$.edges[3]", "backward pass"),
     ],
 )  # fmt: skip
 def test_a_wrong_field_is_named_with_its_path(

@@ -68,7 +68,6 @@ def problems(draw: st.DrawFn) -> PipelineProblem:
     hosts = draw(st.integers(0, 2))
     cores = draw(st.integers(1, 3))
     host_time = np.array([draw(st.sampled_from([0.0, 1.0, 5.0, np.inf])) for _ in range(count)])
-    backward = np.array([draw(st.booleans()) for _ in range(count)])
     together = np.array([draw(st.sampled_from([-1, -1, 0, 1])) for _ in range(count)], np.int64)
     return PipelineProblem(
         name="random",
@@ -86,14 +85,13 @@ def problems(draw: st.DrawFn) -> PipelineProblem:
         host_time=host_time if hosts else None,
         hosts=hosts,
         together=together if draw(st.booleans()) else None,
-        backward=backward if draw(st.booleans()) else None,
     )
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(problems())
 def test_the_best_of_all_plans_is_found_and_proved(problem: PipelineProblem) -> None:
-    """Together, backward, memory, hosts, groups, overlap, fixed numbers of stages and cores; or that there is none."""
+    """Together, memory, hosts, groups, overlap, fixed numbers of stages and cores; or that there is none."""
     best = min((objective(problem, plan) for plan in all_plans(problem)), default=None)
     news: list[tuple[PipelinePlan | None, float]] = []
     plan, bound, proved = best_contiguous(problem, plenty, news=lambda *said: news.append(said))

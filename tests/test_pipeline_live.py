@@ -240,7 +240,7 @@ def test_by_hand() -> None:
         ({"offchip": -1.0}, "off chip"),
         ({"offchip": math.nan}, "off chip"),
         ({"buffers": None, "offchip": 1.0}, "without live ranges"),
-        ({"backward": np.zeros(2, bool)}, "backward pass"),
+        ({"hosts": 1}, "live ranges with hosts"),
         ({"turns": np.zeros(3, np.int64)}, "turns of shape"),
         ({"buffers": buffers_from([(1, {3: False})])}, "name no layer"),
         ({"buffers": buffers_from([(-1, {0: True})])}, "negative"),

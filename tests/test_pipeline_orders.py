@@ -42,11 +42,10 @@ def test_moves_find_most_optima_where_no_order_is_asked() -> None:
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=10, deadline=None)
-def test_hosts_and_backward_layers_are_searched_by_their_rules(seed: int) -> None:
+def test_hosts_and_classes_are_searched_by_their_rules(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    backward = np.arange(6) >= 4
     problem = random_dag(seed, 6, 2, 1, stages=3, hosts=1, host_time=rng.integers(5, 60, 6).astype(float),
-                         backward=backward, together=rng.integers(-1, 2, 6))  # fmt: skip
+                         together=rng.integers(-1, 2, 6))  # fmt: skip
     context = Recorder(problem, seed=1)
     Orders().run(problem, context)
     assert context.value == optimum(problem)

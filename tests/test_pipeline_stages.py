@@ -179,7 +179,6 @@ RULES = [
     ({"together": np.array([5, -1, -1, 5])}, [0, 0, 0, 1], [2, 1], "layers 'a' and 'd' must share a stage"),
     ({"split": "chain"}, [0, 1, 0, 1], [1, 1], "stage 0 continues with 'c' after stage 1"),
     ({}, [1, 0, 0, 0], [1, 1], "data of 'a' pass from stage 1 to stage 0"),
-    ({"backward": np.array([False, False, True, True])}, [0, 0, 0, 1], [1, 1], "data of 'c' pass from stage 0"),
 ]  # fmt: skip
 
 
@@ -193,16 +192,12 @@ def test_every_rule_is_checked(
 
 
 def test_plans_that_keep_the_rules() -> None:
-    """Contiguous, out of order where any is allowed, with hosts, backward layers beside and apart from forward ones."""
+    """Contiguous, out of order where any is allowed, with hosts."""
     assert plan_complaint(diamond(), plan([0, 1, 2, 3], [1, 1, 1, 1])) is None
     assert plan_complaint(diamond(split="any"), plan([1, 0, 0, 1], [2, 2])) is None
     assert plan_complaint(diamond(memory=4.0), plan([0, 0, 0, 1], [2, 2])) is None
     hosted = diamond(hosts=1, host_time=np.ones(4), memory=4.0)
     assert plan_complaint(hosted, plan([0, 0, 0, 1], [2, 0])) is None
-    back = np.array([False, False, True, True])
-    assert plan_complaint(diamond(backward=back), plan([0, 0, 1, 0], [1, 1])) is None
-    led = diamond(backward=back, together=np.array([0, 1, 0, 1]))
-    assert plan_complaint(led, plan([0, 1, 0, 1], [1, 1])) is None
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,3 @@ def test_stages_in_a_circle_have_no_batch_time() -> None:
     plan = plan_of([0, 1, 0, 1], [2, 2])
     assert batch_time(four_layers(), plan, np.ones(2), 3) is None
     assert start_times(four_layers(), plan, np.ones(2), 3) is None
-
-
-def test_a_backward_pass_has_no_batch_time() -> None:
-    problem = four_layers(split="any", backward=np.array([False, False, True, True]))
-    assert batch_time(problem, plan_of([0, 0, 1, 1], [2, 2]), np.ones(2), 3) is None

@@ -57,7 +57,6 @@ def test_engine_and_second_proofs_find_the_optimum_of_all_plans(split: str) -> N
     none, tight = 0, 0
     for seed in range(COUNT):
         p = replace(contiguous(seed), split=split)
-        p = replace(p, backward=()) if split == "chain" else p
         best, problem = optimum(p), problem_of(p)
         value = math.inf if best is None else float(best)
         none += best is None

@@ -27,7 +27,7 @@ CONVOLVES = (
 CARRIES = (
     "QLinearConcat", "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "Resize",
     "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Tile", "Transpose",
-    "Upsample", "ConcatTraining", "SplitTraining",
+    "Upsample",
 )  # fmt: skip
 #: Operators that add up rows.
 SUMS_ROWS = (

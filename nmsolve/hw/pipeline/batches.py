@@ -64,8 +64,8 @@ def batch_time(
 
     Returns
     -------
-    BatchTime, or None where stages wait for each other in a circle (any split), or each have a part of a backward pass, which
-    goes the other way: no stage can then take a micro-batch in one piece.
+    BatchTime, or None where stages wait for each other in a circle (any split): no stage can then take a micro-batch in one
+    piece.
     """
     if replicas is not None and replicas.max() > 1:
         ends = _last_ends(problem, plan, load, batches, replicas)
@@ -160,8 +160,6 @@ def _edges(problem: PipelineProblem, plan: PipelinePlan) -> set[tuple[int, int]]
 
 def _order(problem: PipelineProblem, plan: PipelinePlan, edges: set[tuple[int, int]]) -> list[int] | None:
     """Return an order of the stages that every tensor goes along, or None."""
-    if problem.backward is not None and problem.backward.any():
-        return None
     return _topological(len(plan.cores), edges)
 
 

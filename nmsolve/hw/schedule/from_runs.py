@@ -61,7 +61,7 @@ def tasks_from_runs(runs: Sequence[PlannedRun], machine: Machine, frames: int = 
 
     Raises
     ------
-    InputError : plans with different units of time, a stage on a host, stages in a circle or of a training network, more cores
+    InputError : plans with different units of time, a stage on a host, stages in a circle, more cores
         than the machine has, or other cores, or a bandwidth below a byte per tick
     """
     units = {run.unit for run in runs}
@@ -109,10 +109,6 @@ def _require(run: PlannedRun, load: StageLoads, machine: Machine) -> None:
         )
     if run.problem.replicas > 1:
         raise InputError("stages may have replicas", run.where, "a plan with --replicas 1")
-    if run.problem.backward is not None and bool(run.problem.backward.any()):
-        raise InputError(
-            "the network is in training: its stages also pass data back", run.where, "a plan for inference"
-        )
     usable, most = int(machine.usable.sum()), int(run.plan.cores.max())
     if run.cores is None and most > usable:
         k = int(np.argmax(run.plan.cores))

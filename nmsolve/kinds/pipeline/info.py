@@ -33,10 +33,9 @@ def about(path: Path, as_json: bool) -> int | None:
         "cores": problem.cores,
         "hosts": problem.hosts,
         "memory": problem.memory,
-        "backward": 0 if problem.backward is None else int(problem.backward.sum()),
     }
     lines = [f"{problem.name}: cost graph of {problem.count:,} layers, {problem.tensors.count:,} tensors"]
-    for name in ("work", "transfer", "storage", "cores", "hosts", "memory", "backward"):
+    for name in ("work", "transfer", "storage", "cores", "hosts", "memory"):
         value = row[name]
         lines.append(
             f"  {name:13}  " + (f"{value:,.10g}" if isinstance(value, int | float) else "not limited")

@@ -160,6 +160,11 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
             "--group-sync is for ONNX models", inputs.model, "a .onnx file, or times that hold it"
         )
     problem = load_cost_graph(inputs.model)
+    if problem.split == "any" != inputs.split:
+        raise InputError(
+            "the graph holds a backward pass, in which data also pass back", inputs.model,
+            "--split any, or the forward pass alone",
+        )  # fmt: skip
     cores = problem.cores if cores is None else cores
     problem = replace(
         problem,
@@ -193,7 +198,6 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     from nmsolve.hw.pipeline.tiles import UNIT
     from nmsolve.hw.pipeline.to_graph import needed_whole
     from nmsolve.model.formats.onnx import load_onnx
-    from nmsolve.model.operators.backward import require_forward
     from nmsolve.model.operators.binding import parse_bindings
     from nmsolve.model.operators.layers import layers_of
 
@@ -201,7 +205,6 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
         raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
     bindings = parse_bindings(inputs.bind)
     graph = load_onnx(inputs.model, strict=inputs.strict, bindings=bindings)
-    require_forward(graph, inputs.model)
     layers = layers_of(graph, bindings, branch=inputs.branch)
     figures = _figures(inputs, machine)
     problem = _of_layers(inputs, layers, figures, cores)

@@ -114,9 +114,8 @@ def _problems() -> dict[str, PipelineProblem]:
     """Return groups of cores and single cores, with and without hosts, memory and layers that belong together."""
     single, group = _problem(1), replace(_problem(4), cores=6)
     rich = replace(
-        single, memory=8.0, hosts=1, host_time=np.full(LAYERS, 20.0), together=np.arange(LAYERS) // 2,
-        backward=np.zeros(LAYERS, bool),
-    )  # fmt: skip
+        single, memory=8.0, hosts=1, host_time=np.full(LAYERS, 20.0), together=np.arange(LAYERS) // 2
+    )
     one = np.ones(1)
     loose = replace(
         single, tensors=Tensors(np.zeros(1, np.int64), np.arange(2), np.ones(1, np.int64), one, one)

@@ -99,17 +99,17 @@ NOT_READ: dict[type[Any], tuple[str, ...]] = {_Node: ("layerId",), _Piper: ("mbs
 
 
 def load_cost_graph(path: str | Path) -> PipelineProblem:
-    """Read a cost graph; the split is ``contiguous``, the unit of time is the file's (milliseconds in the published ones).
+    """Read a cost graph; the unit of time is the file's (milliseconds in the published ones).
 
-    Colour classes become ``together``, nodes of the backward pass ``backward``; ``size`` of nodes and devices are bytes. Times of
+    The split is ``contiguous``; ``any`` where the file holds a backward pass, in which data also pass back. Its nodes are then
+    layers like others. Colour classes become ``together``; ``size`` of nodes and devices are bytes. Times of
     Piper are those of both passes: an edge costs its bytes twice over the bandwidth, at both ends. A layer needs Piper's memory
     for as many micro-batches as there are devices, the most that a stage may hold, so what fits here fits there.
 
     Raises
     ------
     InputError : not JSON, a missing field, a value of the wrong type, negative or not finite, a repeated or unknown node, two
-        costs for one source, a cycle, an edge from the backward to the forward pass, a node that no accelerator can run, or a
-        file that is too large; each with its JSON path
+        costs for one source, a cycle, a node that no accelerator can run, or a file that is too large; each with its JSON path
     """
     data = read_limited(path, LARGEST_COST_GRAPH)
     kind: type[Any] = _CostGraph if decode_json(data, _Which, path).maxDevices is None else _Piper
@@ -120,8 +120,7 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
     _check_devices(graph, str(path))
     numbers = _numbers(graph, str(path))
     source, target = _ends(graph, numbers, str(path))
-    backward = np.array([bool(node.isBackwardNode) for node in graph.nodes], bool)
-    _check_direction(graph, source, target, backward, str(path))
+    _check_direction(graph, source, target, str(path))
     name_unknown_members(data, kind, path, NOT_READ)
     classes = [node.colorClass for node in graph.nodes]
     code = {c: k for k, c in enumerate(dict.fromkeys(c for c in classes if c is not None))}
@@ -134,10 +133,10 @@ def load_cost_graph(path: str | Path) -> PipelineProblem:
         cores=graph.maxFPGAs,
         stages=graph.maxFPGAs + graph.maxCPUs,
         memory=graph.maxSizePerFPGA,
+        split="any" if any(node.isBackwardNode for node in graph.nodes) else "contiguous",
         host_time=np.array([node.cpuLatency for node in graph.nodes], np.float64),
         hosts=graph.maxCPUs,
         together=np.array([-1 if c is None else code[c] for c in classes], np.int64),
-        backward=backward if backward.any() else None,
     )
 
 
@@ -219,17 +218,8 @@ def _ends(graph: _CostGraph, numbers: dict[int, int], path: str) -> tuple[IntArr
     return ends[0], ends[1]
 
 
-def _check_direction(
-    graph: _CostGraph, source: IntArray, target: IntArray, backward: np.ndarray, path: str
-) -> None:
-    """No cycle, and nothing goes from the backward pass to the forward pass."""
-    wrong = np.flatnonzero(backward[source] & ~backward[target])
-    if len(wrong):
-        edge = graph.edges[int(wrong[0])]
-        raise InputError(
-            f"node {edge.sourceId} of the backward pass feeds node {edge.destId} of the forward pass",
-            f"{path}: $.edges[{int(wrong[0])}]", "edges from the forward to the backward pass",
-        )  # fmt: skip
+def _check_direction(graph: _CostGraph, source: IntArray, target: IntArray, path: str) -> None:
+    """No cycle."""
     before: list[list[int]] = [[] for _ in graph.nodes]
     for s, t in zip(source.tolist(), target.tolist(), strict=True):
         before[t].append(s)

@@ -16,18 +16,7 @@ CONTROL = frozenset({"If", "Loop", "Scan"})
 SHAPE_ONLY = frozenset({"Shape", "Size"})
 
 #: Convolutions; other operators with multiply-accumulate operations are matrix products.
-CONVOLUTIONS = frozenset(
-    {
-        "Conv",
-        "ConvTranspose",
-        "ConvInteger",
-        "QLinearConv",
-        "DeformConv",
-        "FusedConv",
-        "ConvGrad",
-        "ConvTransposeGrad",
-    }
-)
+CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv"})
 
 #: Operators whose elements of a result come from many of the input.
 REDUCTIONS = frozenset({
@@ -35,9 +24,6 @@ REDUCTIONS = frozenset({
     "GroupNormalization", "Hardmax", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
     "EmbedLayerNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearSoftmax",
     "LpPool", "MaxPool", "MeanVarianceNormalization", "RMSNormalization", "SkipLayerNormalization", "Softmax", "TopK",
-    "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "InvertibleLayerNormalizationGrad",
-    "LayerNormalizationGrad", "LogSoftmaxGrad", "LogSoftmaxGrad_13", "MaxPoolGrad", "SimplifiedLayerNormalizationGrad",
-    "SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLossInternalGrad", "SoftmaxGrad", "SoftmaxGrad_13",
 })  # fmt: skip
 
 #: Operators that bring elements to another place, or only call them by another shape.
@@ -46,7 +32,6 @@ MOVEMENTS = frozenset({
     "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Pad", "Reshape",
     "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
     "Tile", "Transpose", "Unsqueeze", "Upsample",
-    "ConcatTraining", "GatherElementsGrad", "GatherGrad", "SliceGrad", "SplitTraining",
 })  # fmt: skip
 
 

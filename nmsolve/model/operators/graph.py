@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,20 +12,6 @@ from nmsolve.model.types import AnyArray
 
 if TYPE_CHECKING:
     import sympy
-
-
-#: What follows the name of a tensor in that of its gradient; a part of a sum of gradients has a number behind it.
-GRADIENT = re.compile(r"(.+)_grad(_\d+)?", re.DOTALL)
-
-
-def gradient_of(name: str) -> str:
-    """Return the name of the tensor whose gradient, or a part of it, has this name; empty if the name is of another form.
-
-    >>> gradient_of("x_grad"), gradient_of("x_grad_1"), gradient_of("x")
-    ('x', 'x', '')
-    """
-    found = GRADIENT.fullmatch(name)
-    return found[1] if found else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Symbolic shape inference (M3.2): every shape of an operator graph as an expression of the symbols of its inputs.
 
 Operators are taken in order; the rule of each (see :mod:`nmsolve.model.operators.shapes`) gets shapes and small values, and gives
-shapes and small values. What a rule leaves open has the shape of the tensor whose gradient it is, by the names of both, or is
-filled from hints; what those leave open becomes a symbol named after its tensor.
+shapes and small values. What a rule leaves open is filled from hints; what those leave open becomes a symbol named after
+its tensor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor, gradient_of
+from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.shapes import RULES, UNKNOWN, Call, Fact, UnknownShape
 from nmsolve.model.operators.symbols import Names
 from nmsolve.model.types import AnyArray
@@ -89,11 +89,7 @@ class _Inference:
                     facts[tensor] = fact
             for tensor in op.outputs:
                 if tensor >= 0:
-                    name = graph.tensors[tensor].name
-                    if facts[tensor].shape is None:
-                        whole = outer.get(gradient_of(name), -1)
-                        facts[tensor] = Fact(facts[whole].shape if whole >= 0 else None)
-                    facts[tensor] = self._completed(name, facts[tensor])
+                    facts[tensor] = self._completed(graph.tensors[tensor].name, facts[tensor])
         tensors = tuple(
             t
             if t.producer < 0 and t.shape is not None and t.value is f.value

@@ -102,13 +102,10 @@ CHANNELS_FIRST = frozenset({
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv", "BatchNormalization", "MaxPool",
     "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", "InstanceNormalization", "LRN", "Resize",
     "GroupNormalization", "QLinearAveragePool", "QLinearGlobalAveragePool",
-    "AveragePoolGrad", "BatchNormInternal", "BatchNormalizationGrad", "ConvGrad", "ConvTransposeGrad", "MaxPoolGrad",
 })  # fmt: skip
 
 #: Operators whose parts are those of their first input: a loss, which is one number.
-BY_INPUT = frozenset({
-    "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLossInternal",
-})  # fmt: skip
+BY_INPUT = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"})
 
 
 def layers_of(

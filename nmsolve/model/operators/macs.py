@@ -59,25 +59,6 @@ def _conv_transpose(
     return product((*inputs[0], *inputs[1][1:]))
 
 
-def _conv_gradients(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count:
-    """Return the forward product once for the input's gradient and once for the weights', if they are made.
-
-    Inputs are dY, X and the weights; what is left out of ``outputs`` has no axes.
-    """
-    made = sum(len(outputs) > k and bool(outputs[k]) for k in (0, 1))
-    return product((made, *inputs[0], *inputs[2][1:]))
-
-
-def _conv_transpose_gradients(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count:
-    """As :func:`_conv_gradients`, of a transposed convolution: every element of X meets the weights of its channel."""
-    made = sum(len(outputs) > k and bool(outputs[k]) for k in (0, 1))
-    return product((made, *inputs[1], *inputs[2][1:]))
-
-
 def _matmul(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count | None:
     """Every output element is a sum over the inner length K."""
     a = inputs[0]
@@ -173,8 +154,6 @@ RULES: dict[str, Rule] = {
     "ConvInteger": Rule(_conv(1), (1,)),
     "DeformConv": Rule(_conv(1), (1,)),
     "QLinearConv": Rule(_conv(3), (3,)),
-    "ConvGrad": Rule(_conv_gradients, (0, 2), result=False),
-    "ConvTransposeGrad": Rule(_conv_transpose_gradients, (1, 2), result=False),
     "ConvTranspose": Rule(_conv_transpose, (0, 1), result=False),
     "MatMul": Rule(_matmul, (0,)),
     "FusedMatMul": Rule(_matmul, (0,)),
@@ -206,13 +185,10 @@ READING = frozenset({
     "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin", "TopK", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool",
     "QLinearGlobalAveragePool",
     "NonZero", "Unique", "Compress", "NonMaxSuppression", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss",
-    "SoftmaxCrossEntropyLossInternal", "InPlaceAccumulator", "InPlaceAccumulatorV2", "AveragePoolGrad",
-    "BatchNormalizationGrad", "DivGrad", "InvertibleLayerNormalizationGrad", "LayerNormalizationGrad",
-    "SimplifiedLayerNormalizationGrad",
 })  # fmt: skip
 
-#: Pooling: every output element looks at a whole window; its gradient is added to a whole window.
-WINDOW = frozenset({"MaxPool", "AveragePool", "LpPool", "QLinearAveragePool", "AveragePoolGrad"})
+#: Pooling: every output element looks at a whole window.
+WINDOW = frozenset({"MaxPool", "AveragePool", "LpPool", "QLinearAveragePool"})
 
 
 def elements_worked(

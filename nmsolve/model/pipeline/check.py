@@ -116,26 +116,15 @@ def _together(problem: PipelineProblem, stage: list[int], cores: list[int]) -> s
 
 
 def _split(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
-    """Stages are runs of layers in their order (chain), or data pass from lower to higher stages only (contiguous).
-
-    Nothing is asked between the forward and the backward pass. Within the backward pass data go from higher to lower stages;
-    that is asked where one of the two layers has no forward layer in its class (``together``).
-    """
+    """Stages are runs of layers in their order (chain), or data pass from lower to higher stages only (contiguous)."""
     if problem.split == "chain":
         for layer in range(1, problem.count):
             if stage[layer] < stage[layer - 1]:
                 return f"stage {stage[layer]} continues with {problem.labels[layer]!r} after stage {stage[layer - 1]}"
     if problem.split != "contiguous":
         return None
-    back = [False] * problem.count if problem.backward is None else problem.backward.tolist()
-    number = [-1] * problem.count if problem.together is None else problem.together.tolist()
-    forward = {n for n, b in zip(number, back, strict=True) if n >= 0 and not b}
     source, target = problem.tensors.pairs
     for u, v in zip(source.tolist(), target.tolist(), strict=True):
-        if back[u] and back[v]:
-            wrong = stage[u] < stage[v] and not (number[u] in forward and number[v] in forward)
-        else:
-            wrong = stage[u] > stage[v] and not (back[u] or back[v])
-        if wrong:
+        if stage[u] > stage[v]:
             return f"data of {problem.labels[u]!r} pass from stage {stage[u]} to stage {stage[v]}"
     return None

@@ -18,7 +18,7 @@ class Merged:
 
     Attributes
     ----------
-    problem : the smaller problem, without ``together`` and ``backward``; its tensors may go from later layers to earlier ones. If
+    problem : the smaller problem, without ``together``; its tensors may go from later layers to earlier ones. If
         layers were joined it has no live ranges and no off-chip memory: it asks for less
     group : (L,) which of its layers a layer has become
     before, after : (E,) the stage of layer ``before`` may not come after that of layer ``after``; no cycles, each pair once, and
@@ -127,7 +127,6 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         tensors=_tensors(problem.tensors, group),
         split="any" if problem.split == "any" else "contiguous",
         together=None,
-        backward=None,
         buffers=problem.buffers if whole else None,
         memory=problem.memory if whole or not problem.streams else None,
         offchip=problem.offchip if whole else 0.0,

@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.energy import Energy, EnergyTicks
 from nmsolve.model.pipeline.ticks import Ticks, require_range, ticks_of
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +96,6 @@ class PipelineProblem:
     hosts : how many hosts there are; a host is a stage of its own that takes no core, pays for no transfer and has no
         memory limit
     together : (L,) layers with equal numbers >= 0 must share a stage; -1: free
-    backward : (L,) True for layers of the backward pass. They need no order, as they are where the forward layers of their
-        ``together`` class are; those whose class has none pass data the other way, from later to earlier stages
-        (:func:`nmsolve.model.pipeline.order.ordered_pairs` says it exactly)
     buffers : what a stage needs besides ``storage`` (then whole bytes of weights): the most that is live at once; None: nothing
     offchip : time in which a core on its share of the off-chip bandwidth moves a byte. What a stage needs beyond the memory of
         its cores is then moved in every run, in place of a rule: weights once, live bytes beyond those twice. 0: no such memory
@@ -130,7 +127,6 @@ class PipelineProblem:
     host_time: FloatArray | None = None
     hosts: int = 0
     together: IntArray | None = None
-    backward: BoolArray | None = None
     buffers: Buffers | None = None
     offchip: float = 0.0
     turns: IntArray | None = None
@@ -182,7 +178,6 @@ class PipelineProblem:
         for what, array in (
             ("host_time", self.host_time),
             ("together", self.together),
-            ("backward", self.backward),
             ("turns", self.turns),
         ):
             if array is not None and array.shape != (count,):
@@ -226,8 +221,8 @@ class PipelineProblem:
                 raise InputError("off-chip memory without live ranges", self.name, "buffers")
             return
         self.buffers.require(self.count, self.name)
-        if self.hosts or self.backward is not None:
-            raise InputError("live ranges with hosts or a backward pass", self.name, "neither")
+        if self.hosts:
+            raise InputError("live ranges with hosts", self.name, "no hosts")
         parts = (self.storage, np.array([self.memory or 0.0]))
         if (
             any((np.floor(x) != x).any() for x in parts)
@@ -343,7 +338,7 @@ class PipelineProblem:
             self.storage,
             self.host_time,
             self.together,
-            self.backward,
+            None,  # layers of a backward pass stood here once: files of older runs are still of this problem
         ]
         if self.buffers is not None:
             h.update(repr(self.offchip).encode())

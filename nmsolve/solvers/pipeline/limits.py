@@ -30,8 +30,7 @@ NAMED = 4
 class PipelineLimits(Limits[PipelinePlan]):
     """Limits: what must share a stage, the split, numbers of stages, hosts and cores, memory.
 
-    Groups that are smaller than the cores (cost graphs: one core) are no limit: nothing is known of larger ones. Nor is
-    ``together`` in graphs with a backward pass, whose order it decides.
+    Groups that are smaller than the cores (cost graphs: one core) are no limit: nothing is known of larger ones.
     """
 
     def __init__(self, problem: PipelineProblem) -> None:
@@ -57,7 +56,7 @@ class PipelineLimits(Limits[PipelinePlan]):
         """The problem with no limits but these. Without a number of cores, memory is scarce only if there is none at all."""
         problem, kinds = self.problem, {x.kind for x in limits}
         changes: dict[str, Any] = {}
-        if problem.together is not None and problem.backward is None:
+        if problem.together is not None:
             kept = [int(x.name) for x in limits if x.kind == "together"]
             changes["together"] = np.where(np.isin(problem.together, kept), problem.together, -1)
         if "split" not in kinds:
@@ -124,8 +123,8 @@ class PipelineLimits(Limits[PipelinePlan]):
 
 
 def _classes(problem: PipelineProblem) -> list[Limit]:
-    """Return classes of layers that must share a stage, where each can be lifted by itself."""
-    if problem.together is None or problem.backward is not None:
+    """Return classes of layers that must share a stage."""
+    if problem.together is None:
         return []
     out = []
     for number in np.unique(problem.together[problem.together >= 0]).tolist():

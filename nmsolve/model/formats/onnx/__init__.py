@@ -36,7 +36,8 @@ def load_onnx(
 
     Raises
     ------
-    InputError : no such file, no ONNX model, a broken one, or an unknown operator if ``strict``
+    InputError : no such file, no ONNX model, a broken one, an operator of training, or an unknown
+        operator if ``strict``
     """
     from functools import partial
 
@@ -67,7 +68,7 @@ def require_package(path: str | Path) -> None:
 def _read(path: str | Path, strict: bool, bindings: Mapping[str, int]) -> Reply:
     """Return the graph in the form of :mod:`nmsolve.model.formats.onnx.wire`."""
     from nmsolve.model.contained import Reply
-    from nmsolve.model.formats.onnx.build import build_graph
+    from nmsolve.model.formats.onnx.build import build_graph, require_forward
     from nmsolve.model.formats.onnx.hints import inferred_graph, stated_shapes
     from nmsolve.model.formats.onnx.parse import read_model
     from nmsolve.model.formats.onnx.wire import Writer
@@ -77,6 +78,7 @@ def _read(path: str | Path, strict: bool, bindings: Mapping[str, int]) -> Reply:
     def inferred_with(stated: Any = None) -> OperatorGraph:
         names = Names(bindings)
         raw = build_graph(model, names, str(path), strict, stated)
+        require_forward(raw, str(path))
         graph = infer_shapes(raw, names, stated_shapes(model.graph if stated is None else stated, names))
         return replace(graph, bound=names.bound)
 

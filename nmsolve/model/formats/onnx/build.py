@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,20 +24,20 @@ from nmsolve.model.formats.onnx.values import (
 )
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.shapes import RULES
-from nmsolve.model.operators.shapes.backward import ACCUMULATORS, LIKE_RESULT
 from nmsolve.model.operators.shapes.contributed import ATTENTION
 from nmsolve.model.operators.symbols import Names
 
 #: Key of the metadata that names inputs which were weights.
 STRIPPED = "stripped_initializers"
 
-#: Those that onnxruntime-training writes: gradients, accumulators, and forward operators with one more result for them.
-TRAINING = frozenset({
-    *LIKE_RESULT, *ACCUMULATORS, "BatchNormInternal", "BatchNormalizationGrad", "ConcatTraining", "ConvGrad",
-    "ConvTransposeGrad", "DivGrad", "GatherElementsGrad", "GatherGrad", "InvertibleLayerNormalizationGrad",
-    "LayerNormalizationGrad", "SimplifiedLayerNormalizationGrad", "SliceGrad", "SoftmaxCrossEntropyLossGrad",
-    "SoftmaxCrossEntropyLossInternal", "SoftmaxCrossEntropyLossInternalGrad", "SplitTraining",
-})  # fmt: skip
+#: Operators of training graphs, which nothing here plans: gradients, their sums over micro-batches, what changes weights, and
+#: forward operators with one more result for them.
+TRAINING = re.compile(
+    r"\w+Grad(_\w+)?|InPlaceAccumulator(V2)?|(Adam|AdamW|Lamb|SGD)Optimizer(V2)?|(Concat|Split)Training|"
+    r"(BatchNorm|SoftmaxCrossEntropyLoss)Internal", re.ASCII,
+)  # fmt: skip
+#: Where all operators belong to training.
+TRAINING_DOMAIN = "ai.onnx.preview.training"
 
 #: Operators of ONNX Runtime's domain that are known here, apart from those that are called as standard ones.
 CONTRIBUTED = frozenset({
@@ -44,7 +45,7 @@ CONTRIBUTED = frozenset({
     "DequantizeLinear", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
     "QLinearAdd", "QLinearMul", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearAveragePool",
     "QLinearGlobalAveragePool", "QLinearConcat", "QGemm", "QAttention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat",
-    "EmbedLayerNormalization", "Attention", "MultiHeadAttention", "GroupQueryAttention", *TRAINING,
+    "EmbedLayerNormalization", "Attention", "MultiHeadAttention", "GroupQueryAttention",
 })  # fmt: skip
 
 #: Of these, the ones with the name of another standard operator, and their kinds here.
@@ -80,6 +81,17 @@ def build_graph(
             "operators of the ONNX standard, or no --strict",
         )
     return replace(graph, warnings=_warnings(builder.unknown))
+
+
+def require_forward(graph: OperatorGraph, where: str) -> None:
+    """Raise InputError for a model that holds operators of training, in a body too."""
+    for op in graph.operators:
+        of_training = op.domain in ("", "com.microsoft") and TRAINING.fullmatch(op.kind)
+        if op.domain == TRAINING_DOMAIN or of_training:
+            what = f"the model holds its backward pass: operator {op.name!r} is {op.kind}"
+            raise InputError(what, where, "the forward model, exported alone")
+        for body in op.bodies:
+            require_forward(body, where)
 
 
 def _warnings(unknown: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -80,7 +80,6 @@ def _stated(kind: str, attributes: Mapping[str, Any], inputs: Sequence[str]) -> 
 _RESULT_OF: dict[str, tuple[int | str, ...]] = {
     "QuantizeLinear": (2, "uint8"), "DequantizeLinear": (1, "float32"), "QLinearConcat": (1, 2), "QGemm": (8, "float32"),
     "MatMulIntegerToFloat": (2, "float32"), "QAttention": (3, "float32"), "EmbedLayerNormalization": (2,),
-    "GatherGrad": (2,),
 }  # fmt: skip
 
 
@@ -89,10 +88,6 @@ def _contributed(kind: str, inputs: Sequence[str], outputs: int) -> list[str] | 
     if kind == "GroupQueryAttention":  # the cache keeps its type
         cache = next((inputs[k] for k in (3, 0) if k < len(inputs) and inputs[k]), "")
         return [inputs[0], cache, cache][:outputs]
-    if kind == "InPlaceAccumulatorV2":
-        return ["bool", inputs[0]][:outputs]
-    if kind == "ConcatTraining":
-        return [inputs[0], "int64"][:outputs]
     if kind not in _RESULT_OF:
         return None
     choices = (k if isinstance(k, str) else inputs[k] if k < len(inputs) else "" for k in _RESULT_OF[kind])

@@ -5,7 +5,6 @@ specification, https://github.com/onnx/onnx/blob/main/docs/Operators.md, or its 
 """
 
 from nmsolve.model.operators.shapes import (
-    backward,
     casts,
     contributed,
     control,
@@ -20,7 +19,6 @@ from nmsolve.model.operators.shapes import (
 from nmsolve.model.operators.shapes.facts import RULES, UNKNOWN, Call, Fact, UnknownShape
 
 FAMILIES = (
-    backward,
     casts,
     contributed,
     control,

@@ -78,7 +78,7 @@ def skip_norm(call: Call) -> Sequence[Fact]:
     return [Fact(shape), inner, inner, Fact(shape)][: len(call.outputs)]
 
 
-@rule("BatchNormalization", "BatchNormInternal")
+@rule("BatchNormalization")
 def batch_norm(call: Call) -> Sequence[Fact]:
     """Return the input's shape; statistics per channel."""
     return [Fact(call.shape(0)), *[Fact(call.shape(3))] * 4][: len(call.outputs)]
@@ -90,7 +90,7 @@ def dynamic_quantization(call: Call) -> Sequence[Fact]:
     return [Fact(call.shape(0)), Fact(()), Fact(())]
 
 
-@rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SoftmaxCrossEntropyLossInternal")
+@rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 def loss(call: Call) -> Sequence[Fact]:
     """One number, or one per target; the second output is the logarithm of the probabilities."""
     first = call.shape(1) if call.attributes.get("reduction", "mean") == "none" else ()

@@ -1,22 +1,17 @@
-"""Small models, and the training graphs that onnxruntime-training makes of them.
+"""Small models: ``python bench/small_models.py FOLDER`` writes small_cnn.onnx and small_transformer.onnx.
 
-``python bench/training_models.py FOLDER`` writes small_cnn.onnx, small_transformer.onnx, and the same with their backward passes
-as small_cnn_training.onnx and small_transformer_training.onnx; ``python bench/training_models.py FOLDER MODEL.onnx ...`` the
-training graphs of other models, such as those in tests/data/onnx, which get random weights. Needs the packages onnx,
-onnxruntime-training and torch (which the former imports), nothing of nmsolve.
+Needs the package onnx, nothing of nmsolve.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from quantise import filled
 
 OPSET, IR = 17, 9
 #: Of the transformer: width, heads, tokens, words.
@@ -30,15 +25,12 @@ class Builder:
         self.rng = np.random.default_rng(0)
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
-        self.fixed: list[str] = []
 
     def weight(self, name: str, *shape: int) -> str:
-        return self.constant(name, self.rng.normal(0.0, 0.1, shape).astype(np.float32), trained=True)
+        return self.constant(name, self.rng.normal(0.0, 0.1, shape).astype(np.float32))
 
-    def constant(self, name: str, value: Any, trained: bool = False) -> str:
+    def constant(self, name: str, value: Any) -> str:
         self.weights.append(numpy_helper.from_array(np.asarray(value), name))
-        if not trained:
-            self.fixed.append(name)
         return name
 
     def add(
@@ -53,7 +45,7 @@ class Builder:
         return helper.make_model(graph, opset_imports=domains, ir_version=IR)
 
 
-def small_cnn() -> tuple[onnx.ModelProto, Builder]:
+def small_cnn() -> onnx.ModelProto:
     """Two convolutions, one with a batch norm, and a classifier of images of 16 x 16."""
     b, square = Builder(), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
     b.add("Conv", ["image", b.weight("w0", 8, 3, 3, 3), b.weight("b0", 8)], "c0", name="conv0", **square)
@@ -71,10 +63,10 @@ def small_cnn() -> tuple[onnx.ModelProto, Builder]:
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, 16, 16])
     return b.model(
         "small_cnn", image, helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 10])
-    ), b
+    )
 
 
-def small_transformer() -> tuple[onnx.ModelProto, Builder]:
+def small_transformer() -> onnx.ModelProto:
     """An embedding, a block of attention and feed-forward layers, and the words that follow."""
     b = Builder()
     b.constant("heads", np.array([0, 0, HEADS, WIDTH // HEADS]))
@@ -107,11 +99,11 @@ def small_transformer() -> tuple[onnx.ModelProto, Builder]:
     ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", TOKENS])
     return b.model(
         "small_transformer", ids, helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["rows", WORDS])
-    ), b
+    )
 
 
 def normed(b: Builder, given: str, made: str, name: str) -> None:
-    """Add a layer norm with the two more results that its gradient reads."""
+    """Add a layer norm with all its results."""
     weights = [b.weight(f"{name}_scale", WIDTH), b.weight(f"{name}_shift", WIDTH)]
     results = [made, f"{made}_mean", f"{made}_deviation"]
     b.add("LayerNormalization", [given, *weights], *results, name=name, axis=-1)
@@ -123,30 +115,11 @@ def dense(b: Builder, given: str, made: str, name: str, ins: int, outs: int) -> 
     b.add("Add", [f"{made}_product", b.weight(f"{name}_b", outs)], made, name=f"{name}_bias")
 
 
-def trained(model: onnx.ModelProto, fixed: list[str]) -> onnx.ModelProto:
-    """Return the training graph with the cross entropy as loss."""
-    from onnxruntime.training import artifacts
-
-    floats = {t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT and t.dims}
-    with tempfile.TemporaryDirectory() as folder:
-        artifacts.generate_artifacts(
-            model, requires_grad=sorted(floats - set(fixed)), frozen_params=sorted(floats & set(fixed)),
-            loss=artifacts.LossType.CrossEntropyLoss, artifact_directory=folder,
-        )  # fmt: skip
-        return onnx.load(Path(folder) / "training_model.onnx")
-
-
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for path in map(Path, sys.argv[2:]):
-        model = filled(onnx.load(path), np.random.default_rng(0))
-        model.ir_version = IR
-        onnx.save(trained(model, []), folder / f"{path.stem}_training.onnx")
-    for make in () if sys.argv[2:] else (small_cnn, small_transformer):
-        model, builder = make()
-        onnx.save(model, folder / f"{make.__name__}.onnx")
-        onnx.save(trained(model, builder.fixed), folder / f"{make.__name__}_training.onnx")
+    for make in (small_cnn, small_transformer):
+        onnx.save(make(), folder / f"{make.__name__}.onnx")
 
 
 if __name__ == "__main__":
