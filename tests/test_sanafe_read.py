@@ -19,6 +19,7 @@ from nmsolve.hw.sanafe import export_sanafe
 from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.formats import load_graph
+from nmsolve.model.formats.sanafe_yaml import parse
 from nmsolve.model.formats.spikes import with_rates
 from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Machine
@@ -128,6 +129,23 @@ def test_a_mapping_starts_a_search_and_is_scored() -> None:
     words = ("--graph", DATA / "network.yaml", "--machine", DATA / "arch.yaml", "--json")
     told = json.loads(run_here("score", DATA / "network.yaml", *words).stdout.splitlines()[-1])
     assert told["scores"]["energy"] == pytest.approx(score(graph, machine, at)["energy"])
+
+
+@pytest.mark.parametrize("flow", (False, True))
+def test_core_ten_is_not_core_one(tmp_path: Path, flow: bool) -> None:
+    """SANA-FE writes cores without quotes: readers of numbers take 0.10 for 0.1 (findings/sanafe_core_numbers.sh)."""
+    path = tmp_path / "n.yaml"
+    if flow:
+        path.write_text(
+            '{"network": {"name": "n", "groups": [{"name": "g", "neurons": [{"0..1": {}}]}], "edges": []},'
+            ' "mappings": [{"g.0": {"core": 0.1}}, {"g.1": {"core": 0.10}}]}'
+        )
+    else:
+        path.write_text(
+            "network:\n  name: n\n  groups:\n    - {name: g, neurons: [0..1: {}]}\n  edges: []\n"
+            "mappings:\n  - g.0: {core: 0.1}\n  - g.1: {core: 0.10}\n"
+        )
+    assert parse(path).place.tolist() == [1, 10]
 
 
 def own(seed: int, nets: bool) -> LogicGraph:

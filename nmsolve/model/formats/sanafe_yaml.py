@@ -134,7 +134,7 @@ def _edges(rows: list[Any], groups: Groups, where: str) -> tuple[IntArray, IntAr
 
 
 def _core(value: Any, where: str) -> tuple[int, int]:
-    """Return tile and place of ``"3.1"``; JSON of others may have a number of one digit behind the point."""
+    """Return tile and place of ``"3.1"``."""
     tile, point, place = str(value).partition(".")
     if not point:
         raise InputError(f"found {shown(value)}", f"{where}.core", "TILE.CORE")

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -23,6 +23,20 @@ from nmsolve.model.formats.text import decimal, whole_number
 ALIAS = re.compile(rb"(?:^|[\s\[{,:-])\*[^\s,\]}]", re.MULTILINE)
 #: Lists of attributes may hold lists of attributes, this deep.
 DEEPEST = 8
+
+
+class _Written(float):
+    """A number that is as text what its file says: core 0.10 is not core 0.1."""
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number._text = text
+        return number
+
+    _text: str
+
+    def __str__(self) -> str:
+        return self._text
 
 
 def read_yaml(path: Path, extra: str) -> Any:
@@ -39,7 +53,7 @@ def read_yaml(path: Path, extra: str) -> Any:
     data = read_limited(path)
     if data.lstrip()[:1] == b"{":
         try:
-            content = msgspec.json.decode(data)
+            content = msgspec.json.Decoder(float_hook=_Written).decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             content = None
         if content is not None:
