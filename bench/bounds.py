@@ -1,6 +1,6 @@
 """Every bound on instances of many kinds: value, share of a known cost, CPU seconds to find and to re-check; a Markdown table.
 
-Usage: OPENBLAS_NUM_THREADS=1 python bench/bounds.py [--seconds 20] [--only NAME] [--engines split,subgraphs]
+Usage: OPENBLAS_NUM_THREADS=1 python bench/bounds.py [--seconds 20] [--only NAME] [--engines split,spread]
 
 Compile the kernels first (``make warm``). Known costs are QAPLIB's, or of the best mappings found here; of those with nets
 12 to 15 s of the engines multilevel and nets (seed 1), of the cuts 3 s of multilevel. Where better mappings exist, the true
@@ -105,6 +105,7 @@ class Alone:
     seed: int = 0
     workers: int = 1
     pace: float = 1.0
+    memory: int | None = None
     best: Bound | None = None
     began: float = field(default_factory=time.process_time)
 

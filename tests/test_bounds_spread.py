@@ -12,10 +12,9 @@ import pytest
 from brute_support import orders
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
-from test_bounds_subgraphs import tiny
 
 from nmsolve.check.certificates import certificates_from_json
-from nmsolve.check.mapping.bounds import spread_sets
+from nmsolve.check.mapping.bounds import spread
 from nmsolve.check.mapping.bounds.free_grid import Effort, least_cost
 from nmsolve.check.mapping.bounds.split import least_sum
 from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
@@ -24,17 +23,46 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import common_neighbours, refuses_spread, spread_form
+from nmsolve.solvers.mapping.bounds.spread.free_grid import free_placement, solve
 from nmsolve.solvers.mapping.bounds.spread.grid import grid_of
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
 from nmsolve.solvers.mapping.bounds.spread.sets import Sets, grown, rows_of
+
+GRIDS = ((1, 4), (2, 2), (2, 3), (3, 2), (1, 6), (2, 4), (3, 3))
+ENERGY = {"message": Figure(5), "router": Figure(1), "link_x": Figure(3), "link_y": Figure(4.2)}
+
+
+def tiny(seed: int) -> MappingProblem:
+    """A random placement problem of at most 6 nodes: mesh, chips, a dead core or dead link, idle cores, energy."""
+    rng = np.random.default_rng(seed)
+    rows, cols = GRIDS[rng.integers(len(GRIDS))]
+    kind = ("mesh", "chips", "core", "links")[seed % 4]
+    spare = 1 if kind == "core" or rng.random() < 0.4 else 0
+    n = min(rows * cols - spare, 6 if rows * cols < 9 else 5)
+    m = int(rng.integers(n, 3 * n))
+    weight = rng.integers(1, 9, m).astype(float) if rng.random() < 0.7 else rng.random(m) * 5
+    graph = LogicGraph.from_edges(n, rng.integers(0, n, m), rng.integers(0, n, m), weight)
+    chips, cores, crossing = (
+        ((1, 2), (rows, cols // 2), 3.0) if kind == "chips" and cols % 2 == 0 else ((1, 1), (rows, cols), 1.0)
+    )
+    machine = Machine(
+        "m",
+        chips,
+        cores,
+        crossing_weight=crossing,
+        faulty_cores=(int(rng.integers(rows * cols)),) if kind == "core" else (),
+        faulty_links=((0, cols), (cols, 0)) if kind == "links" and rows > 1 and cols > 1 else (),
+        energy=ENERGY if rng.random() < 0.4 else {},
+    )
+    return MappingProblem(graph, machine, str(rng.choice(["hops", "energy"])), (), 1)
 
 
 def several(seed: int) -> MappingProblem:
@@ -242,7 +270,7 @@ def test_forged_sets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(np.unique(sizes)) > 1 and (demands > 1).any() and "proves" in forged(problem, bound)
     # each re-check searches the sets before the forged one: once is enough for all
     with monkeypatch.context() as patch:
-        patch.setattr(spread_sets, "least_cost", remembered(spread_sets.least_cost))
+        patch.setattr(spread, "least_cost", remembered(spread.least_cost))
         for which in range(len(costs)):
             dearer = np.where(np.arange(len(costs)) == which, costs + 1, costs)
             assert f"'set_costs' of set {which} " in forged(problem, bound, set_costs=dearer)
@@ -256,6 +284,45 @@ def test_forged_sets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "too large" in forged(problem, bound, set_demands=demands + 2**40)
     around = replace(problem, machine=replace(load_machine("mesh:7x7"), torus=True))
     assert "those of a grid" in forged(around, bound)
+
+
+def test_free_grid_search_agrees_with_brute_force_and_with_the_checker() -> None:
+    """Both searches against all placements of up to 5 nodes in a window, and against one another up to 9 nodes."""
+    rng = np.random.default_rng(3)
+    free, wide = np.array([1, 1, 99, 99], np.int64), np.array([1, 1, 10**6, 10**6], np.int64)
+    for trial in range(120):
+        k = int(rng.integers(2, 5)) if trial < 60 else int(rng.integers(5, 10))
+        u, v = np.triu_indices(k, 1)
+        weight = rng.integers(0, 9, len(u)) * (rng.random(len(u)) < 0.6) + (v == u + 1)
+        full, place = np.zeros((k, k), np.int64), np.zeros((k, 2), np.int64)
+        full[u, v] = full[v, u] = weight
+        free_placement(full, wide, place)
+        known = int((weight * np.abs(place[u] - place[v]).sum(axis=1)).sum())
+        cost, _, proved = solve(full, wide, place.copy(), known, 10**9, place)
+        assert proved
+        assert cost == (weight * np.abs(place[u] - place[v]).sum(axis=1)).sum()
+        assert len(np.unique(place, axis=0)) == k
+        assert least_cost(full, free, cost, Effort()) == cost == least_cost(full, free, cost + 5, Effort())
+        if trial < 60:
+            cells = np.array([(x, y) for x in range(k) for y in range(3)])
+            maps = orders(len(cells), k)
+            far = np.abs(cells[maps[:, u]] - cells[maps[:, v]]).sum(axis=2)
+            assert cost == (far @ weight).min()
+
+
+def test_all_sets_of_a_certificate_share_one_limit_of_work() -> None:
+    """A file may hold any number of sets that take as long as one may."""
+    full = 1 - np.eye(13, dtype=np.int64)
+    grid, effort = np.array([1, 1, 99, 99], np.int64), Effort(3_000_000)
+    with pytest.raises(TimeoutError):
+        for _ in range(1000):
+            least_cost(full, grid, 10**6, effort)
+    assert -1_000_000 < effort.left < 0
+
+
+def test_a_bound_of_an_earlier_version_is_refused_in_one_line() -> None:
+    found = check_bound(tiny(0), Bound(1.0, "subgraphs", "full", {"method": "subgraphs"}))
+    assert not found.ok and "earlier version" in found.text and "\n" not in found.text
 
 
 def test_sets_are_led_along_paths_and_cost_what_they_are_said_to() -> None:

@@ -15,7 +15,7 @@ from test_bounds_valid import KINDS, optimum
 
 from nmsolve.check.certificates import certificates_from_json
 from nmsolve.check.mapping.bounds.parts import CertificateError
-from nmsolve.check.mapping.bounds.spread_messages import check_messages, message_pairs
+from nmsolve.check.mapping.bounds.spread import check_messages, message_pairs
 from nmsolve.check.mapping.recheck import certificates_to_json, check_bound
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.bound import Bound

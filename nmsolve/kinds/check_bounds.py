@@ -171,7 +171,7 @@ class MappingBounds:
     """
 
     exact = False
-    slow = ("subgraphs", "branch-bound")
+    slow = ("branch-bound",)
 
     def __init__(self, problem: MappingProblem, free_routes: bool = False, memory: int | None = None) -> None:
         self.problem, self._free_routes, self._memory = problem, free_routes, memory

@@ -30,7 +30,6 @@ from nmsolve.solvers.mapping.bounds.engines import (
     StepCeiling,
     StepLoad,
     StepPower,
-    Subgraphs,
     TreeParts,
 )
 from nmsolve.solvers.mapping.branch_bound import BranchBound
@@ -79,11 +78,6 @@ def test_split() -> None:
 def test_split_starts() -> None:
     """Fails if it starts with all traffic on the spectral side only."""
     at_least(proved(Split(), SPARSE, stops=150, upper=612), 500)
-
-
-def test_subgraphs() -> None:
-    """Fails if the climb makes a few steps only."""
-    at_least(proved(Subgraphs(), SPARSE, stops=40, upper=612), 560)
 
 
 def test_spread() -> None:

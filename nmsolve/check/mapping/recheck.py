@@ -36,7 +36,6 @@ from nmsolve.check.mapping.bounds.step_ceiling import recheck_step_ceiling
 from nmsolve.check.mapping.bounds.step_load import recheck_step_load
 from nmsolve.check.mapping.bounds.step_power import recheck_step_power
 from nmsolve.check.mapping.bounds.stored import needed
-from nmsolve.check.mapping.bounds.subgraphs import recheck_subgraphs
 from nmsolve.check.mapping.bounds.trees import recheck_tree_parts
 from nmsolve.check.mapping.verify import walked_objective
 from nmsolve.model.bound import Bound, BoundCheck, Stage
@@ -50,7 +49,6 @@ RECHECKS: dict[str, Callable[..., float]] = {
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
     "split": recheck_split,
-    "subgraphs": recheck_subgraphs,
     "spread": recheck_spread,
     "joint": recheck_partition_placement,
     "parts": recheck_parts,
@@ -66,8 +64,8 @@ RECHECKS: dict[str, Callable[..., float]] = {
 }
 #: Of these the one that uses ceilings: its bounds hold under them only.
 CEILED = frozenset({"step-ceiling"})
-#: Those that search again, and may be told for how long.
-SEARCHED = frozenset({"subgraphs"})
+#: Bounds of earlier versions.
+REMOVED = frozenset({"subgraphs"})
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
 #: Of these the one whose search is repeated by other code, as far as that ends in time.
@@ -141,12 +139,7 @@ def check_bound(
         return BoundCheck(False, np.nan, f"{bound.method} bounds sums, not the objective {problem.objective}")
     try:
         problem = problem if bound.method in CEILED else contracted(problem)
-        within = {"seconds": seconds} if bound.method in SEARCHED else {}
-        value = RECHECKS[bound.method](problem, bound.certificate, **within)
-        if np.isnan(value) and within:
-            return _on_trust(
-                problem, bound, about, f"its sets are not searched again within {seconds:,.0f} s"
-            )
+        value = RECHECKS[bound.method](problem, bound.certificate)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if not np.isfinite(value):
@@ -213,6 +206,9 @@ def _by_package(problem: MappingProblem, bound: Bound, core: IntArray | None, se
     above = None if core is None else _above(problem, bound, core)
     if above is not None:
         return above
+    if bound.method in REMOVED:
+        text = f"the bound {bound.method!r} is of an earlier version, and no longer re-checked; `nmsolve gap` proves another"
+        return BoundCheck(False, np.nan, text)
     step = granularity(problem)
     try:
         merged = contracted(problem)

@@ -30,7 +30,6 @@ SLOW = (
     "branch-bound",
     "assignments",
     "spread",
-    "subgraphs",
     "anneal",
     "files",
     "free routes",

@@ -48,10 +48,9 @@ ENTRIES, SAMPLED, MANY = 3_000_000, 128.0, 100
 HURRIED = 42
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
-#: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
-DENSE = 13.0
-#: The same for paths through the network; and nodes from which these say more than eigenvalues where neighbours are few.
-CROWDED, MANY_NODES = 24.0, 2000
+#: Neighbours per node from which paths through the network say less than eigenvalues; with several nodes per core, up to FEW
+#: neighbours and from MANY_NODES nodes on, they say more.
+CROWDED, FEW, MANY_NODES = 24.0, 13.0, 2000
 #: A network is local if two steps lead to less than this part of as many nodes as there are ways, as seen from this many nodes.
 #: From SEVERAL_NODES on paths then say more than eigenvalues: on geometric, layered and community networks, not on random ones.
 LOCAL, SEEN, SEVERAL_NODES = 0.6, 64, 200
@@ -120,8 +119,8 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
         if late.get(name, "") is None:
             late[name] = "the network is sparse and local, where the bound `spread` is better"
             runs = [other for other in runs if other != name]
-    if "split" in runs or "subgraphs" in runs:
-        late["projection"] = late["projection"] or "the bounds `split` and `subgraphs` are better"
+    if "split" in runs:
+        late["projection"] = late["projection"] or "the bound `split` is better"
     for name in shares:
         if name in refusals or late[name] is not None:
             refused(name, f"refused: {refusals[name]}" if name in refusals else f"not run: {late[name]}")
@@ -186,7 +185,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
         return plain, ["link-load"]
     if problem.uses_nets:  # tree-parts is the stronger one of the kind of parts
         return ["star"], ["tree-parts", "slots", "cover", "spread", *lent]
-    few = ["subgraphs", "split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
+    few = ["split", "spread"] if problem.one_per_core else ["slots", "cover", "spread"]
     return plain, [*few, *lent]
 
 
@@ -225,11 +224,9 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
 def outdone(name: str, problem: MappingProblem) -> str | None:
     """Return why another bound is the better one, or None.
 
-    Several nodes per core: joint on well filled cores, parts on loosely filled ones. One: split is above projection, and
-    subgraphs pay where nodes have few neighbours, spread where they have not many.
+    Several nodes per core: joint on well filled cores, parts on loosely filled ones. Spread pays where nodes have not many
+    neighbours.
     """
-    if name == "subgraphs" and problem.one_per_core and _neighbours(problem) > DENSE:
-        return "nodes have many neighbours, where the bound `split` is better"
     if name == "spread" and problem.n <= EXACT_NODES:
         return "exact engines prove more on few nodes"
     if name == "spread" and problem.uses_nets:
@@ -251,8 +248,8 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
 def _behind_spread(problem: MappingProblem) -> tuple[str, ...]:
     """Return the bounds that are not worth their time where ``spread`` runs."""
     if problem.one_per_core:
-        return ("split", "projection", "subgraphs") if problem.n >= SEVERAL_NODES and _local(problem) else ()
-    return ("joint", "parts") if problem.n >= MANY_NODES and _neighbours(problem) <= DENSE else ()
+        return ("split", "projection") if problem.n >= SEVERAL_NODES and _local(problem) else ()
+    return ("joint", "parts") if problem.n >= MANY_NODES and _neighbours(problem) <= FEW else ()
 
 
 def _neighbours(problem: MappingProblem) -> float:

@@ -37,7 +37,6 @@ REGISTRY: dict[str, Entry] = {
     "projection": Entry(_S + "bounds.engines:Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.engines:Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
     "spread": Entry(_S + "bounds.engines:Spread", "traffic led along paths to pairs whose distances add up; sparse networks"),
-    "subgraphs": Entry(_S + "bounds.engines:Subgraphs", "exact small sets, stars and metric rows, one node per core"),
     "joint": Entry(_S + "bounds.engines:PartitionPlacement", "spectral bound of partition and placement, many nodes per core"),
     "parts": Entry(_S + "bounds.engines:Parts", "spectral bound on traffic that must leave its core, any objective"),
     "tree-parts": Entry(_S + "bounds.engines:TreeParts", "spectral bound on cores that messages must reach"),

@@ -35,8 +35,6 @@ from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread
 from nmsolve.solvers.mapping.bounds.step_ceiling import refuses_step_ceiling, step_ceiling_bounds
 from nmsolve.solvers.mapping.bounds.step_load import refuses_step_load, step_load_bounds
 from nmsolve.solvers.mapping.bounds.step_power import refuses_step_power, step_power_bounds
-from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
-from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
 
@@ -87,7 +85,6 @@ GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts=True)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Spread = partial(BoundEngine, "spread", refuses_spread, spread_bounds)
-Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
 PartitionPlacement = partial(
     BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds, predicts=True
 )

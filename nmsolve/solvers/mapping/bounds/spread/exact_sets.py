@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.subgraphs.oracle import free_placement, solve
+from nmsolve.solvers.mapping.bounds.spread.free_grid import free_placement, solve
 
 #: Members of a set, placements that are looked for, states of one search, the largest demand.
 MEMBERS, SEARCHES, STATES, LARGEST = 9, 12, 20_000, 15

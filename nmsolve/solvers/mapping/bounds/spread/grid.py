@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.bounds.split.form import least_clique
-from nmsolve.solvers.mapping.bounds.subgraphs.form import least_links
 
 #: Most members of a set.
 WIDEST = 16
@@ -54,3 +54,16 @@ def grid_of(problem: MappingProblem) -> Grid | None:
     clique = np.zeros(WIDEST + 1, np.int64)
     clique[3 : 3 + len(sizes)] = [int(least_clique(m, *links, machine.cols, machine.rows)) for m in sizes]
     return Grid(np.array([*links, machine.rows, machine.cols], np.int64), clique, scale, step)
+
+
+def least_links(problem: MappingProblem) -> tuple[float, float, float]:
+    """Return the least cost of a link in x and in y (of one line the other's), and what different cores pay on top of links."""
+    machine, quantity = problem.machine, problem.aim.quantity
+    wide, high = (float(line_values(machine, quantity, axis).min(initial=np.inf)) for axis in (1, 0))
+    if not np.isfinite(min(wide, high)):
+        return 0.0, 0.0, 0.0
+    wide, high = (
+        min(wide, np.inf if np.isfinite(wide) else high),
+        min(high, np.inf if np.isfinite(high) else wide),
+    )
+    return wide, high, step_value(machine, quantity)
