@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import coo_array, save_npz
 
 from nmsolve.cli.commands import InfoOptions, ShowOptions
-from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
 #: Recorded spikes in every form.
 RECORDINGS = ("spikes.csv", "spikes.h5", "spikes.nwb", "spikes.nix", "netpyne.json")

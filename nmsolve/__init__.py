@@ -17,27 +17,20 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.model.version import VERSION
 
 if TYPE_CHECKING:
-    from nmsolve.api.answers import Verification
-    from nmsolve.api.assignment import AssignmentAnswer, assign
     from nmsolve.api.bench import Benchmark, bench
     from nmsolve.api.checks import score, verify
-    from nmsolve.api.explain import (
-        Explained,
-        explain,
-        explain_assign,
-        explain_pipeline,
-        explain_route,
-        explain_schedule,
-    )
     from nmsolve.api.fronts import ParetoFront, pareto
     from nmsolve.api.gap import gap
-    from nmsolve.api.mapping import MappingAnswer, map
-    from nmsolve.api.pipeline import PipelineAnswer, pipeline
-    from nmsolve.api.routing import RoutingAnswer, route
-    from nmsolve.api.schedule import ScheduleAnswer, schedule
-    from nmsolve.api.simulation import Simulation, simulate
     from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
+    from nmsolve.kinds.assignment.python import AssignmentAnswer, assign, explain_assign
+    from nmsolve.kinds.mapping.python import MappingAnswer, explain, map
+    from nmsolve.kinds.pipeline.python import PipelineAnswer, explain_pipeline, pipeline
+    from nmsolve.kinds.python.answers import Verification
+    from nmsolve.kinds.python.explained import Explained
+    from nmsolve.kinds.routing.python import RoutingAnswer, explain_route, route
+    from nmsolve.kinds.schedule.python import ScheduleAnswer, explain_schedule, schedule
+    from nmsolve.kinds.simulation.python import Simulation, simulate
     from nmsolve.model.bound import Bound, Event, Result
     from nmsolve.model.errors import BackendError, DoesNotFitError, InputError, NmsolveError
     from nmsolve.model.formats import load_graph, save_graph
@@ -54,33 +47,33 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _HOME = {
-    "AssignmentAnswer": ("nmsolve.api.assignment", "AssignmentAnswer"),
+    "AssignmentAnswer": ("nmsolve.kinds.assignment.python", "AssignmentAnswer"),
     "BackendError": ("nmsolve.model.errors", "BackendError"),
     "Benchmark": ("nmsolve.api.bench", "Benchmark"),
     "Bound": ("nmsolve.model.bound", "Bound"),
     "DoesNotFitError": ("nmsolve.model.errors", "DoesNotFitError"),
     "Event": ("nmsolve.model.bound", "Event"),
-    "Explained": ("nmsolve.api.explain", "Explained"),
+    "Explained": ("nmsolve.kinds.python.explained", "Explained"),
     "InputError": ("nmsolve.model.errors", "InputError"),
     "LogicGraph": ("nmsolve.model.graph", "LogicGraph"),
     "Machine": ("nmsolve.model.machine", "Machine"),
-    "MappingAnswer": ("nmsolve.api.mapping", "MappingAnswer"),
+    "MappingAnswer": ("nmsolve.kinds.mapping.python", "MappingAnswer"),
     "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
     "ParetoFront": ("nmsolve.api.fronts", "ParetoFront"),
-    "PipelineAnswer": ("nmsolve.api.pipeline", "PipelineAnswer"),
+    "PipelineAnswer": ("nmsolve.kinds.pipeline.python", "PipelineAnswer"),
     "Result": ("nmsolve.model.bound", "Result"),
-    "RoutingAnswer": ("nmsolve.api.routing", "RoutingAnswer"),
-    "ScheduleAnswer": ("nmsolve.api.schedule", "ScheduleAnswer"),
+    "RoutingAnswer": ("nmsolve.kinds.routing.python", "RoutingAnswer"),
+    "ScheduleAnswer": ("nmsolve.kinds.schedule.python", "ScheduleAnswer"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
-    "Simulation": ("nmsolve.api.simulation", "Simulation"),
-    "Verification": ("nmsolve.api.answers", "Verification"),
-    "assign": ("nmsolve.api.assignment", "assign"),
+    "Simulation": ("nmsolve.kinds.simulation.python", "Simulation"),
+    "Verification": ("nmsolve.kinds.python.answers", "Verification"),
+    "assign": ("nmsolve.kinds.assignment.python", "assign"),
     "bench": ("nmsolve.api.bench", "bench"),
-    "explain": ("nmsolve.api.explain", "explain"),
-    "explain_assign": ("nmsolve.api.explain", "explain_assign"),
-    "explain_pipeline": ("nmsolve.api.explain", "explain_pipeline"),
-    "explain_route": ("nmsolve.api.explain", "explain_route"),
-    "explain_schedule": ("nmsolve.api.explain", "explain_schedule"),
+    "explain": ("nmsolve.kinds.mapping.python", "explain"),
+    "explain_assign": ("nmsolve.kinds.assignment.python", "explain_assign"),
+    "explain_pipeline": ("nmsolve.kinds.pipeline.python", "explain_pipeline"),
+    "explain_route": ("nmsolve.kinds.routing.python", "explain_route"),
+    "explain_schedule": ("nmsolve.kinds.schedule.python", "explain_schedule"),
     "from_brian2": ("nmsolve.model.formats.from_brian2", "from_brian2"),
     "from_nest": ("nmsolve.model.formats.from_nest", "from_nest"),
     "from_pynn": ("nmsolve.model.formats.from_pynn", "from_pynn"),
@@ -89,15 +82,15 @@ _HOME = {
     "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
     "load_tasks": ("nmsolve.model.schedule.files", "load_schedule"),
     "machine": ("nmsolve.hw.machines", "load_machine"),
-    "map": ("nmsolve.api.mapping", "map"),
+    "map": ("nmsolve.kinds.mapping.python", "map"),
     "pareto": ("nmsolve.api.fronts", "pareto"),
-    "pipeline": ("nmsolve.api.pipeline", "pipeline"),
+    "pipeline": ("nmsolve.kinds.pipeline.python", "pipeline"),
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
-    "route": ("nmsolve.api.routing", "route"),
+    "route": ("nmsolve.kinds.routing.python", "route"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
-    "schedule": ("nmsolve.api.schedule", "schedule"),
+    "schedule": ("nmsolve.kinds.schedule.python", "schedule"),
     "score": ("nmsolve.api.checks", "score"),
-    "simulate": ("nmsolve.api.simulation", "simulate"),
+    "simulate": ("nmsolve.kinds.simulation.python", "simulate"),
     "verify": ("nmsolve.api.checks", "verify"),
     "with_rates": ("nmsolve.model.formats.spikes", "with_rates"),
 }

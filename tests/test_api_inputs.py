@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import nmsolve
-from nmsolve.api.inputs import core_of, source_of
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import list_presets, load_machine
+from nmsolve.kinds.python.inputs import core_of, source_of
 from nmsolve.model.formats.in_memory import named_graph
 from nmsolve.model.mapping.constraints import SideConstraint
 

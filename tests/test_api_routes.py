@@ -11,7 +11,8 @@ import pytest
 from test_api_answers import command
 
 import nmsolve
-from nmsolve.api import routing, simulation
+from nmsolve.kinds.routing import python as routing
+from nmsolve.kinds.simulation import python as simulation
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 RING = nx.cycle_graph(["a", "b", "c", "d"], nx.DiGraph)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from nmsolve.kinds.registry import FOLDERS
+
 PACKAGE = Path(__file__).resolve().parent.parent / "nmsolve"
 ROOMS = [
     "model",
@@ -130,6 +132,33 @@ def test_what_serves_all_kinds_asks_the_registry() -> None:
         for path in own
         for line, module in imported(path)
         if re.match(r"nmsolve\.kinds\.(routing|pipeline|assignment|schedule)\b", module)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+#: What the shell may name of one kind, and why.
+NAMED_BY_THE_SHELL = {
+    "api/fronts.py": "`pareto` takes what states a mapping problem (graph, machine, ...) beside any answer",
+    "api/gap.py": "`gap` takes a mapping of any tool with its graph and machine beside any answer",
+    "api/checks.py": "`score` does, too",
+    "benchmarks/learn/": "compares the learned methods of one kind, and is that kind's folder among the benchmarks",
+}
+
+
+def test_the_shell_names_no_kind_of_problem() -> None:
+    """Commands, functions, benchmarks and the compiling of kernels ask the registry: a new kind needs no edit there.
+
+    Of mappings the word is that of any answer's oldest option; what counts there is a module of that kind.
+    """
+    kinds = "|".join(kind for kind in FOLDERS.values() if kind != "mapping")
+    name = re.compile(rf"\b({kinds})\b|\b({'|'.join(ROOMS[: ROOMS.index('cli')])})\.mapping\b")
+    wrong = [
+        f"{where}:{number} {line.strip()}"
+        for room in ("cli", "api", "benchmarks", "kinds/warm")
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        if not (where := path.relative_to(PACKAGE).as_posix()).startswith(tuple(NAMED_BY_THE_SHELL))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if name.search(line.partition("# type: ignore")[0])
     ]
     assert not wrong, "\n".join(wrong)
 

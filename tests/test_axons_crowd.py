@@ -12,7 +12,7 @@ from test_axons import feasible, split
 
 from nmsolve.check.mapping.bounds.conflict import overcrowded
 from nmsolve.check.mapping.bounds.stated import contracted
-from nmsolve.kinds.warm.files import stored
+from nmsolve.kinds.mapping.warm_files import stored
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

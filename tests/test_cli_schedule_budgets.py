@@ -10,7 +10,7 @@ import pytest
 from conftest import Called
 from test_schedule_files import PSPLIB
 
-from nmsolve.api.schedule import schedule
+from nmsolve.kinds.schedule.python import schedule
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.generate import generate_problem

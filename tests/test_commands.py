@@ -13,8 +13,8 @@ from conftest import Called
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.cli import main
 from nmsolve.kinds.command_line import as_command
-from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
 from nmsolve.kinds.simulation.options import SimulateOptions
+from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
 
 def named() -> list[str]:

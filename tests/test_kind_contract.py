@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nmsolve.kinds.kind import Kind
-from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions
 from nmsolve.kinds.registry import ASKED, BENCHES, FOLDERS, bench, kind, kind_of, kinds, options_of
 from nmsolve.kinds.stated import StatedKind
+from nmsolve.kinds.verbs import GapOptions, ScoreOptions
 from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
 

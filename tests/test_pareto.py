@@ -27,9 +27,10 @@ from nmsolve.hw.scores import objective_value, score
 from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.kind import KIND
-from nmsolve.kinds.mapping.options import MapOptions, VerifyOptions
+from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.pareto import say_front, write_front
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.model.bound import Bound, Result, Stage, gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run

@@ -20,7 +20,7 @@ from test_cli_pipeline import cost_graph
 from nmsolve.check.pipeline.recheck import check_stage_bound
 from nmsolve.cli.check import run_verify
 from nmsolve.hw.pipeline.stages import objective
-from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint

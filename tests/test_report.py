@@ -14,7 +14,8 @@ import pytest
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
 from nmsolve.kinds.mapping.page import render_html
-from nmsolve.kinds.mapping.report import CheckPart, build_report, in_words
+from nmsolve.kinds.mapping.report import build_report, in_words
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.progress import ProgressTable, event_to_json
 from nmsolve.kinds.values import chip_grid, fraction, seconds, size_in_bytes
 from nmsolve.model.bound import Bound, Event, Result

@@ -12,7 +12,7 @@ from test_routing_exact import every_answer, solved, some_problem
 
 from nmsolve.cli.check import run_verify
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.routing.stage import RoutingStage

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from conftest import Called
 
-from nmsolve.api.schedule import schedule
 from nmsolve.hw.schedule.evaluate import objective
 from nmsolve.hw.schedule.simulator import queues_of
+from nmsolve.kinds.schedule.python import schedule
 from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.files import is_schedule_file, load_schedule

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from command_support import run_here
 
-from nmsolve.cli.run_trace import run_trace
 from nmsolve.hw.pipeline import trace as pipeline_trace_module
 from nmsolve.hw.pipeline.batches import batch_time
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.trace import pipeline_trace
+from nmsolve.kinds.run_trace import run_trace
 from nmsolve.model.bound import Event
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors

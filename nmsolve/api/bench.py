@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
-from nmsolve.api.answers import drawn, table
-from nmsolve.api.inputs import FOLDER, MachineLike, grid_text
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.benchmarks.pages import PICTURES, markdown
 from nmsolve.benchmarks.run import Measured, measure, write_tables
@@ -20,6 +18,8 @@ from nmsolve.benchmarks.store import Key, Outcome
 from nmsolve.benchmarks.summary import Table
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.kinds.answer import prepare_folder
+from nmsolve.kinds.python.answers import drawn, table
+from nmsolve.kinds.python.inputs import FOLDER, MachineLike, grid_text
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
@@ -138,7 +138,7 @@ def bench(
     workers : runs at the same time, one core each
     only : only these instances, e.g. ``sko*,nug12``
     machine, chips, balance, objective : of folders and graphs
-    problem : what folders hold: map, route, pipeline, assign or schedule
+    problem : what folders hold: the name of the command that solves it
     out : folder of runs and tables; runs that it holds are not repeated. None: nothing is kept
     options : as in :class:`BenchHow`
 

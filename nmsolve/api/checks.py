@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nmsolve.api.answers import Answer, Verification, verified
 from nmsolve.api.fronts import ParetoFront
-from nmsolve.api.inputs import MachineLike, MappingLike, core_of, grid_text, source_of
-from nmsolve.api.mapping import MappingAnswer
 from nmsolve.hw.scores import score as score_mapping
 from nmsolve.kinds.check import scored
-from nmsolve.kinds.mapping.options import ScoreOptions
+from nmsolve.kinds.mapping.python import given_source
+from nmsolve.kinds.python.answers import Answer, Verification, verified
+from nmsolve.kinds.python.inputs import MachineLike, MappingLike, core_of, grid_text
+from nmsolve.kinds.python.stated import StatedAnswer
+from nmsolve.kinds.verbs import ScoreOptions
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
@@ -38,7 +39,7 @@ def score(
     if isinstance(mapping, Answer):
         if all(v is None for v in (graph, machine, chips, placement)):
             return mapping.recomputed()
-        if not isinstance(mapping, MappingAnswer):
+        if isinstance(mapping, StatedAnswer):
             raise InputError("what the answer states already", "score", "the answer alone")
     if isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
         grid = grid_text(chips)
@@ -48,9 +49,7 @@ def score(
         )  # fmt: skip
         found: Mapping[str, float] = scored(given).row["scores"]
         return found
-    if graph is None:
-        raise InputError("a mapping without its graph", "", "graph, and machine where the graph states none")
-    source = source_of(graph, machine, chips)
+    source = given_source(graph, machine, chips)
     return score_mapping(source.named.graph, source.board, core_of(mapping, source.named, source.board))
 
 

@@ -11,25 +11,19 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import msgspec
 
-from nmsolve.api.answers import Answer, Verification, drawn, table, verified
-from nmsolve.api.how import MapHow, in_order, left, run_options, split
-from nmsolve.api.inputs import ConstraintsLike, MachineLike, MappingLike, Source, core_of, source_of
-from nmsolve.api.mapping import MappingAnswer, map_options
-from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import prepare_folder
 from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.in_order import PLAIN
-from nmsolve.kinds.mapping.front import MapFront
-from nmsolve.kinds.mapping.given import Given
-from nmsolve.kinds.mapping.options import MapOptions
-from nmsolve.kinds.mapping.search import objectives_from
-from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map
+from nmsolve.kinds.mapping.python import front_of_mappings
 from nmsolve.kinds.pareto import picture_of, write_front
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.python.answers import Answer, Verification, drawn, table, verified
+from nmsolve.kinds.python.how import MapHow, in_order, left, run_options
+from nmsolve.kinds.python.inputs import ConstraintsLike, MachineLike, MappingLike
+from nmsolve.kinds.python.stated import StatedAnswer
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
-from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.report.figures import number
 from nmsolve.solvers.multi_objective import Front, pareto_front
 from nmsolve.solvers.run import Options
@@ -73,28 +67,6 @@ class Stated(Protocol):
 
     def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
         """Return a solution as :class:`FrontPoint` has it, and node -> core of a mapping."""
-
-
-@dataclass(frozen=True, eq=False)
-class OfMappings:
-    """Mappings of a graph onto a machine; ``options`` are those of ``nmsolve map``, but for files."""
-
-    problem: MappingProblem
-    source: Source
-    options: MapOptions
-
-    def kind(self) -> FrontKind:
-        """Return mapping.json per point."""
-        return MapFront(self.problem)
-
-    def inputs(self, folder: Path) -> dict[str, Any]:
-        """Return those of ``nmsolve map``."""
-        o = replace(self.options, **self.source.files(folder), out=folder)
-        return map_inputs(o, self.problem)
-
-    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
-        """Return the cores."""
-        return solution, dict(zip(self.source.named.nodes, solution.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +171,8 @@ def pareto(
 
     Parameters
     ----------
-    graph : as for :func:`nmsolve.map`; or an answer of ``route``, ``pipeline``, ``assign`` or ``schedule``: its
-        problem is meant
-    objectives : two of mappings (hops and max-link if not given), of routes (max-link, total-link), of plans (period, cores),
-        of assignments (latency, energy) or of schedules (makespan, energy)
+    graph : as for :func:`nmsolve.map`; or an answer of another kind of problem, whose problem is meant
+    objectives : two of the problem's; those of :func:`nmsolve.map` are hops and max-link if not given
     points : most points of the front
     machine, constraints, balance, warm_start, migration_budget, prohibit_turns, chips, occupied, options : as for
         :func:`nmsolve.map`; the time limit is that of the whole front
@@ -220,33 +190,22 @@ def pareto(
     >>> [(point.values, point.proven) for point in front.points]
     [((4.0, 1.0), True)]
     """
-    given, own = split(options)
-    how = run_options(given)
     both = None if objectives is None else in_order(objectives)
-    if isinstance(graph, Answer) and not isinstance(graph, MappingAnswer):
+    if isinstance(graph, StatedAnswer):
+        how = run_options(options)
         if (
-            own
-            or constraints
+            constraints
             or occupied
             or any(
                 v is not None for v in (machine, balance, warm_start, migration_budget, prohibit_turns, chips)
             )
         ):
             raise InputError("what the answer states already", "pareto", "the answer, objectives and points")
-        assert isinstance(graph, StatedAnswer)
         return _of_answer(graph, both, points, how)
-    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
-    o = map_options(
-        how, objective=None, balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
-        pareto=both or "hops,max-link", points=points, **own,
-    )  # fmt: skip
-    names = objectives_of(o)[1]
-    assert names is not None  # as it was asked for
-    core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
-    problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
-    with Patience():
-        front = pareto_front(objectives_from(Given(problem, o), how, core), names, points, left(how))
-    return ParetoFront(front, OfMappings(problem, source, o))
+    return ParetoFront(*front_of_mappings(
+        graph, machine, both or "hops,max-link", points, constraints, balance, warm_start, migration_budget,
+        prohibit_turns, chips, occupied, options,
+    ))  # fmt: skip
 
 
 def _of_answer(answer: StatedAnswer[Any], both: str | None, points: int, how: RunOptions) -> ParetoFront:

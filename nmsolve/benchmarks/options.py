@@ -9,6 +9,10 @@ from typing import Annotated as A
 from typer import Argument, Option
 
 from nmsolve.kinds.options import Balance, Chips, Json, Machine
+from nmsolve.kinds.registry import FOLDERS, listed, options_of
+
+#: What instances in folders are, by the name of the command that solves them.
+HELD = listed(f"{name} ({options_of(name).BENCHED})" for name in FOLDERS)
 
 # One option, one line:
 # fmt: off
@@ -29,8 +33,7 @@ class BenchOptions:
     chips: Chips = None
     balance: Balance = None
     objective: A[str | None, Option(help="Objective for folders. [default: hops; of routes max-link]")] = None
-    problem: A[str | None, Option(help="What folders hold: map (graphs), route (output folders of map), pipeline (models, cost "
-                                  "graphs), assign (models, cost networks) or schedule (.rcp, .sm, ...). [default: map]")] = None
+    problem: A[str | None, Option(help=f"What folders hold: {HELD}. [default: map]")] = None
     set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
     out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None

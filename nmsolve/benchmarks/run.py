@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from nmsolve.benchmarks.summary import Summary, Table, summarise
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import INTERRUPTED, OK, prepare_file, prepare_folder
 from nmsolve.kinds.command_line import as_command
-from nmsolve.kinds.registry import bench
+from nmsolve.kinds.registry import OTHER_TOOLS, bench
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.host import cores
@@ -146,8 +147,7 @@ def _named_methods(text: str | None, sources: Sequence[Source], say: Say) -> str
     ]
     if PEERS not in words:
         return ",".join(words)
-    from nmsolve.heuristics.mapping.published.backends import peers
-
+    peers = import_module(f"nmsolve.{OTHER_TOOLS}")
     absent = peers.missing()
     for name, how in absent.items():
         say(f"{name} is not installed: {how}")

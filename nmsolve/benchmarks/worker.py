@@ -19,7 +19,7 @@ import msgspec
 from nmsolve.model.clock import stood, watchers
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.model.bound import Event, Result
 
 

@@ -9,7 +9,7 @@ from nmsolve.kinds.check import checked, scored
 from nmsolve.kinds.verdict import verdict
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+    from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
 
 def run_score(o: ScoreOptions) -> int:

@@ -12,48 +12,44 @@ from typing import Annotated as A
 import typer
 from typer import Argument, Option
 
-from nmsolve.kinds.mapping.options import AnswerOptions
 from nmsolve.kinds.options import (
     Absolute,
     Bind,
     Chips,
+    Cluster,
     Described,
+    Engines,
+    Gap,
     Graph,
     Json,
-    Machine,
-    Mapping,
-    MappingGraph,
+    Memory,
     Multicast,
     Nodes,
-    Out,
     Pattern,
     Residence,
+    Seed,
     Strict,
+    TimeLimit,
+    Workers,
 )
+from nmsolve.kinds.registry import FOLDERS, listed
 
 # One option, one line:
 # fmt: off
 
 @dataclass(frozen=True)
-class ExportOptions(AnswerOptions):
-    """Write a mapping as input files of another tool, and print what that tool should count."""
+class ResumeOptions:
+    __doc__ = f"Continue an earlier run of {listed(FOLDERS)} from its problem, options, best answer and proofs."
 
-    to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
-                      "tables, keys), lava (cores of Loihi), csv (nodes and cores), dot (Graphviz), graphml, perfetto (any "
-                      "run's search).")] = "sanafe"
-    out: Out = Path("nmsolve-export")
-    json: Json = False
-
-
-@dataclass(frozen=True)
-class CompareOptions:
-    """Compare two mappings of one network: every objective, recomputed, and a page with a slider between both."""
-
-    one: Mapping
-    other: A[Path, Argument(help="The same of the other run.")]
-    graph: MappingGraph = None
-    machine: Machine = None
-    out: A[Path, Option("--out", "-o", help="File of the page.")] = Path("nmsolve-compare.html")
+    run: A[Path, Argument(help="Output folder of the earlier run.")]
+    time_limit: TimeLimit = "60s"
+    gap: Gap = None
+    seed: Seed = 0
+    workers: Workers = 1
+    cluster: Cluster = None
+    engines: Engines = None
+    memory: Memory = None
+    out: A[Path | None, Option("--out", "-o", help="Output folder. [default: the folder of the earlier run]")] = None
     json: Json = False
 
 
@@ -108,29 +104,6 @@ class GenerateOptions:
     kind: A[str, Argument(help="What to generate; `nmsolve generate list` shows all kinds and their parameters.")]
     out: A[Path | None, Option("--out", "-o", help="File to write. [default: KIND.json]")] = None
     seed: A[int, Option(help="Seed for all random choices.")] = 1
-
-
-@dataclass(frozen=True)
-class ProfileOptions:
-    """Measure what every operator of a model costs on this host with onnxruntime, and write it into a function library.
-
-    A run that was cut short goes on where it ended: what the library has is not measured again.
-    """
-
-    model: A[Path, Argument(help="Model (.onnx); weights may be missing.")]
-    library: A[Path, Option("--library", "-l", help="The function library, made if it does not exist.")] = Path("library.db")
-    threads: A[str, Option(help="Numbers of threads to measure with, e.g. 1,2; each stands for a processor.")] = "1"
-    bind: Bind = None
-    strict: Strict = False
-    processor: A[str, Option(help="Name of this host in the library; a machine file's processors name it, too.")] = "host"
-    runs: A[int, Option(min=3, max=10000, help="Most runs of every node.")] = 20
-    seconds: A[float, Option(min=0.001, max=3600, help="No more runs of a node begin after that.")] = 0.3
-    spread: A[float, Option(help="Refuse a node whose median time is more than this many times its low quantile.")] = 3.0
-    fused: A[bool, Option("--fused/--no-fused", help="Also run the model whole, plain and optimised: what fusion gains.")] = True
-    integers: A[bool, Option("--integers/--no-integers", help="Also measure float products as products of whole "
-                             "numbers.")] = True
-    again: A[bool, Option("--again", help="Measure also what the library has.")] = False
-    json: Json = False
 
 
 @dataclass(frozen=True)

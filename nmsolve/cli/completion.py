@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 import typer
 
 from nmsolve.kinds.registry import FOLDERS, GENERATORS, options_of
+from nmsolve.model.lookup import named
 
 
 def add_completion(hint: Any, name: str) -> None:
     """Give a parameter of a command, annotated like this, what completes it."""
     for info in get_args(hint)[1:]:
         info.autocompletion = COMPLETED.get(name)
-
-
-def _table(path: str) -> Iterable[str]:
-    """Return the names in ``module:table`` below ``nmsolve``."""
-    module, table = path.split(":")
-    names: Iterable[str] = getattr(import_module(f"nmsolve.{module}"), table)
-    return names
 
 
 def _last(names: Iterable[str], incomplete: str, separators: str = ",") -> list[str]:
@@ -40,10 +33,9 @@ def _files(incomplete: str, ending: str) -> Iterator[str]:
 
 def machines(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return presets, and files of machines."""
-    from nmsolve.hw.assignment.machine_file import processor_presets
-    from nmsolve.hw.machines import list_presets
-
-    presets = processor_presets() if ctx.info_name in ("assign", "explain assign") else list_presets()
+    command = str(ctx.info_name).split()[-1]
+    own = getattr(options_of(command), "MACHINES", None) if command in FOLDERS else None
+    presets: Iterable[str] = named(own or "hw.machines:list_presets")()
     return [name for name in presets if name.startswith(incomplete)] + list(_files(incomplete, ".toml"))
 
 
@@ -52,13 +44,13 @@ def objectives(ctx: typer.Context, incomplete: str) -> list[str]:
     name = (
         ctx.info_name if ctx.info_name in FOLDERS else "map"
     )  # of other commands they are those of mappings
-    return _last(_table(options_of(name).OBJECTIVE_TABLE), incomplete)
+    return _last(named(options_of(name).OBJECTIVE_TABLE), incomplete)
 
 
 def engines(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return engines of the command's problem; several may stand in a row."""
     names = [ctx.info_name] if ctx.info_name in FOLDERS else list(FOLDERS)  # gap, resume, bench take all
-    tables = [_table(f"solvers.{FOLDERS[name]}.registry:REGISTRY") for name in names]
+    tables = [named(f"solvers.{FOLDERS[name]}.registry:REGISTRY") for name in names]
     return _last(["auto", *(name for table in tables for name in table)], incomplete, ",+")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.run_events import ending, read_events
 from nmsolve.kinds.answer import OK, prepare_file
 from nmsolve.kinds.loading import read_object
 from nmsolve.kinds.registry import kind_of
+from nmsolve.kinds.run_trace import ending, read_events
 from nmsolve.model.errors import InputError
 from nmsolve.report import pictures
 from nmsolve.report.explore import first_stage
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.kind import Pictures
-    from nmsolve.kinds.mapping.options import DrawOptions
+    from nmsolve.kinds.verbs import DrawOptions
 
 #: Forms of a picture by the end of its file's name.
 FORMS = ("svg", "png", "pdf")

@@ -1,4 +1,4 @@
-"""``nmsolve explain``: is there any mapping, plan, assignment, schedule or choice of routes; if not, which limits conflict?"""
+"""``nmsolve explain``: does any solution keep all limits; if not, which limits conflict?"""
 
 from __future__ import annotations
 

@@ -16,16 +16,13 @@ import typer
 import typer.core
 
 from nmsolve.benchmarks.options import BenchLearnOptions, BenchOptions
-from nmsolve.cli import train_options
 from nmsolve.cli.commands import (
-    CompareOptions,
     ConvertOptions,
     DoctorOptions,
-    ExportOptions,
     GenerateOptions,
     InfoOptions,
     ListOptions,
-    ProfileOptions,
+    ResumeOptions,
     ShowOptions,
     WatchOptions,
 )
@@ -34,19 +31,12 @@ from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.kinds.compiling import telling
 from nmsolve.kinds.guard import ends_by_second_signal
-from nmsolve.kinds.mapping.options import (
-    DrawOptions,
-    FaultOptions,
-    GapOptions,
-    ScoreOptions,
-    VerifyOptions,
-)
-from nmsolve.kinds.options import ResumeOptions
-from nmsolve.kinds.registry import FOLDERS, options_of
-from nmsolve.kinds.simulation.options import SimulateOptions
+from nmsolve.kinds.registry import COMMANDS, FOLDERS, options_of
+from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING
+from nmsolve.model.lookup import named
 from nmsolve.model.version import VERSION
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
@@ -139,6 +129,12 @@ def _of_kind(name: str) -> None:
     app.command(name)(from_options(options_of(name).OPTIONS, "kinds.registry:run_command", name))
 
 
+def _of_one(name: str, to: typer.Typer = app) -> None:
+    """Add a command about problems of one kind."""
+    options, run = COMMANDS[name]
+    to.command(name.split()[-1])(from_options(named(options), run))
+
+
 _of_kind(KINDS[0])
 app.command("score")(from_options(ScoreOptions, "cli.check:run_score"))
 app.command("verify")(from_options(VerifyOptions, "cli.check:run_verify"))
@@ -146,12 +142,12 @@ app.command("gap")(from_options(GapOptions, "cli.resume:run_gap"))
 app.command("resume")(from_options(ResumeOptions, "cli.resume:run_resume"))
 for _name in KINDS[1:]:
     _of_kind(_name)
-app.command("simulate")(from_options(SimulateOptions, "kinds.simulation.run:run_simulate"))
-app.command("compare")(from_options(CompareOptions, "cli.compare:run_compare"))
+_of_one("simulate")
+_of_one("compare")
 app.command("draw")(from_options(DrawOptions, "cli.draw:run_draw"))
 app.command("watch")(from_options(WatchOptions, "cli.watch:run_watch"))
-app.command("export")(from_options(ExportOptions, "cli.export:run_export"))
-app.command("faults")(from_options(FaultOptions, "cli.faults:run_faults"))
+_of_one("export")
+_of_one("faults")
 app.command("bench")(from_options(BenchOptions, "benchmarks.run:run_bench"))
 app.command("bench learn")(from_options(BenchLearnOptions, "benchmarks.learn.run:run_bench_learn"))
 for _name in KINDS:
@@ -161,11 +157,9 @@ app.command("info")(from_options(InfoOptions, "cli.info:run_info"))
 app.command("convert")(from_options(ConvertOptions, "cli.info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 app.command("generate", context_settings=_OPEN)(from_options(GenerateOptions, "cli.generate:run_generate"))
-app.command("profile")(from_options(ProfileOptions, "cli.profile:run_profile"))
-train_app.command("m1")(from_options(train_options.TrainM1Options, "cli.train:run_train_m1"))
-train_app.command("m5")(from_options(train_options.TrainM5Options, "cli.train:run_train_m5"))
-train_app.command("policy")(from_options(train_options.TrainPolicyOptions, "cli.train:run_train_policy"))
-train_app.command("duals")(from_options(train_options.TrainDualsOptions, "cli.train:run_train_duals"))
+_of_one("profile")
+for _name in ("m1", "m5", "policy", "duals"):
+    _of_one(f"train {_name}", train_app)
 app.add_typer(train_app, name="train")
 app.command("doctor")(from_options(DoctorOptions, "cli.doctor:run_doctor"))
 hw_app.command("list")(from_options(ListOptions, "cli.hw:run_list"))

@@ -41,7 +41,7 @@ def _wrong(group: str, entry: EntryPoint) -> str:
     try:
         plugins.entry_of(group, entry.name, _own(group))
         if group == plugins.MACHINES:
-            _machine(entry.name)
+            named("hw.catalogue:any_machine")(entry.name)
         else:
             one_reply(partial(_loaded, group, entry), entry.name, ALLOWANCE)
     except NmsolveError as error:
@@ -62,14 +62,6 @@ def _own(group: str) -> Collection[str]:
         return [extension[1:] for extension in named("model.formats:OWN")]
     own: list[str] = named("hw.foreign_machines:own_names")()
     return own
-
-
-def _machine(name: str) -> None:
-    from nmsolve.hw.assignment.describe import is_processors
-    from nmsolve.hw.assignment.machine_file import load_processors
-    from nmsolve.hw.machines import load_machine
-
-    load_processors(name) if is_processors(name) else load_machine(name)
 
 
 def _loaded(group: str, entry: EntryPoint) -> Reply:

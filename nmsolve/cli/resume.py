@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from nmsolve.kinds.answer import OK
 from nmsolve.kinds.earlier import run_again
 from nmsolve.kinds.loading import read_object
-from nmsolve.kinds.registry import kind_of
+from nmsolve.kinds.registry import FOLDERS, kind_of, listed
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import settle
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import GapOptions
-    from nmsolve.kinds.options import ResumeOptions
+    from nmsolve.cli.commands import ResumeOptions
+    from nmsolve.kinds.verbs import GapOptions
 
 
 def run_resume(o: ResumeOptions) -> int:
@@ -28,7 +28,8 @@ def run_resume(o: ResumeOptions) -> int:
     kind, answer = kind_of(o.run)
     beside = answer.parent / kind.report
     if not o.run.is_dir() or not beside.exists():
-        wanted = "the output folder of `nmsolve map`, `route`, `pipeline`, `assign` or `schedule` (a front has none)"
+        first, *more = FOLDERS
+        wanted = f"the output folder of {listed(f'`{name}`' for name in (f'nmsolve {first}', *more))} (a front has none)"
         what = "the folder holds no report of a run" if o.run.is_dir() else "there is no such folder"
         raise InputError(what, str(o.run), wanted)
     report = read_object(beside)

@@ -12,6 +12,7 @@ import stat
 import sys
 import threading
 from contextlib import suppress
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from nmsolve.kinds.answer import OK
 from nmsolve.kinds.progress import LIVE
+from nmsolve.kinds.registry import kinds
 from nmsolve.model.errors import InputError
 from nmsolve.report.drawing import PALETTE
 from nmsolve.report.page import fill
@@ -27,12 +29,16 @@ from nmsolve.report.page import fill
 if TYPE_CHECKING:
     from nmsolve.cli.commands import WatchOptions
 
-#: Pages of finished runs, of whatever kind.
-PAGES = ("report.html", "pipeline.html", "route.html", "pareto.html")
 #: Bytes of events in one answer, at most; of a page; connections at once; seconds that a browser may take to ask.
 MOST_BYTES, MOST_PAGE, MOST_CONNECTIONS, PATIENCE = 2**20, 2**26, 32, 30.0
 #: What the browser may do with the page: run its own script and ask this server, nothing else.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'"
+
+
+@cache
+def _pages() -> list[str]:
+    """Names of the pages of finished runs, of whatever kind."""
+    return list(dict.fromkeys([*(one.page for one in kinds()), "pareto.html"]))
 
 
 def run_watch(o: WatchOptions) -> int:
@@ -129,7 +135,7 @@ class Watcher(BaseHTTPRequestHandler):
 
 def page_of(folder: Path) -> str:
     """Return the page of a finished run, or one that follows a run that goes on."""
-    for name in PAGES if not (folder / LIVE).exists() else ():
+    for name in _pages() if not (folder / LIVE).exists() else ():
         with suppress(OSError), _regular(folder / name) as file:
             return file.read(MOST_PAGE).decode("utf-8", "replace")
     return fill("watch.html.j2", folder=str(folder), palette=list(PALETTE))
@@ -147,7 +153,7 @@ def events_from(folder: Path, at: int) -> dict[str, object]:
             file.seek(begin)
             data = file.read(MOST_BYTES)
     except OSError:
-        done = any((folder / name).exists() for name in PAGES)
+        done = any((folder / name).exists() for name in _pages())
         return {"state": "finished" if done else "ends", "next": 0, "events": []}
     end = data.rfind(b"\n") + 1
     if not end and len(data) == MOST_BYTES:

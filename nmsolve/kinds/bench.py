@@ -13,7 +13,7 @@ import msgspec
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.model.bound import Result
 

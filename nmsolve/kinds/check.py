@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from nmsolve.kinds.check_front import front_checks, front_file
 from nmsolve.kinds.kind import Scores
 from nmsolve.kinds.loading import WrongTypeError
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.registry import kind_of
 from nmsolve.model.file_set import settle
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
+    from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
 
 def scored(o: ScoreOptions) -> Scores:

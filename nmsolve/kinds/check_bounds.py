@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nmsolve.check.claims import TOLERANCE
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.waiting import waiting
 from nmsolve.model import clock
 from nmsolve.model.bound import BoundCheck
@@ -19,7 +19,7 @@ from nmsolve.model.members import Members
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import VerifyOptions
+    from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.problem import RoutingProblem

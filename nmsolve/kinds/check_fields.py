@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from nmsolve.check.claims import MOST, TOLERANCE
-from nmsolve.kinds.mapping.report import CheckPart, EnginePart
+from nmsolve.kinds.parts import CheckPart, EnginePart
 from nmsolve.kinds.verdict import NOT_READ
 from nmsolve.model.bound import Bound, EngineShare, Result, gap
 

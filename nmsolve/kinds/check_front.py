@@ -16,7 +16,7 @@ from nmsolve.kinds.check_bounds import Proofs, budget_of
 from nmsolve.kinds.check_fields import field_check, not_read, under
 from nmsolve.kinds.front import FORMAT, PROOFS
 from nmsolve.kinds.loading import load_stages, read_object
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.verdict import unread
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
@@ -24,7 +24,7 @@ from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import VerifyOptions
+    from nmsolve.kinds.verbs import VerifyOptions
 
 
 #: What a point says beside the name of its file.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmsolve.check.claims import WRITTEN, gap_check, status_check
 from nmsolve.kinds.check_bounds import Budget, Proofs, budget_of
 from nmsolve.kinds.check_fields import shown as field_shown
-from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.verdict import unread_checks
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
@@ -20,8 +20,8 @@ from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Held
-    from nmsolve.kinds.mapping.options import VerifyOptions
     from nmsolve.kinds.rewritten import Again
+    from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.bound import Bound, Ceilings, Result
 
 #: Seconds that re-checking one bound may take, about.

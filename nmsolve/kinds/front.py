@@ -10,7 +10,7 @@ from nmsolve.kinds.check_bounds import BoundChecks
 from nmsolve.kinds.check_fields import answer_check
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
 
 #: Format of pareto.json.
 FORMAT = "nmsolve-pareto-1"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
+    from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound
     from nmsolve.solvers.search.conflict import Limits
 
@@ -96,7 +96,7 @@ class Kind(ABC):
     ----------
     name : of its command, and ``command`` in its reports
     noun : what is looked for: "schedule"
-    answer, report, proofs : names of the files of a run
+    answer, report, proofs, page : names of the files of a run
     files : patterns of the names of all files that a run may leave
     options : of its command, a dataclass
     inputs : the struct that states a problem, as ``inputs`` of reports; None: these are options
@@ -106,7 +106,8 @@ class Kind(ABC):
     name: ClassVar[str]
     noun: ClassVar[str]
     answer: ClassVar[str]
-    report: ClassVar[str]
+    report: ClassVar[str] = "report.json"
+    page: ClassVar[str] = "report.html"
     proofs: ClassVar[str] = "certificates.json"
     files: ClassVar[Sequence[str]]
     options: ClassVar[type[Any]]

@@ -16,7 +16,8 @@ from nmsolve.model.file_set import require_one_run
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import AnswerOptions, FaultOptions
+    from nmsolve.kinds.mapping.options import FaultOptions
+    from nmsolve.kinds.options import AnswerOptions
     from nmsolve.kinds.simulation.options import SimulateOptions
     from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.graph import LogicGraph

@@ -83,19 +83,19 @@ Json = A[bool, Option("--json", help="Print JSON to stdout, one object per line.
 
 
 @dataclass(frozen=True)
-class ResumeOptions:
-    """Continue an earlier run of map, route, pipeline, assign or schedule from its problem, options, best answer and proofs."""
+class AnswerOptions:
+    """A mapping with its graph and machine: the first options of every command about a mapping."""
 
-    run: A[Path, Argument(help="Output folder of the earlier run.")]
-    time_limit: TimeLimit = "60s"
-    gap: Gap = None
-    seed: Seed = 0
-    workers: Workers = 1
-    cluster: Cluster = None
-    engines: Engines = None
-    memory: Memory = None
-    out: A[Path | None, Option("--out", "-o", help="Output folder. [default: the folder of the earlier run]")] = None
-    json: Json = False
+    mapping: Mapping
+    graph: MappingGraph = None
+    machine: Machine = None
+    chips: Chips = None
+    placement: Placement = None
+    nodes: Nodes = None
+    multicast: Multicast = None
+    pattern: Pattern = False
+    absolute: Absolute = False
+    strict: Strict = False
 
 
 @dataclass(frozen=True)
@@ -120,4 +120,18 @@ class ConflictOptions:
     time_limit: TimeLimit = "60s"
     seed: Seed = 0
     out: Proof = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How long a policy is trained, and where it is written."""
+
+    seconds: A[float, Option(min=0, help="CPU seconds to train.")] = 600.0
+    updates: A[
+        int | None,
+        Option(min=0, help="End after this many updates; with the same seed this gives the same file."),
+    ] = None
+    seed: Seed = 0
+    resume: A[bool, Option("--resume", help="Go on from the state beside --out.")] = False
     json: Json = False

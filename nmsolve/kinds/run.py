@@ -79,12 +79,9 @@ class RunKind(Kind):
 
     Attributes
     ----------
-    page : name of the page
     units : of objectives, where they have any
     """
 
-    page: ClassVar[str] = "report.html"
-    report: ClassVar[str] = "report.json"
     units: ClassVar[Mapping[str, str]] = {}
 
     # what a kind says of itself

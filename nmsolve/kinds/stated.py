@@ -21,8 +21,8 @@ from nmsolve.model.lookup import named
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
+    from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result
     from nmsolve.solvers.bounding import Bounded
 

@@ -13,8 +13,9 @@ from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds as seconds
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import GapOptions, MapOptions
+    from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.kinds.options import SearchOptions
+    from nmsolve.kinds.verbs import GapOptions
     from nmsolve.solvers.run import RunOptions
 
 _BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.check_bounds import positive
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:

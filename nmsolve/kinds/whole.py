@@ -16,9 +16,9 @@ from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
-    from nmsolve.kinds.mapping.options import ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.rewritten import Again
+    from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.mapping.report import (
+from nmsolve.kinds.parts import (
     BoundPart,
     CheckPart,
     EnginePart,

@@ -26,7 +26,7 @@ from schedule_files import tasks_file
 from test_forged_folders import files_of, write
 
 from nmsolve.kinds.check import checked
-from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.kinds.verdict import NOT_READ
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx

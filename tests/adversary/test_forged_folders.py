@@ -29,7 +29,7 @@ from test_forged_pipelines import mutated
 from nmsolve.cli.check import run_verify
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
-from nmsolve.kinds.mapping.options import VerifyOptions
+from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.model.bound import gap, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run

@@ -15,7 +15,7 @@ from nmsolve.kinds.check_whole import (
     shown,
     value_checks,
 )
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.bound import BoundCheck, Stage
 

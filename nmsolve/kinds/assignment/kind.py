@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from nmsolve.kinds.assignment.report import AssignReport
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.rewritten import Again
+    from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.solvers.assignment.limits import AssignLimits

@@ -8,7 +8,7 @@ from typing import Annotated as A
 
 from typer import Argument, Option
 
-from nmsolve.kinds.options import ConflictOptions, Json, Library, Out, Points, SearchOptions, Strict
+from nmsolve.kinds.options import Bind, ConflictOptions, Json, Library, Out, Points, SearchOptions, Strict
 
 # One option, one line:
 # fmt: off
@@ -47,7 +47,34 @@ class ExplainAssignOptions(ConflictOptions, AssignProblemOptions):
     """Find out whether a network can be assigned at all; if not, show a smallest set of pins and limits that conflict."""
 
 
+@dataclass(frozen=True)
+class ProfileOptions:
+    """Measure what every operator of a model costs on this host with onnxruntime, and write it into a function library.
+
+    A run that was cut short goes on where it ended: what the library has is not measured again.
+    """
+
+    model: A[Path, Argument(help="Model (.onnx); weights may be missing.")]
+    library: A[Path, Option("--library", "-l", help="The function library, made if it does not exist.")] = Path("library.db")
+    threads: A[str, Option(help="Numbers of threads to measure with, e.g. 1,2; each stands for a processor.")] = "1"
+    bind: Bind = None
+    strict: Strict = False
+    processor: A[str, Option(help="Name of this host in the library; a machine file's processors name it, too.")] = "host"
+    runs: A[int, Option(min=3, max=10000, help="Most runs of every node.")] = 20
+    seconds: A[float, Option(min=0.001, max=3600, help="No more runs of a node begin after that.")] = 0.3
+    spread: A[float, Option(help="Refuse a node whose median time is more than this many times its low quantile.")] = 3.0
+    fused: A[bool, Option("--fused/--no-fused", help="Also run the model whole, plain and optimised: what fusion gains.")] = True
+    integers: A[bool, Option("--integers/--no-integers", help="Also measure float products as products of whole "
+                             "numbers.")] = True
+    again: A[bool, Option("--again", help="Measure also what the library has.")] = False
+    json: Json = False
+
+
 #: Of the command, and of ``nmsolve explain``.
 OPTIONS, EXPLAIN = AssignOptions, ExplainAssignOptions
 #: Where the names of its objectives are.
 OBJECTIVE_TABLE = "model.assignment.problem:OBJECTIVES"
+#: What folders of instances hold, for ``nmsolve bench``.
+BENCHED = "models, cost networks"
+#: What lists the presets of its machines.
+MACHINES = "hw.assignment.machine_file:processor_presets"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:

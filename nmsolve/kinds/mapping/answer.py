@@ -10,7 +10,7 @@ from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.given import Given
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.model.bound import Result
 
 #: Routes of all messages where they were chosen with the mapping.

@@ -11,7 +11,7 @@ import msgspec
 from nmsolve.kinds.check_bounds import Budget, MappingBounds, Proofs, budget_of
 from nmsolve.kinds.check_fields import claimed_result, under
 from nmsolve.kinds.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
-from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
 from nmsolve.kinds.rewritten import Again, as_written, inputs_again
 from nmsolve.kinds.values import size_in_bytes
@@ -22,7 +22,7 @@ from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import VerifyOptions
+    from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile

@@ -11,7 +11,7 @@ from nmsolve.kinds.check_fields import mapping_check
 from nmsolve.kinds.in_order import PLAIN
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 

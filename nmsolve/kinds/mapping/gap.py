@@ -15,7 +15,7 @@ from nmsolve.kinds.mapping.routes import AFTER
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import GapOptions
+    from nmsolve.kinds.verbs import GapOptions
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
 

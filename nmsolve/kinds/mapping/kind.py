@@ -25,15 +25,11 @@ from nmsolve.model.errors import InputError
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.kind import Start
-    from nmsolve.kinds.mapping.options import (
-        DrawOptions,
-        ExplainOptions,
-        GapOptions,
-        ScoreOptions,
-        VerifyOptions,
-    )
-    from nmsolve.kinds.mapping.report import CheckPart, Report
+    from nmsolve.kinds.mapping.options import ExplainOptions
+    from nmsolve.kinds.mapping.report import Report
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Option
+from typer import Argument, Option
 
 from nmsolve.kinds.options import (
     Absolute,
+    AnswerOptions,
     Balance,
-    Bind,
     Chips,
     Cluster,
     Constraints,
@@ -19,7 +19,6 @@ from nmsolve.kinds.options import (
     Gap,
     Graph,
     Json,
-    Library,
     Machine,
     Mapping,
     MappingGraph,
@@ -33,10 +32,10 @@ from nmsolve.kinds.options import (
     Plain,
     Points,
     Proof,
-    Residence,
     Seed,
     Strict,
     TimeLimit,
+    TrainOptions,
     Turns,
     Workers,
     WriteModel,
@@ -91,81 +90,14 @@ class MapOptions:
     json: Json = False
 
 
-@dataclass(frozen=True)
-class AnswerOptions:
-    """A mapping with its graph and machine: the first options of every command about a mapping."""
-
-    mapping: Mapping
-    graph: MappingGraph = None
-    machine: Machine = None
-    chips: Chips = None
-    placement: Placement = None
-    nodes: Nodes = None
-    multicast: Multicast = None
-    pattern: Pattern = False
-    absolute: Absolute = False
-    strict: Strict = False
 
 
-@dataclass(frozen=True)
-class ScoreOptions(AnswerOptions):
-    """Recompute every objective of a mapping, an assignment or a schedule from its files."""
-
-    bind: Bind = None
-    library: Library = None
-    memory: Residence = None
-    json: Json = False
 
 
-@dataclass(frozen=True)
-class VerifyOptions(AnswerOptions):
-    """Check an answer independently: rules, objective, gap, routes, deadlock freedom, bounds."""
-
-    constraints: Constraints = None
-    balance: Balance = None
-    bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False
-    time_limit: A[str | None, Option("--time-limit", "-t", help="Time for the re-checks of --bound: 90, 90s or 5m. [default: "
-                                     "as long as the run took, from 60s to 10m]")] = None
-    trust_solver: A[bool, Option("--trust-solver", help="Exit with 0, not 6, if a bound rests only on a solver's "
-                                 "word.")] = False
-    prohibit_turns: Turns = None
-    routes: A[Path | None, Option(help="Routes to check as well (flow-routes.json). "
-                                  "[default: the one beside the mapping]")] = None
-    memory: Residence = None
-    strict: Strict = False
-    json: Json = False
 
 
-@dataclass(frozen=True)
-class GapOptions(AnswerOptions):
-    """Prove how far an existing answer, from any tool, is from the best one; only bounds are computed."""
-
-    constraints: Constraints = None
-    balance: Balance = None
-    objective: A[str | None, Option(help="Objective. [default: the one in report.json beside the mapping, else hops]")] = None
-    bind: Bind = None
-    library: Library = None
-    time_limit: TimeLimit = "300s"
-    gap: Gap = None
-    engines: A[str | None, Option(help="Comma-separated engines. [default: all engines that prove bounds]")] = None
-    seed: Seed = 0
-    workers: Workers = 1
-    cluster: Cluster = None
-    memory: Memory = None
-    strict: Strict = False
-    out: Out = Path("nmsolve-gap")
-    json: Json = False
 
 
-@dataclass(frozen=True)
-class DrawOptions(AnswerOptions):
-    """Draw one picture of a run, as SVG, PNG or PDF."""
-
-    what: A[str | None, Option(help="Which picture: cores, links, resources of a mapping; stages, layers, use, timetable of a "
-                               "pipeline; network, costs, memory, schedule of an assignment; links, directions, turns of routes; "
-                               "schedule, use, peaks, resources, energy of a schedule; search of all. "
-                               "[default: the first]")] = None
-    out: A[Path, Option("--out", "-o", help="File of the picture: .svg, .png or .pdf.")] = Path("nmsolve.svg")
 
 
 @dataclass(frozen=True)
@@ -213,7 +145,78 @@ class ExplainOptions:
     json: Json = False
 
 
+@dataclass(frozen=True)
+class ExportOptions(AnswerOptions):
+    """Write a mapping as input files of another tool, and print what that tool should count."""
+
+    to: A[str, Option(help="Target tool: sanafe (SANA-FE's arch.yaml and network.yaml), pacman (SpiNNaker: placements, routing "
+                      "tables, keys), lava (cores of Loihi), csv (nodes and cores), dot (Graphviz), graphml, perfetto (any "
+                      "run's search).")] = "sanafe"
+    out: Out = Path("nmsolve-export")
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Compare two mappings of one network: every objective, recomputed, and a page with a slider between both."""
+
+    one: Mapping
+    other: A[Path, Argument(help="The same of the other run.")]
+    graph: MappingGraph = None
+    machine: Machine = None
+    out: A[Path, Option("--out", "-o", help="File of the page.")] = Path("nmsolve-compare.html")
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class TrainM1Options(TrainOptions):
+    """Train the policy of method M1 (engine m1-policy): logical nodes to the cores of a processor."""
+
+    family: A[str, Option(help="Generators of training graphs, with commas.")] = (
+        "mesh-geo,mesh-comm,mesh-layered"
+    )
+    side: A[int, Option(min=2, max=16, help="Rows and columns of the processor.")] = 8
+    algorithm: A[str, Option(help="ppo (clipped ratio) or gradient (plain policy gradient).")] = "ppo"
+    mean: A[bool, Option("--mean", help="A node's weights are means per channel, not sums.")] = False
+    distance: A[str, Option(help="To the nearest free core: manhattan or euclidean.")] = "manhattan"
+    reward: A[
+        str,
+        Option(help="Weights of the reward's terms: deadlock=0,hops=0.5,faults=0.1. [default: as published]"),
+    ] = ""
+    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("m1.safetensors")
+
+
+@dataclass(frozen=True)
+class TrainPolicyOptions(TrainOptions):
+    """Train the placement policy (engine policy): a graph network whose answers are assigned to cores."""
+
+    family: A[str, Option(help="Generators of training graphs, with commas.")] = (
+        "mesh-geo,mesh-comm,mesh-layered"
+    )
+    sides: A[str, Option(help="Rows and columns of training boards, with commas, in turn.")] = "8,6,8,10"
+    rounds: A[int, Option(help="Rounds of messages.")] = 24
+    imitation: A[
+        float, Option(min=0, help="Weight of what a short local search makes of the policy's own placements.")
+    ] = 1.0
+    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("policy.safetensors")
+
+
+@dataclass(frozen=True)
+class TrainDualsOptions(TrainOptions):
+    """Train what a bound's multipliers begin with (engines projection, joint, parts, cover); needs no torch."""
+
+    bound: A[str, Option(help="projection, joint, parts or cover.")] = "joint"
+    family: A[str, Option(help="Generators of training graphs, with commas.")] = (
+        "mesh-geo,mesh-comm,mesh-layered"
+    )
+    nodes: A[str, Option(help="Nodes of training graphs, with commas.")] = "64,256"
+    pool: A[int, Option(min=1, help="Training graphs.")] = 192
+    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("duals.safetensors")
+
+
 #: Of the command, and of ``nmsolve explain``.
 OPTIONS, EXPLAIN = MapOptions, ExplainOptions
 #: Where the names of its objectives are.
 OBJECTIVE_TABLE = "model.mapping.objectives:OBJECTIVES"
+#: What folders of instances hold, for ``nmsolve bench``.
+BENCHED = "graphs"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import event_lines
 from nmsolve.kinds.mapping.given import CHOSEN, MappedRoutes
-from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart, check_parts
+from nmsolve.kinds.mapping.report import RoutingPart
+from nmsolve.kinds.parts import CheckPart, ObjectivePart, check_parts
 from nmsolve.kinds.routing.report import PROOFS
 from nmsolve.model.bound import gap
 from nmsolve.model.clock import now

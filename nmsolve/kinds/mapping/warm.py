@@ -21,7 +21,7 @@ from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
-from nmsolve.kinds.warm.files import stored
+from nmsolve.kinds.mapping.warm_files import stored
 from nmsolve.learn.mapping.reward import measure_once
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.check.claims import gap_check, status_check
 from nmsolve.kinds.check_bounds import Budget, Proved, bound_part, budget_of, positive
 from nmsolve.kinds.check_fields import same
-from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.verdict import headline
 from nmsolve.model.bound import Bound
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.options import VerifyOptions
     from nmsolve.kinds.pipeline.statement import Given
+    from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
 

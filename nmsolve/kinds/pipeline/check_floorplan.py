@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.pipeline.links import busy_us, link_words, slowest_us
 
 if TYPE_CHECKING:

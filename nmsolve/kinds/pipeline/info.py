@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from nmsolve.kinds.answer import tell
 
 
-def about(path: Path, as_json: bool) -> int | None:
+def about(path: Path, o: Any) -> int | None:
     """Print what a cost graph says, and which command takes it; 0. None: it is no cost graph.
 
     Raises
@@ -40,7 +41,7 @@ def about(path: Path, as_json: bool) -> int | None:
         lines.append(
             f"  {name:13}  " + (f"{value:,.10g}" if isinstance(value, int | float) else "not limited")
         )
-    return tell(as_json, [row], [*lines, "  for            nmsolve pipeline"])
+    return tell(o.json, [row], [*lines, "  for            nmsolve pipeline"])
 
 
 def _is_cost_graph(path: Path) -> bool:

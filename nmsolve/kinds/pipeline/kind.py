@@ -26,12 +26,12 @@ from nmsolve.report.figures import number, percent
 if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.pipeline.options import ExplainPipelineOptions
     from nmsolve.kinds.pipeline.report import PipelineReport, StagePart
     from nmsolve.kinds.rewritten import Again
+    from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem

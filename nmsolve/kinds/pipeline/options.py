@@ -8,7 +8,17 @@ from typing import Annotated as A
 
 from typer import Argument, Option
 
-from nmsolve.kinds.options import Bind, Chips, ConflictOptions, Json, Out, Points, SearchOptions, Strict
+from nmsolve.kinds.options import (
+    Bind,
+    Chips,
+    ConflictOptions,
+    Json,
+    Out,
+    Points,
+    SearchOptions,
+    Strict,
+    TrainOptions,
+)
 
 # One option, one line:
 # fmt: off
@@ -67,7 +77,22 @@ class ExplainPipelineOptions(ConflictOptions, PipelineProblemOptions):
     """Find out whether a network can be split into stages; if not, show a smallest set of limits that conflict."""
 
 
+@dataclass(frozen=True)
+class TrainM5Options(TrainOptions):
+    """Train the policy of method M5 (engine m5-policy): pipelines cut into stages by actions."""
+
+    cores: A[str, Option(help="Numbers of cores, with commas.")] = "8,16,32"
+    layers: A[str, Option(help="Least and most layers of a random pipeline, with a dash.")] = "20-120"
+    reward: A[
+        str,
+        Option(help="Weights of the worst compute, storage and routing, e.g. storage=0.1. [default: 0 each]"),
+    ] = ""
+    out: A[Path, Option("--out", "-o", help="Model file.")] = Path("m5.safetensors")
+
+
 #: Of the command, and of ``nmsolve explain``.
 OPTIONS, EXPLAIN = PipelineOptions, ExplainPipelineOptions
 #: Where the names of its objectives are.
 OBJECTIVE_TABLE = "model.pipeline.objectives:PIPELINE_OBJECTIVES"
+#: What folders of instances hold, for ``nmsolve bench``.
+BENCHED = "models, cost graphs"

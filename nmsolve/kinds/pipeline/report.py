@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.mapping.report import BoundPart, CheckPart, EnginePart, ended, parts_of
+from nmsolve.kinds.parts import BoundPart, CheckPart, EnginePart, ended, parts_of
 from nmsolve.model.pipeline.objectives import ENERGY, minimised
 
 if TYPE_CHECKING:

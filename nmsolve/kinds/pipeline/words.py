@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmsolve.kinds.mapping.report import proved_words
+from nmsolve.kinds.parts import proved_words
 from nmsolve.model.bound import meets
 from nmsolve.model.pipeline.objectives import ENERGY, PERIOD
 from nmsolve.report.figures import number, percent

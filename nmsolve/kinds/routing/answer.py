@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.kinds.mapping.report import CheckPart, check_parts
+from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.routing.report import long_messages
 
 if TYPE_CHECKING:

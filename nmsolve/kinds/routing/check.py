@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.kinds.routing.answer import file_checks
 from nmsolve.kinds.routing.report import FLOWS, PROOFS, REPORT
 from nmsolve.kinds.routing.statement import turns_option
@@ -16,8 +16,8 @@ from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
-    from nmsolve.kinds.mapping.options import VerifyOptions
     from nmsolve.kinds.routing.statement import Given
+    from nmsolve.kinds.verbs import VerifyOptions
 
 
 def route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:

@@ -13,7 +13,7 @@ from nmsolve.kinds.routing.answer import file_checks, write_answer
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.model.types import IntArray
 
 

@@ -31,11 +31,11 @@ from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.routing.options import ExplainRouteOptions
     from nmsolve.kinds.routing.report import RouteReport
+    from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes, Routes

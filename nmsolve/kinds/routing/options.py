@@ -8,8 +8,7 @@ from typing import Annotated as A
 
 from typer import Option
 
-from nmsolve.kinds.mapping.options import AnswerOptions
-from nmsolve.kinds.options import ConflictOptions, Json, Out, Points, SearchOptions
+from nmsolve.kinds.options import AnswerOptions, ConflictOptions, Json, Out, Points, SearchOptions
 
 # One option, one line:
 # fmt: off
@@ -48,3 +47,5 @@ class ExplainRouteOptions(ConflictOptions, RouteProblemOptions):
 OPTIONS, EXPLAIN = RouteOptions, ExplainRouteOptions
 #: Where the names of its objectives are.
 OBJECTIVE_TABLE = "model.routing.objectives:ROUTING_OBJECTIVES"
+#: What folders of instances hold, for ``nmsolve bench``.
+BENCHED = "output folders of map"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.kinds.mapping.report import rests_on
+from nmsolve.kinds.parts import rests_on
 from nmsolve.model.bound import Result
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine

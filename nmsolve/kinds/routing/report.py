@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, ended, package_behind
+from nmsolve.kinds.parts import CheckPart, ObjectivePart, ended, package_behind
 from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
 

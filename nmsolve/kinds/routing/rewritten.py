@@ -19,7 +19,8 @@ from nmsolve.kinds.check_fields import (
     under,
 )
 from nmsolve.kinds.loading import require_types
-from nmsolve.kinds.mapping.report import CheckPart, ObjectivePart, RoutingPart
+from nmsolve.kinds.mapping.report import RoutingPart
+from nmsolve.kinds.parts import CheckPart, ObjectivePart
 from nmsolve.kinds.routing.statement import PLACES, RouteInputs
 from nmsolve.model.bound import gap
 from nmsolve.model.turns import RULES

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.loading import Loaded, load_answer
-from nmsolve.kinds.mapping.options import AnswerOptions
+from nmsolve.kinds.options import AnswerOptions
 from nmsolve.kinds.routing.options import RouteOptions
 
 if TYPE_CHECKING:

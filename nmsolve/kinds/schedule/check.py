@@ -15,7 +15,7 @@ from nmsolve.kinds.check_whole import (
     result_parts,
     value_checks,
 )
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.schedule_file import ScheduleFile, write_schedule

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.mapping.options import AnswerOptions
+from nmsolve.kinds.options import AnswerOptions
 from nmsolve.kinds.pipeline.check_floorplan import FOLDER
 from nmsolve.kinds.pipeline.kind import KIND as PIPELINES
 from nmsolve.model.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LISTED = 20
 
 
-def about(path: Path, as_json: bool) -> int | None:
+def about(path: Path, o: Any) -> int | None:
     """Print what the file holds; 0. None: it holds no networks and units.
 
     Raises
@@ -58,7 +58,7 @@ def about(path: Path, as_json: bool) -> int | None:
         "objective": p.objective,
         "ceilings": dict(p.ceilings),
     }
-    return tell(as_json, [row], _about(stated, row))
+    return tell(o.json, [row], _about(stated, row))
 
 
 def _about(stated: Stated, row: dict[str, object]) -> Iterator[str]:

@@ -34,12 +34,12 @@ from nmsolve.report.figures import number, percent
 if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.mapping.options import GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.kinds.mapping.report import CheckPart
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.rewritten import Again
     from nmsolve.kinds.schedule.options import ExplainScheduleOptions
     from nmsolve.kinds.schedule.report import ScheduleReport
+    from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule

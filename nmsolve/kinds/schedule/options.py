@@ -66,3 +66,5 @@ class ExplainScheduleOptions(ConflictOptions, ScheduleProblemOptions):
 OPTIONS, EXPLAIN = ScheduleOptions, ExplainScheduleOptions
 #: Where the names of its objectives are.
 OBJECTIVE_TABLE = "model.schedule.problem:OBJECTIVES"
+#: What folders of instances hold, for ``nmsolve bench``.
+BENCHED = ".rcp, .sm, ..."

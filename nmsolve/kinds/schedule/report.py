@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nmsolve.kinds.mapping.report import (
-    by_word,
-    proved_words,
-)
+from nmsolve.kinds.parts import by_word, proved_words
 from nmsolve.kinds.schedule.options import MOST_RUNS
 from nmsolve.kinds.schedule.statement import COMMAND
 from nmsolve.kinds.whole_report import WholeReport, whole_parts

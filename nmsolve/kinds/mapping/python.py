@@ -10,26 +10,33 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nmsolve.api.answers import Answer, drawn, table, values_of
-from nmsolve.api.how import TIME_LIMIT, MapHow, in_order, names_of, run_options, silent, split
-from nmsolve.api.inputs import (
+from nmsolve.hw.scores import score
+from nmsolve.kinds.console import Quiet
+from nmsolve.kinds.front import FrontKind
+from nmsolve.kinds.loading import load_answer
+from nmsolve.kinds.mapping.front import MapFront
+from nmsolve.kinds.mapping.gap import ROUTED, gap_problem, known_in
+from nmsolve.kinds.mapping.given import Given, Run
+from nmsolve.kinds.mapping.kind import KIND, explainable
+from nmsolve.kinds.mapping.options import MapOptions
+from nmsolve.kinds.mapping.routes import with_routes
+from nmsolve.kinds.mapping.search import objectives_from, search_map
+from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map, with_objective
+from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.python.answers import Answer, drawn, table, values_of
+from nmsolve.kinds.python.explained import Explained, explanation
+from nmsolve.kinds.python.how import TIME_LIMIT, MapHow, in_order, left, names_of, run_options, silent, split
+from nmsolve.kinds.python.inputs import (
     ConstraintsLike,
     MachineLike,
     MappingLike,
     Source,
     core_of,
+    grid_text,
     source_of,
 )
-from nmsolve.hw.scores import score
-from nmsolve.kinds.console import Quiet
-from nmsolve.kinds.mapping.given import Given, Run
-from nmsolve.kinds.mapping.kind import KIND
-from nmsolve.kinds.mapping.options import MapOptions
-from nmsolve.kinds.mapping.routes import with_routes
-from nmsolve.kinds.mapping.search import search_map
-from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map, with_objective
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.run import Searched
+from nmsolve.kinds.verbs import GapOptions
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.engine import ScratchPlace
@@ -37,6 +44,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.api import bound_mapping, make_problem
+from nmsolve.solvers.multi_objective import Front, pareto_front
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +54,7 @@ if TYPE_CHECKING:
 
     from nmsolve.kinds.mapping.given import MappedRoutes
     from nmsolve.kinds.mapping.report import RoutingPart
+    from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.run import RunOptions
 
@@ -100,6 +110,17 @@ class MappingAnswer(Answer[IntArray]):
         inputs = map_inputs(o, self.problem) | self.found.inputs
         with Patience() as patience:
             KIND.write(o, given, self, inputs, patience, new_run(), earlier, better)
+
+    def bounded(self, how: RunOptions, objective: str | None = None) -> MappingAnswer:
+        """Return this answer with the bounds that a run finds, for the machine's own routes; it stays as it is."""
+        if self.core is None:
+            raise InputError("no mapping was found", "gap", "an answer with a mapping")
+        problem = replace(
+            self.problem, objective=objective or self.problem.objective, ceilings=(), migration=None,
+            turns=None if self.options.route in ROUTED else self.problem.turns,
+        )  # fmt: skip
+        known = self.bounds if problem.hash == self.problem.hash else ()
+        return _bounded(self.source, problem, self.core, known, None, how)
 
     def recomputed(self) -> Mapping[str, float]:
         """Return every objective of mappings by name."""
@@ -190,7 +211,7 @@ def map(
     multicast : every node sends one message per step to all its targets, which edge lists and matrices cannot say
     options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines`` (names or objects), ``memory``, ``scratch`` and
         ``observers``, as in :class:`nmsolve.solvers.run.Options`; ``on_event``, called with every :class:`nmsolve.Event` (nothing
-        is printed); ``memory_of`` and ``mip_solver``, as in :class:`nmsolve.api.how.MapHow`
+        is printed); ``memory_of`` and ``mip_solver``, as in :class:`nmsolve.kinds.python.how.MapHow`
 
     Returns
     -------
@@ -249,3 +270,135 @@ def map_options(how: RunOptions, objective: str | Sequence[str] | None, **more: 
         resume=scratch.resume,
         engines=None if engines is None else ",".join(names_of(engines)),
     )  # fmt: skip
+
+
+@plain_arguments
+def explain(
+    graph: GraphLike,
+    machine: MachineLike | None = None,
+    *,
+    constraints: ConstraintsLike = (),
+    balance: float | None = None,
+    chips: str | tuple[int, int] | None = None,
+    occupied: Sequence[str | Path] = (),
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[IntArray]:
+    """Find out whether any mapping exists; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    graph, machine, constraints, balance, chips, occupied : as for :func:`nmsolve.map`
+    time_limit : seconds
+    seed : of all random choices
+
+    Raises
+    ------
+    InputError : an argument is wrong; a graph that does not fit is none
+
+    Examples
+    --------
+    Two nodes that must be apart cannot share the one core of a machine.
+
+    >>> import nmsolve, numpy
+    >>> apart = {"kind": "apart", "nodes": [0, 1]}
+    >>> found = nmsolve.explain(numpy.eye(2), "mesh:1x1", constraints=[apart], balance=1)
+    >>> found.status, [limit.name for limit in found.limits]
+    ('infeasible', ['apart 0'])
+    """
+    source = source_of(graph, machine, chips, constraints, occupied)
+    about = explainable(source.named.graph, source.board, source.constraints, balance)
+    return explanation(about, time_limit, seed, source.named.nodes)
+
+
+def given_bounded(
+    mapping: MappingLike, graph: GraphLike | None, machine: MachineLike | None, constraints: ConstraintsLike | None,
+    balance: float | None, chips: str | tuple[int, int] | None, placement: str | Path | None, objective: str | None,
+    how: RunOptions,
+) -> MappingAnswer:  # fmt: skip
+    """Return a mapping that is no answer yet, with the bounds that a run finds. Arguments as for :func:`nmsolve.gap`."""
+    if isinstance(mapping, str | Path) and all(isinstance(v, str | Path | None) for v in (graph, machine)):
+        o = GapOptions(
+            Path(mapping), None if graph is None else Path(str(graph)), None if machine is None else str(machine),
+            grid_text(chips), None if placement is None else Path(placement), objective=objective, balance=balance,
+        )  # fmt: skip
+        loaded = load_answer(o, None)
+        said, core = loaded.inputs, loaded.core
+        limits = constraints if constraints is not None else said.constraints or ()
+        source = source_of(
+            o.graph or Path(str(said.graph)), o.machine or said.machine, o.chips or said.chips, limits, said.occupied,
+            reading=said,
+        )  # fmt: skip
+        problem = replace(gap_problem(o, loaded), constraints=source.constraints)
+        known = known_in([loaded.folder], problem) if loaded.report is not None else []
+        return _bounded(source, problem, core, known, balance, how)
+    source = given_source(graph, machine, chips, constraints or (), how.get("memory"))
+    problem = make_problem(
+        source.named.graph, source.board, objective=objective or "hops", constraints=source.constraints, balance=balance
+    )  # fmt: skip
+    return _bounded(source, problem, core_of(mapping, source.named, source.board), (), balance, how)
+
+
+def given_source(
+    graph: GraphLike | None, machine: MachineLike | None, chips: str | tuple[int, int] | None,
+    constraints: ConstraintsLike = (), memory: int | None = None,
+) -> Source:  # fmt: skip
+    """Return what a mapping that names neither is about. InputError without a graph, or anything wrong with these."""
+    if graph is None:
+        raise InputError("a mapping without its graph", "", "graph, and machine where the graph states none")
+    return source_of(graph, machine, chips, constraints, memory=memory)
+
+
+def _bounded(
+    source: Source, problem: MappingProblem, core: IntArray, known: Sequence[Bound], balance: float | None, how: RunOptions
+) -> MappingAnswer:  # fmt: skip
+    """Return a mapping as an answer, with the bounds that a run finds."""
+    with Patience():
+        found = bound_mapping(problem, core, known=known, **how)
+    told = map_options(how, problem.objective, balance=balance)
+    searched = Searched(Given(problem, told), {}, found.result, better=found.better)
+    return MappingAnswer(**values_of(found.result), found=searched, source=source, options=told)
+
+
+@dataclass(frozen=True, eq=False)
+class OfMappings:
+    """The problem of a front of mappings; ``options`` are those of ``nmsolve map``, but for files."""
+
+    problem: MappingProblem
+    source: Source
+    options: MapOptions
+
+    def kind(self) -> FrontKind:
+        """Return mapping.json per point."""
+        return MapFront(self.problem)
+
+    def inputs(self, folder: Path) -> dict[str, Any]:
+        """Return those of ``nmsolve map``."""
+        o = replace(self.options, **self.source.files(folder), out=folder)
+        return map_inputs(o, self.problem)
+
+    def shown(self, solution: Any) -> tuple[Any, dict[Hashable, int]]:
+        """Return the cores."""
+        return solution, dict(zip(self.source.named.nodes, solution.tolist(), strict=True))
+
+
+def front_of_mappings(
+    graph: GraphLike, machine: MachineLike | None, objectives: str, points: int, constraints: ConstraintsLike,
+    balance: float | None, warm_start: MappingLike | None, migration_budget: int | None, prohibit_turns: str | None,
+    chips: str | tuple[int, int] | None, occupied: Sequence[str | Path], options: MapHow,
+) -> tuple[Front[Any], OfMappings]:  # fmt: skip
+    """Compute the front of two objectives of mappings. Arguments as for :func:`nmsolve.pareto`."""
+    given, own = split(options)
+    how = run_options(given)
+    source = source_of(graph, machine, chips, constraints, occupied, how.get("memory"))
+    o = map_options(
+        how, objective=None, balance=balance, migration_budget=migration_budget, prohibit_turns=prohibit_turns,
+        pareto=objectives, points=points, **own,
+    )  # fmt: skip
+    names = objectives_of(o)[1]
+    assert names is not None  # as it was asked for
+    core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
+    problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
+    with Patience():
+        front = pareto_front(objectives_from(Given(problem, o), how, core), names, points, left(how))
+    return front, OfMappings(problem, source, o)

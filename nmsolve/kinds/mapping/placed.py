@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmsolve.api.inputs import (
+from nmsolve.kinds.loading import Inputs, Loaded, load_answer
+from nmsolve.kinds.mapping.python import MappingAnswer, given_source
+from nmsolve.kinds.options import AnswerOptions
+from nmsolve.kinds.python.inputs import (
     FOLDER,
     MachineLike,
     MappingLike,
@@ -15,11 +18,7 @@ from nmsolve.api.inputs import (
     core_of,
     grid_text,
     machine_text,
-    source_of,
 )
-from nmsolve.api.mapping import MappingAnswer
-from nmsolve.kinds.loading import Inputs, Loaded, load_answer
-from nmsolve.kinds.mapping.options import AnswerOptions
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.mapping.files import write_mapping
@@ -96,9 +95,7 @@ def placed(
             "placement": None if placement is None else Path(placement).resolve(),
         }  # fmt: skip
         return Placed(load_answer(AnswerOptions(**named)), named=named)
-    if graph is None:
-        raise InputError("a mapping without its graph", "", "graph, and machine where the graph states none")
-    source = source_of(graph, machine, chips)
+    source = given_source(graph, machine, chips)
     core = core_of(mapping, source.named, source.board)
     return Placed(_loaded(source.named.graph, source.board, core), source)
 

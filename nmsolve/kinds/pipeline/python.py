@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
-from nmsolve.api.answers import started_from, table
-from nmsolve.api.how import How, MapHow, run_options
-from nmsolve.api.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
-from nmsolve.api.mapping import MappingAnswer
-from nmsolve.api.mapping import map as map_graph
-from nmsolve.api.stated import StatedAnswer, solved
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.kinds.answer import explained, prepare_file
-from nmsolve.kinds.pipeline.kind import KIND
+from nmsolve.kinds.mapping.python import MappingAnswer
+from nmsolve.kinds.mapping.python import map as map_graph
+from nmsolve.kinds.pipeline.kind import KIND, explainable
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.page import target
 from nmsolve.kinds.pipeline.report import PipelineReport
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
+from nmsolve.kinds.python.answers import started_from, table
+from nmsolve.kinds.python.explained import Explained, explanation
+from nmsolve.kinds.python.how import TIME_LIMIT, How, MapHow, run_options
+from nmsolve.kinds.python.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
+from nmsolve.kinds.python.stated import StatedAnswer, solved
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.objectives import minimised
@@ -232,3 +233,45 @@ def stated_plan(
 def _bound(bind: Mapping[str, Any] | str | None) -> str | None:
     """Return values of names as options have them: ``batch=8,seq=128``."""
     return ",".join(f"{k}={v}" for k, v in bind.items()) if isinstance(bind, Mapping) else bind
+
+
+class PlanLimits(TypedDict, total=False):
+    """What is required of a plan; as for :func:`nmsolve.pipeline`."""
+
+    stages: int | None
+    exact_stages: bool
+    use_all: bool
+    core_memory: int | str | None
+    overlap: bool
+    split: str | None
+    bind: Mapping[str, int] | str | None
+    chips: str | tuple[int, int] | None
+    strict: bool
+    offchip_bandwidth: float | str | None
+    group_sync: float | str | None
+    branch: Mapping[str, float | str] | str | None
+
+
+@plain_arguments
+def explain_pipeline(
+    model: str | Path,
+    cores: int | None = None,
+    machine: MachineLike | None = None,
+    *,
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+    **limits: Unpack[PlanLimits],
+) -> Explained[PipelinePlan]:
+    """Find out whether a network can be split into stages; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    model, cores, machine, limits : as for :func:`nmsolve.pipeline`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument is wrong
+    """
+    _, given = stated_plan(model, cores, machine, **limits)
+    return explanation(explainable(given.problem), time_limit, seed)

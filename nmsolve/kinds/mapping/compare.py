@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.run_events import ending, read_events
 from nmsolve.kinds.answer import prepare_file, tell
 from nmsolve.kinds.loading import Loaded, load_answer
 from nmsolve.kinds.registry import kind_of
+from nmsolve.kinds.run_trace import ending, read_events
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.report.figures import number, percent
@@ -16,7 +16,7 @@ from nmsolve.report.figures import number, percent
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nmsolve.cli.commands import CompareOptions
+    from nmsolve.kinds.mapping.options import CompareOptions
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def run_compare(o: CompareOptions) -> int:
     InputError : files that cannot be read, mappings of different networks, or boards of different shapes
     """
     from nmsolve.hw.scores import score
-    from nmsolve.kinds.mapping.options import AnswerOptions
+    from nmsolve.kinds.options import AnswerOptions
 
     prepare_file(o.out, o)
     for path in (o.one, o.other):

@@ -9,11 +9,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Unpack
 
-from nmsolve.api.answers import started_from, table
-from nmsolve.api.how import How, in_order, run_options
-from nmsolve.api.stated import StatedAnswer, solved
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.schedule.kind import KIND
+from nmsolve.kinds.python.answers import started_from, table
+from nmsolve.kinds.python.explained import Explained, explanation
+from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
+from nmsolve.kinds.python.stated import StatedAnswer, solved
+from nmsolve.kinds.schedule.kind import KIND, explainable
 from nmsolve.kinds.schedule.statement import Given, ScheduleInputs, state_problem
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
@@ -98,3 +99,27 @@ def stated_tasks(
     if machine is not None:
         raise InputError("the tasks have units already", "machine", "the path of a file of tasks with it")
     return Given(replace(stated, problem=asked(stated.problem, objective, weights, at_most))), None
+
+
+@plain_arguments
+def explain_schedule(
+    tasks: Stated | ScheduleProblem | str | Path,
+    *,
+    machine: str | Path | None = None,
+    at_most: Mapping[str, int] | None = None,
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[Schedule]:
+    """Find out whether networks can be scheduled on units; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    tasks, machine, at_most : as for :func:`nmsolve.schedule`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument or a file is wrong
+    """
+    given, _ = stated_tasks(tasks, machine, at_most=at_most, checked=False)
+    return explanation(explainable(given), time_limit, seed)

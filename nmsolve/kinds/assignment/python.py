@@ -10,17 +10,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from nmsolve.api.answers import started_from, table
-from nmsolve.api.how import How, in_order, run_options
-from nmsolve.api.stated import StatedAnswer, solved
 from nmsolve.hw.assignment.constraints import AssignConstraints, read_constraints
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.kinds import values as opt
-from nmsolve.kinds.assignment.kind import KIND
+from nmsolve.kinds.assignment.kind import KIND, explainable
 from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem
+from nmsolve.kinds.python.answers import started_from, table
+from nmsolve.kinds.python.explained import Explained, explanation
+from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
+from nmsolve.kinds.python.stated import StatedAnswer, solved
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
@@ -29,6 +30,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import stated_bindings
 from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.solvers.assignment.limits import assign_limits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -170,3 +172,29 @@ def _stated(
     )
     stated = replace(stated, problem=replace(stated.problem, objective=names[0]))
     return Given(stated=stated, graph=graph, machine=board, own=stated.problem)
+
+
+@plain_arguments
+def explain_assign(
+    model: str | Path | OperatorGraph,
+    machine: str | Path | ProcessorMachine,
+    *,
+    bindings: Mapping[str, int] | str | None = None,
+    constraints: AssignConstraints | str | Path | None = None,
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[Assignment]:
+    """Find out whether a model can be assigned to processors; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    model, machine, bindings, constraints : as for :func:`nmsolve.assign`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument is wrong, or an operator that no processor supports
+    """
+    graph, board, bound, required = operators_on(model, machine, bindings, constraints)
+    limits = assign_limits(graph, board, bound, required)
+    return explanation(explainable(limits, graph.name, board.name), time_limit, seed)

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from nmsolve.api.answers import started_from, table, values_of
-from nmsolve.api.how import How, in_order, run_options
-from nmsolve.api.inputs import MachineLike, MappingLike
-from nmsolve.api.placed import Placed, placed
-from nmsolve.api.stated import StatedAnswer
 from nmsolve.kinds.answer import explained
+from nmsolve.kinds.mapping.placed import Placed, placed
 from nmsolve.kinds.patience import Patience
-from nmsolve.kinds.routing.kind import KIND
-from nmsolve.kinds.routing.options import RouteOptions
+from nmsolve.kinds.python.answers import started_from, table, values_of
+from nmsolve.kinds.python.explained import Explained, explanation
+from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
+from nmsolve.kinds.python.inputs import MachineLike, MappingLike
+from nmsolve.kinds.python.stated import StatedAnswer
+from nmsolve.kinds.routing.kind import KIND, explainable
+from nmsolve.kinds.routing.options import RouteOptions, RouteProblemOptions
 from nmsolve.kinds.routing.statement import (
     Given,
     RouteInputs,
@@ -27,7 +28,7 @@ from nmsolve.kinds.routing.statement import (
 )
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.formats.in_memory import GraphLike
-from nmsolve.model.routing.routes import ChosenRoutes
+from nmsolve.model.routing.routes import ChosenRoutes, Routes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,3 +150,38 @@ def route(
         first = started_from(warm_start, ChosenRoutes, KIND.answer, partial(KIND.read, given=given))
         found = KIND.solve(given.problem, warm_start=first, **how)
     return RoutingAnswer(**values_of(found), given=given, mapped=mapped, options=o)
+
+
+@plain_arguments
+def explain_route(
+    mapping: MappingLike,
+    graph: GraphLike | None = None,
+    machine: MachineLike | None = None,
+    *,
+    turns: str = "chosen",
+    form: str = "flow",
+    table_limit: int | None = None,
+    detour: int = 0,
+    channels: int = 1,
+    chips: str | tuple[int, int] | None = None,
+    placement: str | Path | None = None,
+    time_limit: float | str = TIME_LIMIT,
+    seed: int = 0,
+) -> Explained[Routes]:
+    """Find out whether a mapping has any routes; if not, a smallest set of limits that conflict.
+
+    Parameters
+    ----------
+    mapping, graph, machine, turns, form, table_limit, detour, channels, chips, placement : as for :func:`nmsolve.route`
+    time_limit, seed : as for :func:`nmsolve.explain`
+
+    Raises
+    ------
+    InputError : an argument is wrong
+    """
+    loaded = placed(mapping, graph, machine, chips, placement).loaded
+    o = RouteProblemOptions(
+        Path(), turns=turns, form=form, table_limit=table_limit, detour=detour, channels=channels
+    )
+    given = placed_problem(loaded, stated_inputs(o))
+    return explanation(explainable(given), time_limit, seed)

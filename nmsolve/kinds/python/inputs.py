@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from nmsolve.api.answers import Answer
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.machines import load_machine
 from nmsolve.kinds.loading import beside_earlier
+from nmsolve.kinds.python.answers import Answer
 from nmsolve.kinds.values import chip_grid
 from nmsolve.kinds.values import machine as whole_machine
 from nmsolve.model.errors import InputError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import ProfileOptions
     from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.profile import Profiled, Profiling
+    from nmsolve.kinds.assignment.options import ProfileOptions
 
 #: Nodes, regressions and the like that are listed on the terminal; --json has all.
 LISTED = 12

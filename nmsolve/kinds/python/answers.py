@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nmsolve.kinds.answer import prepare_folder
 from nmsolve.kinds.check import checked
-from nmsolve.kinds.mapping.options import VerifyOptions
-from nmsolve.kinds.mapping.report import CheckPart
+from nmsolve.kinds.parts import CheckPart
+from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.kinds.verdict import label, words_behind
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import BackendError, InputError
@@ -119,9 +119,14 @@ class Answer(Result[S]):
         with tempfile.TemporaryDirectory() as folder:
             return verified(self.save(folder), bound=bound)
 
-    def bounded(self: AnswerT, how: RunOptions) -> AnswerT:
-        """Return this answer with the bounds that a run finds; it stays as it is. InputError without a solution."""
-        raise NotImplementedError
+    @abstractmethod
+    def bounded(self: AnswerT, how: RunOptions, objective: str | None = None) -> AnswerT:
+        """Return this answer with the bounds that a run finds, or of another ``objective`` where the kind can; it stays as it is.
+
+        Raises
+        ------
+        InputError : without a solution, or an objective that the answer is not about
+        """
 
     def recomputed(self) -> Mapping[str, float]:
         """Return every objective by name, recomputed; {} without a solution."""

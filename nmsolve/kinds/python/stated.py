@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
-from nmsolve.api.answers import Answer, drawn, values_of
-from nmsolve.api.how import left, silent
 from nmsolve.kinds.earlier import stated_options
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.python.answers import Answer, drawn, values_of
+from nmsolve.kinds.python.how import left, silent
 from nmsolve.kinds.stated import StatedKind
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
@@ -58,12 +58,17 @@ class StatedAnswer(Answer[S]):
         """The object in the report (docs/files.md)."""
         return self.kind.build_report(None, self.given, self, {}, [])
 
-    def bounded(self: AnswerT, how: RunOptions) -> AnswerT:
+    def bounded(self: AnswerT, how: RunOptions, objective: str | None = None) -> AnswerT:
         """Return this answer with the bounds that a run finds; it stays as it is."""
+        if objective is not None:
+            raise InputError(
+                "what an answer states already", "gap", "the answer, and of a mapping an objective"
+            )
         if self.solution is None:
             raise InputError(f"no {self.kind.noun} was found", "gap", f"an answer with {self.kind.a}")
         known = self.kind.known(self.kind.rows(self))
-        found = self.kind.bound(self.problem, self.solution, **how, known=known)
+        with Patience():
+            found = self.kind.bound(self.problem, self.solution, **how, known=known)
         return replace(self, **values_of(found.result), better=found.better)
 
     def recomputed(self) -> Mapping[str, float]:

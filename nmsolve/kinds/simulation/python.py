@@ -7,14 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from nmsolve.api.answers import drawn, table
-from nmsolve.api.inputs import FOLDER, MachineLike, MappingLike, grid_text, machine_text, source_machine
-from nmsolve.api.placed import Placed, placed
-from nmsolve.api.routing import RoutingAnswer
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.kinds.answer import prepare_folder
+from nmsolve.kinds.mapping.placed import Placed, placed
 from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.python.answers import drawn, table
+from nmsolve.kinds.python.inputs import (
+    FOLDER,
+    MachineLike,
+    MappingLike,
+    grid_text,
+    machine_text,
+    source_machine,
+)
 from nmsolve.kinds.routing.page import drawn_links, hottest_links
+from nmsolve.kinds.routing.python import RoutingAnswer
 from nmsolve.kinds.simulation.options import SimulateOptions
 from nmsolve.kinds.simulation.page import UNIT, curve_of
 from nmsolve.kinds.simulation.report import Runs, SimulationReport, build, shown

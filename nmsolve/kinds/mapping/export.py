@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import ExportOptions
+    from nmsolve.kinds.mapping.options import ExportOptions
 
 #: A row of JSON, and lines for people.
 Told = tuple[dict[str, Any], list[str]]
@@ -37,7 +37,7 @@ def run_export(o: ExportOptions) -> int:
 
 def _search(o: ExportOptions) -> int:
     """Write the search of a run of any kind: its events, whatever its answer is."""
-    from nmsolve.cli.run_trace import write_run_trace
+    from nmsolve.kinds.run_trace import write_run_trace
 
     assert o.mapping is not None
     path, engines = write_run_trace(o.mapping if o.mapping.is_dir() else o.mapping.parent, o.out)

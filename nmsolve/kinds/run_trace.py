@@ -1,23 +1,61 @@
-"""The search of a run as a trace for Perfetto: a row per engine, its answers and bounds, and both as counters."""
+"""The events of a run: read again from its folder, and its search as a trace for Perfetto."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from nmsolve.cli.run_events import EVENTS, ending, read_events
+import msgspec
+
+from nmsolve.kinds.registry import kinds
 from nmsolve.model.bound import Event
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import made_folder, write_atomic
+from nmsolve.model.files import decode_json, made_folder, read_limited, write_atomic
 from nmsolve.model.trace_events import counter, moment, named_rows, span, trace_text
 
-#: What is written, in microseconds; reports of all kinds of runs.
+EVENTS = "events.jsonl"
+#: What is written, in microseconds.
 FILE, MICROSECONDS = "trace.json", 1e6
-REPORTS = ("report.json", "pipeline-report.json", "route-report.json", "pareto.json")
 #: Numbers of the groups of rows.
 ENGINES, VALUES = 1, 2
 #: What happened and is shown in an engine's row.
 SHOWN = ("incumbent", "bound", "note", "error")
+
+
+class _Line(msgspec.Struct):
+    """A line of events.jsonl, as far as a timeline needs it."""
+
+    type: str = ""
+    seconds: float = 0.0
+    engine: str = ""
+    objective: float | None = None
+    bound: float | None = None
+    move: str = ""
+    text: str = ""
+
+
+def read_events(folder: Path) -> list[Event]:
+    """Return the events in a run's ``folder``; none where it has no events.jsonl.
+
+    Raises
+    ------
+    InputError : a line that is no event
+    """
+    path = folder / EVENTS
+    if not path.exists():
+        return []
+    lines = [decode_json(line, _Line, path) for line in read_limited(path).splitlines() if line.strip()]
+    return [Event(e.seconds, e.type, e.engine, e.objective, e.bound, e.move, e.text) for e in lines]
+
+
+def ending(report: dict[str, object] | None) -> tuple[float, float | None]:
+    """Return the seconds that a run took, and its bound, as its report says them; 0 and None where it does not."""
+    said = report or {}
+    seconds, bound = (said.get(key) for key in ("wall_seconds", "bound"))
+    return (
+        float(seconds) if isinstance(seconds, int | float) else 0.0,
+        float(bound) if isinstance(bound, int | float) else None,
+    )
 
 
 def write_run_trace(run: Path, out: Path) -> tuple[Path, int]:
@@ -32,7 +70,8 @@ def write_run_trace(run: Path, out: Path) -> tuple[Path, int]:
     events = read_events(run)
     if not events:
         raise InputError("there are no events", str(run / EVENTS), "the events of a run")
-    report = next((run / name for name in REPORTS if (run / name).is_file()), None)
+    names = [*(one.report for one in kinds()), "pareto.json"]
+    report = next((run / name for name in names if (run / name).is_file()), None)
     said: dict[str, Any] = {}
     if report is not None:
         from nmsolve.kinds.loading import read_object

@@ -1,0 +1,62 @@
+"""``nmsolve train``: the policy of method M1, the placement policy, and the first multipliers of bounds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nmsolve.kinds.train import families_of, followed, numbers, trained
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.kinds.mapping.options import TrainDualsOptions, TrainM1Options, TrainPolicyOptions
+
+
+def run_train_m1(o: TrainM1Options) -> int:
+    """Train method M1's policy; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from, no torch
+    """
+    from nmsolve.learn.mapping.reward import terms_of
+    from nmsolve.learn.mapping.train import Settings, train
+
+    families = families_of(o.family, "side")
+    how = Settings(families, o.side, o.seed, o.algorithm, terms_of(o.reward), o.mean, o.distance)
+    return trained(o, how, train)
+
+
+def run_train_policy(o: TrainPolicyOptions) -> int:
+    """Train the placement policy; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from, no torch
+    """
+    from nmsolve.learn.placement.train import Settings, train
+
+    families, sides = families_of(o.family, "side"), numbers(o.sides, ",", "--sides")
+    return trained(o, Settings(families, sides, o.rounds, o.seed, imitation=o.imitation), train)
+
+
+def run_train_duals(o: TrainDualsOptions) -> int:
+    """Train the first multipliers of a bound; returns the exit code.
+
+    Raises
+    ------
+    InputError : wrong options, nothing to go on from
+    """
+    from nmsolve.learn.checkpoint import DUALS
+    from nmsolve.learn.duals.train import Settings, train
+    from nmsolve.solvers.mapping.bounds.training_graphs import training_graphs
+
+    if o.bound not in DUALS:
+        raise InputError(f"unknown bound {o.bound!r}", "--bound", "one of " + ", ".join(DUALS))
+    families = families_of(o.family, "nodes")
+    nodes = numbers(o.nodes, ",", "--nodes")
+    if min(nodes) < 32:
+        raise InputError(f"{min(nodes)} nodes", "--nodes", "at least 32 each")
+    return followed(
+        o, Settings(o.bound, families, nodes, o.seed, o.pool), partial(train, training_graphs=training_graphs)
+    )
