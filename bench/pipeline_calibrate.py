@@ -30,8 +30,7 @@ from scipy.optimize import minimize
 from scipy.stats import spearmanr
 
 from nmsolve.hw.assignment.fused_profile import filled, whole_times
-from nmsolve.hw.assignment.runtime import require_runtime, runtime_name, session_of
-from nmsolve.hw.assignment.sessions import Patience, Session, timed
+from nmsolve.hw.assignment.runtime import Patience, Session, require_runtime, runtime_name, session_of, timed
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.hw.pipeline.tiles import layer_times
 from nmsolve.model.errors import BackendError, InputError

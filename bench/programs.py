@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from nmsolve.hw.assignment.programs.run import run_programs
-from nmsolve.hw.assignment.programs.scopes import all_nodes, scope_of
 from nmsolve.hw.assignment.programs.write import unit_entries, write_pieces
 from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.formats.onnx.nodes import all_nodes, scope_of
 from nmsolve.model.formats.onnx.parse import read_model
 
 UNITS = ("host", "npu/0", "npu/1")

@@ -12,8 +12,8 @@ from onnx_support import ints, model, own_inference, saved, value, weight
 
 from nmsolve.hw.assignment.programs.manifest import Manifest
 from nmsolve.hw.assignment.programs.run import RunReport, run_programs
-from nmsolve.hw.assignment.programs.scopes import OperatorPath, all_nodes, scope_of
 from nmsolve.hw.assignment.programs.write import unit_entries, write_pieces
+from nmsolve.model.formats.onnx.nodes import OperatorPath, all_nodes, scope_of
 
 UNITS = ("host", "npu/0", "npu/1")
 node = helper.make_node
@@ -35,6 +35,18 @@ def written(proto: Any, placement: Mapping[OperatorPath, str], folder: Path, **m
     path = saved(proto, folder)
     more.setdefault("graph", own_inference(proto))
     return write_pieces(path, placement, unit_entries(UNITS), folder / "programs", **more)
+
+
+def devices_of(proto: Any) -> dict[OperatorPath, str]:
+    """The device that the configuration ``nmsolve`` of a model gives to every node, by path."""
+    (names,) = (list(c.device) for c in proto.configuration if c.name == "nmsolve")
+    out = {}
+    for n in all_nodes(scope_of(proto.graph, "test")):
+        (own,) = n.proto.device_configurations
+        assert own.configuration_id == "nmsolve"
+        (device,) = {d for spec in own.sharding_spec for d in spec.device}
+        out[n.path] = names[device]
+    return out
 
 
 def split_and_run(proto: Any, placement: Mapping[OperatorPath, str], folder: Path, **more: Any) -> RunReport:

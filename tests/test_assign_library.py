@@ -403,7 +403,7 @@ def test_a_node_whose_times_spread_is_refused(
     """Named with how far; nothing of it is written. Measured three times before (one call is for an empty session)."""
     pytest.importorskip("onnxruntime")
     from nmsolve.hw.assignment import profile
-    from nmsolve.hw.assignment.sessions import Times
+    from nmsolve.hw.assignment.runtime import Times
 
     counted: list[int] = []
 

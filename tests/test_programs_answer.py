@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx_support import own_inference, saved
-from programs_support import loop_model, random_model
+from programs_support import devices_of, loop_model, random_model
 
 from nmsolve.hw.assignment.evaluate import all_objectives, moves_of
 from nmsolve.hw.assignment.machine_file import load_processors
-from nmsolve.hw.assignment.programs.device_configuration import read_devices
 from nmsolve.hw.assignment.programs.of_answer import write_programs
 from nmsolve.hw.assignment.programs.reading import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.run import run_programs
@@ -57,7 +56,7 @@ def test_any_answer_becomes_programs_that_equal_the_model(
             assert all(where[name] == piece.unit for name in piece.operators)
         assert read_manifest(tmp_path / "programs") == manifest
         marked = onnx.load(tmp_path / "programs" / "marked.onnx")
-        own = {path: where for path, where in read_devices(marked, "").items() if path not in of.left_out}
+        own = {path: where for path, where in devices_of(marked).items() if path not in of.left_out}
         assert (
             own.items()
             >= {path: names[j] for path, j in zip(of.operators, answer.unit, strict=True) if path}.items()

@@ -11,20 +11,18 @@ import onnx
 import onnxruntime
 import pytest
 from onnx_support import model, own_inference, saved, value
-from programs_support import UNITS, loop_model, node, placed, random_model, written
+from programs_support import UNITS, devices_of, loop_model, node, placed, random_model, written
 
 from nmsolve.hw.assignment.machine_file import load_processors
-from nmsolve.hw.assignment.programs.device_configuration import read_devices
-from nmsolve.hw.assignment.programs.exchange import write_exchange
+from nmsolve.hw.assignment.programs.exchange import layer_settings, write_exchange
 from nmsolve.hw.assignment.programs.foreign import is_foreign, read_foreign
-from nmsolve.hw.assignment.programs.layer_annotation import layer_settings
 from nmsolve.hw.assignment.programs.of_answer import write_programs
 from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
-from nmsolve.hw.assignment.programs.scopes import all_nodes, scope_of
 from nmsolve.hw.assignment.programs.write import unit_entries
 from nmsolve.hw.assignment.state import StatedAssignment, state_assignment
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx.nodes import all_nodes, scope_of
 from nmsolve.model.operators.binding import symbols_of
 
 
@@ -52,7 +50,7 @@ def test_devices_and_stages_are_valid_onnx_and_come_back(tmp_path: Path) -> None
         onnx.checker.check_model(marked, full_check=True)
         found = onnx.load(marked)
         assert found.ir_version >= 11 and list(found.configuration[0].device) == list(UNITS)
-        assert read_devices(found, "x") == placement
+        assert devices_of(found) == placement
         stage = {}
         for n in scope_of(found.graph, "").nodes:
             (own,) = n.proto.device_configurations
@@ -94,26 +92,8 @@ def test_the_runtime_reads_annotations_and_its_setting(tmp_path: Path) -> None:
 def test_settings_name_devices_and_refuse_what_cannot_be_read() -> None:
     units = unit_entries(["cpu", "gpu0/0", "gpu0/1", "dsp"], hosts=["cpu"])
     assert layer_settings(units) == "cpu(=cpu); gpu(=gpu0/0, =gpu0/1); accelerator(=dsp)"
-    assert (
-        layer_settings(units, {"gpu0": "gpu:1", "dsp": "npu"})
-        == "cpu(=cpu); gpu:1(=gpu0/0, =gpu0/1); npu(=dsp)"
-    )
     with pytest.raises(InputError, match=r"cannot read the name 'a,b'"):
         layer_settings(unit_entries(["a,b"]))
-
-
-def test_models_with_wrong_devices_are_refused(tmp_path: Path) -> None:
-    proto = random_model(1)
-    with pytest.raises(InputError, match="no device configuration 'nmsolve' with named devices"):
-        read_devices(proto, "m")
-    placement = placed(proto, 1)
-    marked, _, _ = write_exchange(
-        tmp_path / "model.onnx", placement, written(proto, placement, tmp_path), tmp_path
-    )
-    found = onnx.load(marked)
-    found.graph.node[0].device_configurations[0].sharding_spec[0].device[0] = 7
-    with pytest.raises(InputError, match=r"is on devices \[7\]; expected one of 0\.\.2"):
-        read_devices(found, "m")
 
 
 def test_onnx_mlir_gets_its_own_placement_back(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from nmsolve.hw.assignment.machine_file import load_processors
-from nmsolve.hw.assignment.programs.host_scalars import scalar_program, tiled_operators
+from nmsolve.hw.assignment.programs.of_answer import scalar_program, tiled_operators
 from nmsolve.hw.assignment.roofline import roofline
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.hw.assignment.tiling import (

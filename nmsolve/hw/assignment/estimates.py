@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.extents import extent_of
 from nmsolve.hw.assignment.keys import Key, family_of, key_of
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.library_rows import COPY
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import OperatorWork, bytes_touched, roofline, why_not, widths_of
 from nmsolve.hw.assignment.steps import Program, Step
+from nmsolve.hw.assignment.tiling import extent_of
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.classes import CONTROL
 from nmsolve.model.operators.graph import OperatorGraph

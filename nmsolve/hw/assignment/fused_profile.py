@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.random_values import random_input, random_weight
-from nmsolve.hw.assignment.roles import Roles
-from nmsolve.hw.assignment.sessions import Session
+from nmsolve.hw.assignment.random_values import Roles, random_input, random_weight
+from nmsolve.hw.assignment.runtime import Session
 from nmsolve.model.errors import BackendError
 from nmsolve.model.formats.onnx.values import DTYPES
 from nmsolve.model.operators.binding import bind

@@ -21,11 +21,9 @@ from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused
 from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
-from nmsolve.hw.assignment.programs.values import sent, to_runtime
 from nmsolve.hw.assignment.random_values import random_array
 from nmsolve.hw.assignment.roofline import OperatorWork
-from nmsolve.hw.assignment.runtime import runtime_name
-from nmsolve.hw.assignment.sessions import Patience, Session, Times, timed
+from nmsolve.hw.assignment.runtime import Patience, Session, Times, runtime_name, sent, timed, to_runtime
 from nmsolve.hw.assignment.steps import Program, Step
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats.onnx.values import DTYPES

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.roles import Roles, Use
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats.onnx.values import dims_of, input_shapes
 from nmsolve.model.operators.binding import partly_bound
@@ -200,3 +199,64 @@ def _moments(uses: Sequence[Use], shape: tuple[int, ...]) -> tuple[float, float]
         if (kind in ("Mul", "Div") and long) or kind in ("Sqrt", "Log", "Reciprocal"):
             return 1.0, 0.05
     return 0.0, 0.1 if len(shape) < 2 else math.sqrt(1 / max(shape))
+
+
+#: Operators that hand their first input on, rearranged at most.
+CARRIERS = frozenset({
+    "Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Transpose", "Slice", "Tile",
+})  # fmt: skip
+
+
+class Use(NamedTuple):
+    """A node that uses a tensor as its input number ``position``; ``turned``: after an odd number of transpositions."""
+
+    node: Any
+    position: int
+    turned: bool
+
+
+class Roles:
+    """Uses of the tensors of a model, by name; bodies of control flow take part with their own names.
+
+    This is for guessing only: where names of different bodies are equal, uses of both are found.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self._users: dict[str, list[tuple[Any, int]]] = {}
+        self._same: dict[str, list[str]] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._collect(graph)
+
+    def _collect(self, graph: Any) -> None:
+        for tensor in graph.initializer:
+            self.shapes[tensor.name] = tuple(tensor.dims)
+        for info in graph.input:
+            if info.type.HasField("tensor_type"):
+                dims = info.type.tensor_type.shape.dim
+                self.shapes.setdefault(info.name, tuple(d.dim_value for d in dims))
+        for node in graph.node:
+            for position, name in enumerate(node.input):
+                if name:
+                    self._users.setdefault(name, []).append((node, position))
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    first = 0 if node.op_type == "Scan" else 2 if node.op_type == "Loop" else None
+                    pairs = [] if first is None else list(node.input)[first:]
+                    for outer, inner in zip(pairs, list(attribute.g.input)[first:], strict=False):
+                        self._same.setdefault(outer, []).append(inner.name)
+                    self._collect(attribute.g)
+
+    def uses(self, name: str) -> Iterator[Use]:
+        """Yield all uses of a tensor, also of what carriers make of it."""
+        seen, todo = {name}, [(name, False)]
+        while todo:
+            at, turned = todo.pop()
+            onward = [(other, turned) for other in self._same.get(at, ())]
+            for node, position in self._users.get(at, ()):
+                yield Use(node, position, turned)
+                if node.op_type in CARRIERS and position == 0:
+                    onward += [(o, turned ^ (node.op_type == "Transpose")) for o in node.output]
+            for other in onward:
+                if other[0] and other[0] not in seen:
+                    seen.add(other[0])
+                    todo.append(other)

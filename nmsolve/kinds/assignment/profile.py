@@ -30,8 +30,7 @@ def run_profile(o: ProfileOptions) -> int:
     from nmsolve.hw.assignment.flatten import program_of
     from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.profile import Profiling, profile
-    from nmsolve.hw.assignment.runtime import require_runtime
-    from nmsolve.hw.assignment.sessions import Patience
+    from nmsolve.hw.assignment.runtime import Patience, require_runtime
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
 

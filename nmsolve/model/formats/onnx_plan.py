@@ -1,9 +1,7 @@
-"""A copy of an ONNX model that states the pipeline stage of every operator.
+"""A copy of an ONNX model that states the pipeline stage of every operator (:mod:`.onnx.devices`).
 
-IR version 11 has a place for that: a *device configuration* of the model, to which every node may refer with the number of its
-stage (``NodeDeviceConfigurationProto.pipeline_stage``, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Where the
-installed package does not know it, nodes get the same number as metadata. Besides, every node has ONNX Runtime's layer annotation
-``stage_0``, ``stage_1``, ..., by which a session gives stages to devices.
+Where the installed package has no device configurations, the stage is metadata of the node. Its layer is ``stage_0``,
+``stage_1``, ..., by which a session of ONNX Runtime gives stages to devices.
 """
 
 from __future__ import annotations
@@ -11,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
-from nmsolve.model.formats.onnx.metadata import LAYER, put
+from nmsolve.model.formats.onnx.devices import name_devices, place_node
+from nmsolve.model.formats.onnx.nodes import Scope, scope_of
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import IntArray
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
 Bodies: TypeAlias = "tuple[tuple[str, int], ...]"
 #: Stages by bodies and name of a result.
 Makers: TypeAlias = "dict[tuple[Bodies, str], int]"
-#: Bodies in the order of ``Operator.bodies``.
-BODIES = {"then_branch": 0, "else_branch": 1}
-
-#: Name of the configuration in the model, and of the key in the metadata of nodes.
-CONFIGURATION, KEY = "nmsolve", "pipeline_stage"
-#: The first IR version with device configurations.
-IR_WITH_DEVICES = 11
 
 
 def write_onnx_plan(
@@ -83,7 +75,9 @@ def _copy(source: str | Path, makers: Makers, plan: PipelinePlan) -> Reply:
     from nmsolve.model.formats.onnx.parse import read_model
 
     model = read_model(source)
-    marked = _mark(model, makers, plan)
+    names = [f"stage_{k}_" + (f"cores_{c}" if c else "host") for k, c in enumerate(plan.cores.tolist())]
+    name_devices(model, names)
+    marked = _mark(scope_of(model.graph, source), makers)
     return Reply(marked, {"model": np.frombuffer(model.SerializeToString(), np.uint8)})
 
 
@@ -114,41 +108,20 @@ def operator_stages(
     return out
 
 
-def _mark(model: Any, makers: Makers, plan: PipelinePlan) -> int:
-    """Put the stages into the model; nodes are found by the bodies around them and the name of a tensor they make."""
-    from onnx import NodeProto
+def _mark(scope: Scope, makers: Makers, bodies: Bodies = (), around: int | None = None) -> int:
+    """State the stages of the nodes of a graph and of the bodies in it; returns how many have one.
 
-    native = "device_configurations" in NodeProto.DESCRIPTOR.fields_by_name
-    cores = plan.cores.tolist()
-    if native:
-        model.ir_version = max(model.ir_version, IR_WITH_DEVICES)
-        kept = [c for c in model.configuration if c.name != CONFIGURATION]
-        del model.configuration[:]
-        model.configuration.extend(kept)
-        names = [f"stage_{k}_" + (f"cores_{c}" if c else "host") for k, c in enumerate(cores)]
-        model.configuration.add(name=CONFIGURATION, num_devices=len(cores), device=names)
-    return _mark_nodes(model.graph, makers, native, (), None)
-
-
-def _mark_nodes(graph: Any, makers: Makers, native: bool, bodies: Bodies, around: int | None) -> int:
-    """Mark the nodes of a graph and of the bodies in it; ``around``: the stage of the control flow whose body this is."""
+    Nodes are found by the ``bodies`` around them and the name of a tensor they make; ``around``: the stage of the control flow
+    whose body this is.
+    """
     marked = 0
-    for node in graph.node:
-        stage = next((makers[bodies, name] for name in node.output if (bodies, name) in makers), around)
+    for node in scope.nodes:
+        made = [name for name in node.proto.output if name]
+        stage = next((makers[bodies, name] for name in made if (bodies, name) in makers), around)
         if stage is None:
             continue
         marked += 1
-        if native:
-            kept = [c for c in node.device_configurations if c.configuration_id != CONFIGURATION]
-            del node.device_configurations[:]
-            node.device_configurations.extend(kept)
-            node.device_configurations.add(configuration_id=CONFIGURATION, pipeline_stage=stage)
-        else:
-            put(node, KEY, str(stage))
-        put(node, LAYER, f"stage_{stage}")
-        first = next((name for name in node.output if name), "")
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                inside = (*bodies, (first, BODIES.get(attribute.name, 0)))
-                marked += _mark_nodes(attribute.g, makers, native, inside, stage)
+        place_node(node.proto, stage, f"stage_{stage}")
+        for k, body in enumerate(node.bodies):
+            marked += _mark(body, makers, (*bodies, (made[0] if made else "", k)), stage)
     return marked

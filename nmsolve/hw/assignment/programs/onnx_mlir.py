@@ -8,14 +8,13 @@ regular expressions that match their whole type and name; the first that matches
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from nmsolve.hw.assignment.programs.scopes import OperatorPath
 from nmsolve.model.contained import Allowance, Reply, one_reply
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json
@@ -70,15 +69,15 @@ class Named(NamedTuple):
     name: str
 
 
-def placement_text(nodes: Mapping[OperatorPath, tuple[Any, str, int]], hosts: Sequence[str]) -> bytes:
+def placement_text(nodes: Sequence[tuple[Any, str]], hosts: Sequence[str]) -> bytes:
     """Return the file for these nodes: ``cpu`` for those on a host, ``nnpa`` for others. Constants are on no device.
 
     Parameters
     ----------
-    nodes : every ``NodeProto`` with its unit and stage; their names differ
+    nodes : every ``NodeProto`` with its unit; their names differ
     """
     old, new = [], []
-    for proto, unit, _ in nodes.values():
+    for proto, unit in nodes:
         if proto.op_type == "Constant":
             continue
         device = "cpu" if unit in hosts else "nnpa"

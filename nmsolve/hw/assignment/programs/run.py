@@ -9,25 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmsolve.hw.assignment.programs.compare import all_finite, largest_difference, limit_of
+import numpy as np
+
 from nmsolve.hw.assignment.programs.execute import Clock, Execution
 from nmsolve.hw.assignment.programs.manifest import Manifest
 from nmsolve.hw.assignment.programs.reading import all_pieces, piece_file, read_manifest
-from nmsolve.hw.assignment.programs.values import to_numpy, to_runtime
 from nmsolve.hw.assignment.programs.write import file_hash, stripped_of
 from nmsolve.hw.assignment.random_values import (
+    Roles,
     cases_of,
     counts_turns,
     input_shape_table,
     random_input,
     random_weight,
 )
-from nmsolve.hw.assignment.roles import Roles
-from nmsolve.hw.assignment.runtime import LEVELS, require_runtime, run_session, session_of
+from nmsolve.hw.assignment.runtime import (
+    LEVELS,
+    require_runtime,
+    run_session,
+    session_of,
+    to_numpy,
+    to_runtime,
+)
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, read_model
 from nmsolve.model.host import cores
+from nmsolve.model.types import AnyArray
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class OutputCheck:
 
     Attributes
     ----------
-    difference : the largest relative one (:mod:`nmsolve.hw.assignment.programs.compare`)
+    difference : the largest relative one (:mod:`nmsolve.hw.assignment.programs.run`)
     limit : the largest that the type may have
     finite : whether all values of the model's own output are numbers; if not, the comparison says less
     """
@@ -234,3 +242,45 @@ def _inputs(manifest: Manifest, model: Any, stripped: Sequence[str], where: str)
             "inputs, outputs or weights that are not the model's", where, "programs of this model"
         )
     return inputs
+
+
+#: Largest difference that is taken for rounding, by type; everything else must be equal.
+LIMITS = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-4}
+
+
+def largest_difference(found: AnyArray, wanted: AnyArray) -> float:
+    """Return the largest relative difference of two tensors, inf if their types or shapes differ.
+
+    |found - wanted| / max(|wanted|, mean |wanted|): an element much smaller than the tensor's mean is compared with that mean,
+    as it is the rest of a cancellation. Infinities and "not a number" must be at the same places. What is no float is equal
+    (0) or not (inf).
+    """
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return float("inf")
+    if not wanted.size:
+        return 0.0
+    if wanted.dtype.kind not in "fV" or wanted.dtype.name not in LIMITS:
+        return 0.0 if np.array_equal(found, wanted) else float("inf")
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    fine = np.isfinite(b)
+    if (np.isfinite(a) != fine).any() or not np.array_equal(a[~fine], b[~fine], equal_nan=True):
+        return float("inf")
+    if not fine.any():
+        return 0.0
+    size = np.abs(b[fine])
+    scale = np.maximum(size, size.mean())
+    gap = np.abs(a[fine] - b[fine])
+    with np.errstate(divide="ignore"):  # anything but 0 is infinitely far from a tensor of zeros
+        return float((gap[gap > 0] / scale[gap > 0]).max(initial=0.0))
+
+
+def all_finite(values: AnyArray) -> bool:
+    """Return whether there is no infinity and no "not a number"."""
+    if values.dtype.kind not in "fV" or values.dtype.name not in LIMITS:
+        return True
+    return bool(np.isfinite(values.astype(np.float64)).all())
+
+
+def limit_of(dtype: str) -> float:
+    """Return the largest difference that a type may have."""
+    return LIMITS.get(dtype, 0.0)

@@ -14,11 +14,17 @@ from nmsolve.hw.assignment.programs.manifest import (
     UnitEntry,
 )
 from nmsolve.hw.assignment.programs.runs import runs_of
-from nmsolve.hw.assignment.programs.scopes import Node, OperatorPath, Scope
-from nmsolve.hw.assignment.programs.shape_only import looks_at_shape, shape_input, shape_nodes
-from nmsolve.hw.assignment.programs.subgraph import Constants, Subgraph, constants_of
+from nmsolve.hw.assignment.programs.subgraph import (
+    Constants,
+    Subgraph,
+    constants_of,
+    looks_at_shape,
+    shape_input,
+    shape_nodes,
+)
 from nmsolve.hw.assignment.programs.types import Types
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx.nodes import Node, OperatorPath, Scope
 from nmsolve.model.operators.graph import OperatorGraph, Tensor
 
 #: Control flow that the runner can execute itself, and its kind in the manifest.

@@ -13,13 +13,13 @@ import msgspec
 
 from nmsolve.hw.assignment.programs.manifest import Manifest, PeakEntry, UnitEntry
 from nmsolve.hw.assignment.programs.memory import plan_buffers
-from nmsolve.hw.assignment.programs.scopes import OperatorPath, all_nodes, scope_of
 from nmsolve.hw.assignment.programs.split import Split, split_program
 from nmsolve.hw.assignment.programs.types import Types
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, reason, write_atomic
 from nmsolve.model.formats.onnx import load_onnx, require_package
 from nmsolve.model.formats.onnx.build import STRIPPED
+from nmsolve.model.formats.onnx.nodes import OperatorPath, all_nodes, scope_of
 from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, read_model
 from nmsolve.model.identity import Identity
 from nmsolve.model.operators.graph import OperatorGraph

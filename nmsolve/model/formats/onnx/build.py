@@ -11,7 +11,7 @@ from typing import Any
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.formats.onnx.dtypes import attribute_kinds, output_dtypes
 from nmsolve.model.formats.onnx.hints import stated_dtypes
-from nmsolve.model.formats.onnx.order import needs_of, ordered
+from nmsolve.model.formats.onnx.nodes import Node, Scope, scope_of
 from nmsolve.model.formats.onnx.values import (
     Hollow,
     attributes_of,
@@ -51,9 +51,6 @@ CONTRIBUTED = frozenset({
 #: Of these, the ones with the name of another standard operator, and their kinds here.
 RENAMED = {"Attention": ATTENTION}
 
-#: Bodies in the order of ``Operator.bodies``.
-BODIES = {"then_branch": 0, "else_branch": 1}
-
 
 def build_graph(
     model: Any, names: Names, where: str, strict: bool = False, stated: Any = None
@@ -72,7 +69,7 @@ def build_graph(
     stripped = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
     dtypes = stated_dtypes(model.graph if stated is None else stated)
     builder = _Builder(where, versions, stripped, names, dtypes, again=stated is not None)
-    graph = builder.graph(model.graph, None)
+    graph = builder.graph(scope_of(model.graph, where), None)
     if strict and builder.unknown:
         kind, node = builder.unknown[0]
         raise InputError(
@@ -105,10 +102,10 @@ def _warnings(unknown: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 @dataclass
-class _Scope:
+class _Tensors:
     """Tensors of one graph while it is built; a name not found here is captured from the graph around it."""
 
-    around: _Scope | None
+    around: _Tensors | None
     tensors: list[Tensor] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     captured: list[int] = field(default_factory=list)
@@ -139,27 +136,23 @@ class _Builder:
     again: bool = False
     unknown: list[tuple[str, str]] = field(default_factory=list)
 
-    def graph(self, proto: Any, around: _Scope | None) -> OperatorGraph:
-        scope = _Scope(around)
+    def graph(self, source: Scope, around: _Tensors | None) -> OperatorGraph:
+        scope, proto = _Tensors(around), source.graph
         inputs = self._given(proto, scope)
         self._weights(proto, scope)
-        needs = [needs_of(node) for node in proto.node]
         operators: list[Operator] = []
-        labels: dict[str, int] = {}
         users: dict[int, list[int]] = {}
-        for k in ordered(proto, needs, scope.numbers, self.where):
-            node = proto.node[k]
-            label = _label(node.name or f"{node.op_type}_{k}", labels)
-            for name in needs[k]:
+        for node in source.nodes:
+            for name in node.needs:
                 number = scope.find(name)
                 if number is None:
                     raise InputError(
-                        f"operator {label!r} ({node.op_type}) uses tensor {name!r}, which nothing produces",
+                        f"operator {node.label!r} ({node.proto.op_type}) uses tensor {name!r}, which nothing produces",
                         self.where,
                         "an input, a weight or the output of an operator",
                     )
                 users.setdefault(number, []).append(len(operators))
-            operators.append(self._operator(node, label, len(operators), scope))
+            operators.append(self._operator(node, len(operators), scope))
         outputs = tuple(self._output(o.name, scope) for o in proto.output)
         return OperatorGraph(
             name=proto.name or "model",
@@ -170,7 +163,7 @@ class _Builder:
             captured=tuple(scope.captured),
         )
 
-    def _given(self, proto: Any, scope: _Scope) -> tuple[int, ...]:
+    def _given(self, proto: Any, scope: _Tensors) -> tuple[int, ...]:
         """Declare the inputs, which may turn out to be weights; their lengths are the symbols of the model."""
         weights = {t.name for t in proto.initializer} | {s.values.name for s in proto.sparse_initializer}
         main = scope.around is None
@@ -192,7 +185,7 @@ class _Builder:
             and name not in held
         )
 
-    def _weights(self, proto: Any, scope: _Scope) -> None:
+    def _weights(self, proto: Any, scope: _Tensors) -> None:
         for t in proto.initializer:
             scope.add(
                 Tensor(t.name, dtype_name(t.data_type), tensor_shape(t), weight=True, value=tensor_value(t))
@@ -201,13 +194,14 @@ class _Builder:
             shape = tuple(int(d) for d in t.dims)
             scope.add(Tensor(t.values.name, dtype_name(t.values.data_type), shape, weight=True))
 
-    def _operator(self, node: Any, label: str, number: int, scope: _Scope) -> Operator:
+    def _operator(self, of: Node, number: int, scope: _Tensors) -> Operator:
+        node, label = of.proto, of.label
         domain = "" if node.domain == "ai.onnx" else node.domain
         version = self.versions.get(domain, 1)
         self._require_kinds(node, label, attribute_kinds(node.op_type, domain, version))
         attributes = attributes_of(node)
         inputs = tuple(-1 if not n else scope.numbers[n] for n in node.input)
-        bodies = self._bodies(node, scope)
+        bodies = tuple(self.graph(body, scope) for body in of.bodies)
         known = node.op_type in RULES and (
             not domain or (domain == "com.microsoft" and node.op_type in CONTRIBUTED)
         )
@@ -247,12 +241,7 @@ class _Builder:
                     name(kinds[a.name]),
                 )
 
-    def _bodies(self, node: Any, scope: _Scope) -> tuple[OperatorGraph, ...]:
-        parts = [a for a in node.attribute if a.HasField("g")]
-        parts.sort(key=lambda a: (BODIES.get(a.name, 2), a.name))
-        return tuple(self.graph(a.g, scope) for a in parts)
-
-    def _output(self, name: str, scope: _Scope) -> int:
+    def _output(self, name: str, scope: _Tensors) -> int:
         number = scope.find(name)
         if number is None:
             raise InputError(f"nothing produces output {name!r}", self.where, "a tensor of the graph")
@@ -265,13 +254,3 @@ def _body_dtypes(kind: str, bodies: Sequence[OperatorGraph], dtypes: list[str]) 
     if kind == "Loop":
         return inner[1:]
     return inner if kind in ("If", "Scan") else dtypes
-
-
-def _label(name: str, taken: dict[str, int]) -> str:
-    """Return the name, made unique by a number."""
-    label = name
-    while label in taken:
-        taken[name] += 1
-        label = f"{name}_{taken[name]}"
-    taken[label] = 0
-    return label

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.model.contained import MEMORY, Allowance, Reply, one_reply
 from nmsolve.model.errors import InputError, NmsolveError
-from nmsolve.model.formats.onnx.order import needs_of, ordered
+from nmsolve.model.formats.onnx.nodes import needs_of, ordered
 from nmsolve.model.formats.onnx.values import dims_of, type_of
 from nmsolve.model.operators.shapes.facts import LARGEST_VALUE
 from nmsolve.model.operators.symbols import Names
