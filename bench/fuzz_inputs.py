@@ -507,7 +507,6 @@ def _assignment_targets(folder: Path) -> list[Target]:
     from nmsolve.hw.assignment.state import state_assignment
     from nmsolve.model.formats.iopddl import load_iopddl
     from nmsolve.model.formats.onnx import load_onnx
-    from nmsolve.model.operators.scalars.files import read_scalars
 
     model, bindings = folder / "g.onnx", {"n": 1, "h": 8}
     graph, machine = load_onnx(model), load_processors(str(folder / "processors.toml"))
@@ -528,7 +527,6 @@ def _assignment_targets(folder: Path) -> list[Target]:
         Target("iopddl, packed", folder / "network.json.gz", load_iopddl),
         Target("manifest", programs / "manifest.json", lambda path: read_manifest(path.parent)),
         Target("programs", programs, lambda path: run_programs(path, model, bindings=[bindings])),
-        Target("scalars", folder / "assigned" / "programs" / "scalars.json", read_scalars),
         Target("onnx-mlir", programs / "onnx-mlir.json", lambda path: read_foreign(path, stated)),
         Target("by hand", folder / "hand.json", lambda path: read_foreign(path, stated)),
     ]

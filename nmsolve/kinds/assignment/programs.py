@@ -103,7 +103,7 @@ def written_programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsP
     """
     from nmsolve.hw.assignment.programs.of_answer import scalar_program, tiled_operators, write_programs
     from nmsolve.hw.assignment.programs.reading import all_pieces
-    from nmsolve.model.operators.scalars.files import write_scalars
+    from nmsolve.model.operators.scalars.program import write_scalars
 
     if given.stated is None or given.graph is None:
         return None

@@ -11,8 +11,14 @@ from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.macs import elements_worked, macs_of
 from nmsolve.model.operators.sizes import bytes_of, elements_of, total
 from nmsolve.model.operators.trips import branch_of, trips_of
-from nmsolve.model.operators.weights import Weights, captured_names, distinct, parameters_in, weights_of
-from nmsolve.model.operators.widths import weight_bytes
+from nmsolve.model.operators.weights import (
+    Weights,
+    captured_names,
+    distinct,
+    parameters_in,
+    weight_bytes,
+    weights_of,
+)
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count

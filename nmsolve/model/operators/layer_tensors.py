@@ -13,8 +13,7 @@ from nmsolve.model.operators.classes import SHAPE_ONLY
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.unfold import Unfolded
-from nmsolve.model.operators.weights import Weights, captured_names
-from nmsolve.model.operators.widths import kept_bits
+from nmsolve.model.operators.weights import Weights, captured_names, kept_bits
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import FloatArray
 

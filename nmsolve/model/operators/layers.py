@@ -19,8 +19,7 @@ from nmsolve.model.operators.layer_tensors import place_of, tensors_between, use
 from nmsolve.model.operators.live import buffers_of
 from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.unfold import Unfolded, unfold
-from nmsolve.model.operators.weights import Weights, weights_of
-from nmsolve.model.operators.widths import FOLDED, kept_bits, weight_bytes
+from nmsolve.model.operators.weights import FOLDED, Weights, kept_bits, weight_bytes, weights_of
 from nmsolve.model.pipeline.buffers import Buffers
 from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import FloatArray, IntArray

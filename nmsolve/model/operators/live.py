@@ -8,8 +8,7 @@ from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.graph import Operator, OperatorGraph
 from nmsolve.model.operators.macs import FREE
 from nmsolve.model.operators.sizes import bytes_of
-from nmsolve.model.operators.weights import Weights
-from nmsolve.model.operators.widths import FOLDED, kept_bits
+from nmsolve.model.operators.weights import FOLDED, Weights, kept_bits
 from nmsolve.model.pipeline.buffers import MADE, RENAMED, Buffers, buffers_from
 
 

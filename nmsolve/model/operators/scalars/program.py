@@ -7,9 +7,13 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
 
 #: Numbers are exact: whole ones, fractions, truth values.
 Number: TypeAlias = "int | Fraction | bool"
@@ -190,3 +194,35 @@ class Builder:
 def _plain(value: Number) -> Number:
     """Return a fraction that is whole as a whole number."""
     return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+_Position = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+
+
+class StepEntry(msgspec.Struct, omit_defaults=True):
+    """A step: its ``kind``, the numbers of earlier steps that it takes, and a constant's value or a symbol's name as text."""
+
+    kind: str
+    args: list[_Position] = []
+    value: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+
+
+class ScalarsFile(msgspec.Struct):
+    """The content of ``scalars.json``; ``results``: the step of every result by name."""
+
+    format: Literal["nmsolve scalars 1"]
+    steps: list[StepEntry]
+    results: dict[str, _Position]
+
+
+def write_scalars(path: str | Path, program: ScalarProgram) -> None:
+    """Write a program, whole or not at all."""
+    steps = [
+        StepEntry(s.kind, list(s.args), _text(s.value) if s.kind in GIVEN else "") for s in program.steps
+    ]
+    content = ScalarsFile("nmsolve scalars 1", steps, dict(program.results))
+    write_atomic(path, msgspec.json.encode(content) + b"\n")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

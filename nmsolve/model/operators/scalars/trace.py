@@ -8,7 +8,7 @@ not followed to results: they scale data, they are no lengths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from typing import Any
@@ -19,6 +19,7 @@ from nmsolve.model.operators.classes import operator_class, tensor_class
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.scalars.lower import Unlowerable, lower
 from nmsolve.model.operators.scalars.program import Builder, ScalarProgram
+from nmsolve.model.operators.shapes import RULES, Call, Fact, UnknownShape
 from nmsolve.model.types import AnyArray
 
 #: Tensors with more elements are not followed.
@@ -101,11 +102,35 @@ class _Trace:
             whole = operator.inputs and "float" not in graph.tensors[operator.inputs[0]].dtype
             name = ELEMENTWISE[operator.kind]
             return [self._each("truncdiv" if name == "div" and whole else name, there)]
-        try:
-            moved = MOVES[operator.kind](self, operator, there) if operator.kind in MOVES else None
-        except (ValueError, IndexError, TypeError, KeyError):
-            return None  # the model breaks the operator's rules; the inference has said so
+        moved = self._moved(operator, there) if operator.kind in MOVES else None
         return None if moved is None or moved.size > LARGEST else [moved]
+
+    def _moved(self, operator: Operator, inputs: Sequence[AnyArray]) -> AnyArray | None:
+        """Return the elements that the operator's rule of shapes makes of symbols which stand for steps; None if it cannot."""
+        import sympy
+
+        step: dict[Any, int] = {}
+
+        def fact(place: int, array: AnyArray) -> Fact:
+            if place and operator.kind != "Concat":  # which to take, not what is moved
+                return Fact(array.shape, np.array(self.numbers(array), np.int64).reshape(array.shape))
+            symbols: AnyArray = np.empty(array.size, object)
+            for j, k in enumerate(array.ravel().tolist()):
+                symbols[j] = sympy.Dummy()
+                step[symbols[j]] = k
+            return Fact(array.shape, symbols.reshape(array.shape))
+
+        try:
+            facts = [fact(place, array) for place, array in enumerate(inputs)]
+            call = Call(
+                operator.kind, operator.attributes, facts, [operator.name], sympy.Symbol, lambda length: False
+            )
+            value = RULES[operator.kind](call)[0].value
+        except (UnknownShape, ValueError, IndexError, TypeError, KeyError):
+            return None  # not known before the model runs; or the model breaks the rule, and the inference has said so
+        if value is None or value.size > LARGEST:
+            return None
+        return np.array([step[x] for x in value.ravel().tolist()], np.int64).reshape(value.shape)
 
     def _shape(self, graph: OperatorGraph, operator: Operator) -> list[AnyArray] | None:
         shape = graph.tensors[operator.inputs[0]].shape
@@ -186,50 +211,7 @@ ELEMENTWISE = {
     "Not": "not", "Where": "select", "Identity": "same", "Cast": "same",
 }  # fmt: skip
 
-_Move = Callable[[_Trace, Operator, Sequence[AnyArray]], AnyArray]
-
-
-def _axes(t: _Trace, operator: Operator, a: Sequence[AnyArray]) -> tuple[int, ...]:
-    axes = operator.attributes.get("axes")
-    return tuple(t.numbers(a[1])) if axes is None else tuple(int(x) for x in axes)
-
-
-def _reshape(t: _Trace, operator: Operator, a: Sequence[AnyArray]) -> AnyArray:
-    wanted = t.numbers(a[1])
-    return a[0].reshape([a[0].shape[k] if d == 0 else d for k, d in enumerate(wanted)])
-
-
-def _slice(t: _Trace, operator: Operator, a: Sequence[AnyArray]) -> AnyArray:
-    starts, ends = t.numbers(a[1]), t.numbers(a[2])
-    axes = t.numbers(a[3]) if len(a) > 3 else list(range(len(starts)))
-    steps = t.numbers(a[4]) if len(a) > 4 else [1] * len(starts)
-    index: list[Any] = [slice(None)] * a[0].ndim
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        index[axis] = slice(start, end if step > 0 or end >= -a[0].shape[axis] else None, step)
-    return np.asarray(a[0][tuple(index)])
-
-
-def _gather(t: _Trace, operator: Operator, a: Sequence[AnyArray]) -> AnyArray:
-    chosen = np.array(t.numbers(a[1]), np.int64).reshape(a[1].shape)
-    return np.asarray(np.take(a[0], chosen, int(operator.attributes.get("axis", 0))))
-
-
-def _squeeze(t: _Trace, operator: Operator, a: Sequence[AnyArray]) -> AnyArray:
-    has_axes = len(a) > 1 or "axes" in operator.attributes
-    return np.squeeze(a[0], _axes(t, operator, a) if has_axes else None)
-
-
-#: Operators that move elements without changing them.
-MOVES: Mapping[str, _Move] = {
-    "Gather": _gather,
-    "Concat": lambda t, o, a: np.concatenate(a, int(o.attributes["axis"])),
-    "Unsqueeze": lambda t, o, a: np.expand_dims(a[0], _axes(t, o, a)),
-    "Squeeze": _squeeze,
-    "Reshape": _reshape,
-    "Flatten": lambda t, o, a: a[0].reshape(1, -1),
-    "Slice": _slice,
-    "Transpose": lambda t, o, a: np.transpose(a[0], o.attributes.get("perm")),
-    "Expand": lambda t, o, a: np.broadcast_to(
-        a[0], np.broadcast_shapes(a[0].shape, tuple(t.numbers(a[1])))
-    ).copy(),
-}
+#: Operators that move elements without changing them: the rules of shapes do (:mod:`nmsolve.model.operators.shapes`).
+MOVES = frozenset({
+    "Gather", "Concat", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Slice", "Transpose", "Expand",
+})  # fmt: skip

@@ -5,7 +5,6 @@ specification, https://github.com/onnx/onnx/blob/main/docs/Operators.md, or its 
 """
 
 from nmsolve.model.operators.shapes import (
-    casts,
     contributed,
     control,
     elementwise,
@@ -19,7 +18,6 @@ from nmsolve.model.operators.shapes import (
 from nmsolve.model.operators.shapes.facts import RULES, UNKNOWN, Call, Fact, UnknownShape
 
 FAMILIES = (
-    casts,
     contributed,
     control,
     elementwise,

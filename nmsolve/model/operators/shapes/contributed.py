@@ -9,25 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nmsolve.model.operators.shapes.facts import Call, Fact, Lengths, UnknownShape, axis_of, listed, rule
+from nmsolve.model.operators.shapes.facts import (
+    Call,
+    Fact,
+    Lengths,
+    UnknownShape,
+    axis_of,
+    listed,
+    rule,
+    shape_rules,
+)
 from nmsolve.model.operators.shapes.products import gemm_shape, matmul_shape
 from nmsolve.model.operators.shapes.windows import window
 from nmsolve.model.operators.symbols import broadcast, exact_div, maximum, plain
 
 #: The kind of the operator that shares its name with one of the standard.
 ATTENTION = "com.microsoft.Attention"
-
-
-@rule("QLinearAdd", "QLinearMul")
-def quantized_pair(call: Call) -> Sequence[Fact]:
-    """Return two factors or terms, broadcast."""
-    return [Fact(broadcast(call.shape(0), call.shape(3)))]
-
-
-@rule("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
-def quantized_unary(call: Call) -> Sequence[Fact]:
-    """Return the shape of the first input."""
-    return [Fact(call.shape(0))]
 
 
 @rule("QLinearAveragePool", "QLinearGlobalAveragePool")
@@ -53,26 +50,6 @@ def quantized_concat(call: Call) -> Sequence[Fact]:
     for shape in shapes:
         total = total + shape[axis]
     return [Fact((*shapes[0][:axis], plain(total), *shapes[0][axis + 1 :]))]
-
-
-@rule("QGemm")
-def quantized_gemm(call: Call) -> Sequence[Fact]:
-    """Return A B + C, each factor possibly transposed."""
-    return [Fact(gemm_shape(call, call.shape(0), call.shape(3)))]
-
-
-@rule("DynamicQuantizeMatMul", "MatMulIntegerToFloat")
-def dynamic_matmul(call: Call) -> Sequence[Fact]:
-    """Return the product of the two first inputs."""
-    return [Fact(matmul_shape(call.shape(0), call.shape(1)))]
-
-
-@rule("EmbedLayerNormalization")
-def embedding(call: Call) -> Sequence[Fact]:
-    """Ids (batch, length) by a table (words, width): embedding, mask index, sum before the normalisation."""
-    ids, table = call.shape(0), call.shape(2)
-    made = Fact((*ids, table[-1]))
-    return [made, Fact((ids[0],)), made][: len(call.outputs)]
 
 
 @rule(ATTENTION, "QAttention")
@@ -125,3 +102,16 @@ def grouped(call: Call) -> Sequence[Fact]:
     length = plain(past + q[1]) if total is None else maximum(past, total) if call.has(3) else total
     present = Fact((q[0], cached, length, size))
     return [made, present, present][: len(call.outputs)]
+
+
+shape_rules({
+    # factors or terms with scale and zero point behind each
+    "QLinearAdd QLinearMul": lambda c: broadcast(c.shape(0), c.shape(3)),
+    "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax": lambda c: c.shape(0),
+    "QGemm": lambda c: gemm_shape(c, c.shape(0), c.shape(3)),
+    "DynamicQuantizeMatMul MatMulIntegerToFloat": lambda c: matmul_shape(c.shape(0), c.shape(1)),
+    # ids (batch, length) by a table (words, width): embedding, mask index, sum before the normalisation
+    "EmbedLayerNormalization": lambda c: [
+        (*c.shape(0), c.shape(2)[-1]), c.shape(0)[:1], (*c.shape(0), c.shape(2)[-1]),
+    ],
+})  # fmt: skip

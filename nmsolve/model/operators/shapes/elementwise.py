@@ -16,11 +16,13 @@ from nmsolve.model.operators.shapes.facts import (
     UnknownShape,
     listed,
     rule,
+    shape_rules,
     tidy,
 )
 from nmsolve.model.operators.symbols import (
     broadcast,
     exact,
+    floor_div,
     is_number,
     maximum,
     plain,
@@ -28,22 +30,6 @@ from nmsolve.model.operators.symbols import (
     truncated_div,
 )
 from nmsolve.model.types import AnyArray
-
-SAME_SHAPE = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Bernoulli", "BitwiseNot", "Celu", "Clip", "Cos", "Cosh",
-    "CumSum", "CumProd", "DequantizeLinear", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Hardmax",
-    "IsInf", "IsNaN", "LeakyRelu", "Log", "LogSoftmax", "LRN", "Mish", "PRelu", "QuantizeLinear", "RandomNormalLike",
-    "RandomUniformLike", "Reciprocal", "ReverseSequence", "RotaryEmbedding", "Round", "Selu", "Shrink",
-    "Sigmoid", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Swish", "Tan", "Tanh", "TensorScatter",
-    "ThresholdedRelu", "Trilu", "MeanVarianceNormalization", "LpNormalization", "BitCast", "RegexFullMatch",
-    "FastGelu", "QuickGelu", "BiasGelu",
-)  # fmt: skip
-
-
-@rule(*SAME_SHAPE)
-def unary(call: Call) -> Sequence[Fact]:
-    """Every output has the shape of the first input."""
-    return [Fact(call.shape(0))] * len(call.outputs)
 
 
 def _sign(x: Any) -> Any:
@@ -85,7 +71,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None]] = {
 
 @rule(*UNARY)
 def unary_value(call: Call) -> Sequence[Fact]:
-    """As :func:`unary`, and the value follows."""
+    """The shape of the first input; the value follows."""
     value = call.value(0)
     numbers, expression = UNARY[call.kind]
     if value is None:
@@ -245,3 +231,68 @@ def constant(call: Call) -> Sequence[Fact]:
         if name == "value_string":
             return [Fact(())]
     raise UnknownShape
+
+
+#: Every output has the shape of the first input.
+shape_rules({
+    "Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Celu Clip Cos Cosh CumSum CumProd DequantizeLinear Elu Erf Exp Gelu "
+    "HardSigmoid HardSwish Hardmax IsInf IsNaN LeakyRelu Log LogSoftmax LRN Mish PRelu QuantizeLinear RandomNormalLike "
+    "RandomUniformLike Reciprocal ReverseSequence RotaryEmbedding Round Selu Shrink Sigmoid Sin Sinh Softmax Softplus Softsign "
+    "Swish Tan Tanh TensorScatter ThresholdedRelu Trilu MeanVarianceNormalization LpNormalization BitCast RegexFullMatch "
+    "FastGelu QuickGelu BiasGelu": lambda c: [c.shape(0)] * len(c.outputs),
+})  # fmt: skip
+
+
+#: Data types whose values are followed through a cast.
+FOLLOWED = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+)  # fmt: skip
+
+
+def cast_value(value: AnyArray | None, dtype: str) -> AnyArray | None:
+    """Return a value as another data type, same shape; fractions are cut off on the way to integers. None if not followed."""
+    if value is None or dtype not in FOLLOWED:
+        return None
+    if value.dtype != object:
+        with np.errstate(all="ignore"):
+            return np.asarray(value.astype(dtype))
+    if dtype.startswith("float"):
+        return each(_as_number, value)
+    return each(_as_truth if dtype == "bool" else _as_integer, value)
+
+
+def _as_number(x: Any) -> Any:
+    """Truth as 1 or 0 (a symbol counts as truth for SymPy too, so the question is whether it is an expression)."""
+    import sympy
+
+    if is_number(x):
+        return int(x) if isinstance(x, bool) else x
+
+    return plain(sympy.Piecewise((1, x), (0, True))) if not isinstance(x, sympy.Expr) else x
+
+
+def _as_integer(x: Any) -> Any:
+    import sympy
+
+    x = _as_number(x)
+    if is_number(x):
+        return int(x)
+    if x.is_integer:
+        return x
+    if x.is_nonnegative:
+        top, bottom = sympy.fraction(sympy.together(x))
+        return floor_div(top, plain(bottom)) if bottom.is_Integer else plain(sympy.floor(x))
+    return plain(sympy.sign(x) * sympy.floor(sympy.Abs(x)))
+
+
+def _as_truth(x: Any) -> Any:
+    import sympy
+
+    return x if not isinstance(x, sympy.Expr) else plain(sympy.Ne(x, 0))
+
+
+@rule("Cast", "CastLike")
+def cast(call: Call) -> Sequence[Fact]:
+    """Another data type; ``to`` is its name."""
+    return [Fact(call.shape(0), cast_value(call.value(0), str(call.attributes.get("to", ""))))]

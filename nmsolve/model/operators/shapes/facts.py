@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -172,6 +173,25 @@ def rule(*kinds: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def shape_rules(table: Mapping[str, Callable[[Call], Lengths | list[Lengths]]]) -> None:
+    """Register rules that follow no value, by the kinds of operators (words with blanks between).
+
+    Each gives the shape of the only result, or a list: those of several, of which as many count as there are outputs.
+    """
+
+    def made(shape: Callable[[Call], Lengths | list[Lengths]], call: Call) -> list[Fact]:
+        found = shape(call)
+        return [Fact(s) for s in (found if isinstance(found, list) else [found])][: len(call.outputs)]
+
+    for kinds, shape in table.items():
+        rule(*kinds.split())(partial(made, shape))
+
+
+def replaced(shape: Lengths, axis: int, *lengths: Any) -> Lengths:
+    """Return a shape with other lengths, none or several, in the place of one axis."""
+    return (*shape[:axis], *lengths, *shape[axis + 1 :])
 
 
 def axis_of(axis: Any, rank: int) -> int:

@@ -11,10 +11,13 @@ from nmsolve.model.operators.shapes.facts import (
     LARGEST_VALUE,
     Call,
     Fact,
+    Lengths,
     UnknownShape,
     axis_of,
     listed,
+    replaced,
     rule,
+    shape_rules,
 )
 from nmsolve.model.operators.symbols import ceil_div, exact, floor_div, maximum, plain, product
 
@@ -53,64 +56,6 @@ def arange(call: Call) -> Sequence[Fact]:
     return [Fact((maximum(span if delta == 1 else ceil_div(span, delta), 0),))]
 
 
-@rule("EyeLike")
-def eye(call: Call) -> Sequence[Fact]:
-    """Return the input's shape."""
-    return [Fact(call.shape(0))]
-
-
-@rule("RandomNormal", "RandomUniform")
-def random(call: Call) -> Sequence[Fact]:
-    """Return the shape in the attributes."""
-    return [Fact(tuple(call.attributes["shape"]))]
-
-
-@rule("Multinomial")
-def multinomial(call: Call) -> Sequence[Fact]:
-    """Return (batch, samples)."""
-    return [Fact((call.shape(0)[0], call.attributes.get("sample_size", 1)))]
-
-
-@rule("OneHot")
-def one_hot(call: Call) -> Sequence[Fact]:
-    """Return a new axis of ``depth``."""
-    shape = call.shape(0)
-    rank = len(shape) + 1
-    axis = axis_of(call.attributes.get("axis", -1), rank)
-    value = call.value(1)
-    depth = call.length(0, axis) if value is None else listed(value)[0]
-    return [Fact((*shape[:axis], depth, *shape[axis:]))]
-
-
-@rule("TopK")
-def top_k(call: Call) -> Sequence[Fact]:
-    """Return the k largest along an axis, and where they are."""
-    shape = call.shape(0)
-    axis = axis_of(call.attributes.get("axis", -1), len(shape))
-    if "k" in call.attributes:
-        k: Any = call.attributes["k"]
-    else:
-        value = call.value(1)
-        k = call.length(0, axis) if value is None else listed(value)[0]
-    return [Fact((*shape[:axis], k, *shape[axis + 1 :]))] * 2
-
-
-@rule("NonZero")
-def non_zero(call: Call) -> Sequence[Fact]:
-    """Return (axes, how many are not zero)."""
-    return [Fact((len(call.shape(0)), call.length(0, 1)))]
-
-
-@rule("Compress")
-def compress(call: Call) -> Sequence[Fact]:
-    """Those that a mask chooses, of one axis or of all elements."""
-    if "axis" not in call.attributes:
-        return [Fact((call.length(0, 0),))]
-    shape = call.shape(0)
-    axis = axis_of(call.attributes["axis"], len(shape))
-    return [Fact((*shape[:axis], call.length(0, axis), *shape[axis + 1 :]))]
-
-
 @rule("Unique")
 def unique(call: Call) -> Sequence[Fact]:
     """Distinct entries of one axis or of all elements; where they are, their numbers, their counts."""
@@ -124,25 +69,6 @@ def unique(call: Call) -> Sequence[Fact]:
         total, count = product(call.shape(0)), call.length(0, 0)
         first = Fact((count,))
     return [first, Fact((count,)), Fact((total,)), Fact((count,))][: len(call.outputs)]
-
-
-@rule("NonMaxSuppression")
-def non_max_suppression(call: Call) -> Sequence[Fact]:
-    """Return (chosen, 3): batch, class, box."""
-    return [Fact((call.length(0, 0), 3))]
-
-
-@rule("HannWindow", "HammingWindow", "BlackmanWindow")
-def taper(call: Call) -> Sequence[Fact]:
-    """As many numbers as the input says."""
-    return [Fact((call.lengths(0)[0],))]
-
-
-@rule("MelWeightMatrix")
-def mel(call: Call) -> Sequence[Fact]:
-    """Return (half of the transform + 1, bins)."""
-    bins, length = call.lengths(0)[0], call.lengths(1)[0]
-    return [Fact((plain(floor_div(length, 2) + 1), bins))]
 
 
 @rule("DFT")
@@ -164,9 +90,38 @@ def fourier(call: Call) -> Sequence[Fact]:
     return [Fact(tuple(shape))]
 
 
-@rule("STFT")
-def short_fourier(call: Call) -> Sequence[Fact]:
-    """Return (batch, frames, bins, 2)."""
+def _length_or_new(call: Call, k: int, axis: int) -> Any:
+    """Return the number that input ``k`` holds; where it is not known, a new symbol for this axis of the result."""
+    value = call.value(k)
+    return call.length(0, axis) if value is None else listed(value)[0]
+
+
+def _one_hot(call: Call) -> Lengths:
+    """A new axis of ``depth``."""
+    shape = call.shape(0)
+    axis = axis_of(call.attributes.get("axis", -1), len(shape) + 1)
+    return (*shape[:axis], _length_or_new(call, 1, axis), *shape[axis:])
+
+
+def _top_k(call: Call) -> list[Lengths]:
+    """The k largest along an axis, and where they are."""
+    shape = call.shape(0)
+    axis = axis_of(call.attributes.get("axis", -1), len(shape))
+    k = call.attributes["k"] if "k" in call.attributes else _length_or_new(call, 1, axis)
+    return [replaced(shape, axis, k)] * 2
+
+
+def _compressed(call: Call) -> Lengths:
+    """Those that a mask chooses, of one axis or of all elements."""
+    if "axis" not in call.attributes:
+        return (call.length(0, 0),)
+    shape = call.shape(0)
+    axis = axis_of(call.attributes["axis"], len(shape))
+    return replaced(shape, axis, call.length(0, axis))
+
+
+def _short_fourier(call: Call) -> Lengths:
+    """(batch, frames, bins, 2)."""
     x = call.shape(0)
     step, window = call.lengths(1)[0], call.shape(2)[0] if call.has(2) else None
     length = call.lengths(3)[0] if call.has(3) else window
@@ -174,21 +129,28 @@ def short_fourier(call: Call) -> Sequence[Fact]:
         raise UnknownShape
     frames = plain(floor_div(plain(x[1] - length), step) + 1)
     bins = plain(floor_div(length, 2) + 1) if call.attributes.get("onesided", 1) else length
-    return [Fact((x[0], frames, bins, 2))]
+    return (x[0], frames, bins, 2)
 
 
-@rule("AffineGrid")
-def affine_grid(call: Call) -> Sequence[Fact]:
-    """Return (batch, image..., axes) for an image of the size in input 1."""
-    size = call.lengths(1)
-    return [Fact((size[0], *size[2:], len(size) - 2))]
-
-
-@rule(
-    "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap",
-    "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "StringNormalizer",
-    "StringSplit", "TfIdfVectorizer", "ImageDecoder",
-)  # fmt: skip
-def lists(call: Call) -> Sequence[Fact]:
+def _lists(call: Call) -> Lengths:
     """Lists of tensors and texts: what they hold is left to the hints."""
     raise UnknownShape
+
+
+shape_rules({
+    "EyeLike": lambda c: c.shape(0),
+    "RandomNormal RandomUniform": lambda c: tuple(c.attributes["shape"]),
+    "Multinomial": lambda c: (c.shape(0)[0], c.attributes.get("sample_size", 1)),
+    "OneHot": _one_hot,
+    "TopK": _top_k,
+    "Compress": _compressed,
+    "NonZero": lambda c: (len(c.shape(0)), c.length(0, 1)),
+    "NonMaxSuppression": lambda c: (c.length(0, 0), 3),  # batch, class, box
+    "HannWindow HammingWindow BlackmanWindow": lambda c: (c.lengths(0)[0],),
+    "MelWeightMatrix": lambda c: (plain(floor_div(c.lengths(1)[0], 2) + 1), c.lengths(0)[0]),
+    "STFT": _short_fourier,
+    "AffineGrid": lambda c: (c.lengths(1)[0], *c.lengths(1)[2:], len(c.lengths(1)) - 2),
+    "SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence "
+    "ConcatFromSequence Optional OptionalGetElement OptionalHasElement StringNormalizer StringSplit TfIdfVectorizer "
+    "ImageDecoder": _lists,
+})  # fmt: skip

@@ -15,6 +15,7 @@ from nmsolve.model.operators.shapes.facts import (
     axis_of,
     listed,
     rule,
+    shape_rules,
     tidy,
 )
 from nmsolve.model.operators.symbols import ENDLESS, ceil_div, clip_index, maximum, plain
@@ -96,12 +97,6 @@ def gather(call: Call) -> Sequence[Fact]:
     return [Fact(data[:axis] + indices + data[axis + 1 :], value)]
 
 
-@rule("GatherElements")
-def gather_elements(call: Call) -> Sequence[Fact]:
-    """One entry per index: the shape of the indices."""
-    return [Fact(call.shape(1))]
-
-
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Fact]:
     """Tuples of indices into the axes after ``batch_dims``."""
@@ -112,15 +107,9 @@ def gather_nd(call: Call) -> Sequence[Fact]:
     return [Fact(indices[:-1] + data[batch + indices[-1] :])]
 
 
-@rule("Scatter", "ScatterElements")
-def scatter(call: Call) -> Sequence[Fact]:
-    """Entries written into a copy: the shape of the data."""
-    return [Fact(call.shape(0))]
-
-
 @rule("ScatterND")
 def scatter_nd(call: Call) -> Sequence[Fact]:
-    """As :func:`scatter`; the value follows."""
+    """Entries written into a copy: the shape of the data; the value follows."""
     data, indices, updates = (call.value(k) for k in range(3))
     if data is None or indices is None or updates is None or indices.dtype == object:
         return [Fact(call.shape(0))]
@@ -204,3 +193,6 @@ def centre(call: Call) -> Sequence[Fact]:
     for axis, length in zip(axes, call.lengths(1), strict=True):
         shape[axis_of(axis, len(shape))] = length
     return [Fact(tuple(shape))]
+
+
+shape_rules({"GatherElements": lambda c: c.shape(1), "Scatter ScatterElements": lambda c: c.shape(0)})

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nmsolve.model.operators.shapes.facts import Call, Fact, Lengths, UnknownShape, rule
+from nmsolve.model.operators.shapes.facts import (
+    Call,
+    Fact,
+    Lengths,
+    UnknownShape,
+    rule,
+    shape_rules,
+)
 from nmsolve.model.operators.symbols import broadcast, exact_div, plain
 
 
@@ -19,42 +26,6 @@ def matmul_shape(a: Lengths, b: Lengths) -> Lengths:
         raise ValueError(f"inner lengths {left[-1]} and {right[-2]} differ")
     shape = broadcast(left[:-2], right[:-2])
     return shape + ((left[-2],) if len(a) > 1 else ()) + ((right[-1],) if len(b) > 1 else ())
-
-
-@rule("MatMul", "MatMulInteger")
-def matmul(call: Call) -> Sequence[Fact]:
-    """Return the product of the two inputs."""
-    return [Fact(matmul_shape(call.shape(0), call.shape(1)))]
-
-
-@rule("QLinearMatMul")
-def quantized_matmul(call: Call) -> Sequence[Fact]:
-    """Each factor is followed by its scale and zero point."""
-    return [Fact(matmul_shape(call.shape(0), call.shape(3)))]
-
-
-@rule("FusedMatMul")
-def fused_matmul(call: Call) -> Sequence[Fact]:
-    """Return a product whose factors may be transposed."""
-    sides = []
-    for k, name in ((0, "transA"), (1, "transB")):
-        shape = call.shape(k)
-        sides.append(
-            (*shape[:-2], shape[-1], shape[-2]) if call.attributes.get(name) and len(shape) > 1 else shape
-        )
-    return [Fact(matmul_shape(sides[0], sides[1]))]
-
-
-@rule("MatMulNBits")
-def packed_matmul(call: Call) -> Sequence[Fact]:
-    """Return a product with packed weights of ``K`` rows and ``N`` columns."""
-    return [Fact((*call.shape(0)[:-1], call.attributes["N"]))]
-
-
-@rule("Gemm", "FusedGemm")
-def gemm(call: Call) -> Sequence[Fact]:
-    """Return A B + C, each factor possibly transposed."""
-    return [Fact(gemm_shape(call, call.shape(0), call.shape(1)))]
 
 
 def gemm_shape(call: Call, a: Lengths, b: Lengths) -> Lengths:
@@ -100,14 +71,6 @@ def _letters(term: str, rank: int) -> list[str]:
     return [*head, *(f".{k}" for k in reversed(range(hidden))), *tail]
 
 
-@rule("Einsum")
-def einsum(call: Call) -> Sequence[Fact]:
-    """Return the sum of products by an equation of indices."""
-    shapes = [call.shape(k) for k in range(len(call.inputs))]
-    lengths, result, _ = einsum_lengths(call.attributes["equation"], shapes)
-    return [Fact(tuple(lengths[x] for x in result))]
-
-
 @rule("Attention")
 def attention(call: Call) -> Sequence[Fact]:
     """Scaled dot products: queries, keys, values; (batch, heads, length, width) or heads inside the width."""
@@ -127,25 +90,46 @@ def attention(call: Call) -> Sequence[Fact]:
     return [Fact(result), *present, Fact((q[0], heads, length, total))][: len(call.outputs)]
 
 
-@rule("RNN", "GRU", "LSTM")
-def recurrent(call: Call) -> Sequence[Fact]:
-    """Return (length, batch, width) in; all hidden states, the last one, and for LSTM the last cell out."""
+def _fused(call: Call) -> Lengths:
+    """A product whose factors may be transposed."""
+    sides = []
+    for k, name in ((0, "transA"), (1, "transB")):
+        shape = call.shape(k)
+        turned = call.attributes.get(name) and len(shape) > 1
+        sides.append((*shape[:-2], shape[-1], shape[-2]) if turned else shape)
+    return matmul_shape(sides[0], sides[1])
+
+
+def _einsum(call: Call) -> Lengths:
+    """A sum of products by an equation of indices."""
+    shapes = [call.shape(k) for k in range(len(call.inputs))]
+    lengths, result, _ = einsum_lengths(call.attributes["equation"], shapes)
+    return tuple(lengths[x] for x in result)
+
+
+def _recurrent(call: Call) -> list[Lengths]:
+    """(length, batch, width) in; all hidden states, the last one, and for LSTM the last cell out."""
     x, w = call.shape(0), call.shape(2)
-    directions = w[0]
     hidden = call.attributes.get("hidden_size", w[1])
     if call.attributes.get("layout", 0):
-        batch, length = x[0], x[1]
-        last: Lengths = (batch, directions, hidden)
-        return ([Fact((batch, length, directions, hidden))] + [Fact(last)] * 2)[: len(call.outputs)]
-    length, batch = x[0], x[1]
-    last = (directions, batch, hidden)
-    return ([Fact((length, directions, batch, hidden))] + [Fact(last)] * 2)[: len(call.outputs)]
+        return [(x[0], x[1], w[0], hidden), *[(x[0], w[0], hidden)] * 2]
+    return [(x[0], w[0], x[1], hidden), *[(w[0], x[1], hidden)] * 2]
 
 
-@rule("Det")
-def determinant(call: Call) -> Sequence[Fact]:
+def _determinant(call: Call) -> Lengths:
     """One number per matrix."""
-    shape = call.shape(0)
-    if len(shape) < 2:
+    if len(call.shape(0)) < 2:
         raise UnknownShape
-    return [Fact(shape[:-2])]
+    return call.shape(0)[:-2]
+
+
+shape_rules({
+    "MatMul MatMulInteger": lambda c: matmul_shape(c.shape(0), c.shape(1)),
+    "QLinearMatMul": lambda c: matmul_shape(c.shape(0), c.shape(3)),  # behind each factor its scale and zero point
+    "FusedMatMul": _fused,
+    "MatMulNBits": lambda c: (*c.shape(0)[:-1], c.attributes["N"]),  # packed weights of K rows and N columns
+    "Gemm FusedGemm": lambda c: gemm_shape(c, c.shape(0), c.shape(1)),
+    "Einsum": _einsum,
+    "RNN GRU LSTM": _recurrent,
+    "Det": _determinant,
+})  # fmt: skip

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nmsolve.model.operators.shapes.facts import Call, Fact, UnknownShape, axis_of, listed, rule
+from nmsolve.model.operators.shapes.facts import (
+    Call,
+    Fact,
+    Lengths,
+    UnknownShape,
+    axis_of,
+    listed,
+    replaced,
+    rule,
+    shape_rules,
+)
 from nmsolve.model.operators.shapes.views import as_value
 from nmsolve.model.operators.symbols import maximum, minimum, product
 from nmsolve.model.types import AnyArray
@@ -44,54 +54,44 @@ def _folded(call: Call, shape: tuple[int, ...]) -> AnyArray | None:
     return None if result is None else result.reshape(shape)
 
 
-@rule("ArgMax", "ArgMin")
-def arg(call: Call) -> Sequence[Fact]:
+def _arg(call: Call) -> Lengths:
     """Position of the largest or smallest along one axis."""
     shape = call.shape(0)
     axis = axis_of(call.attributes.get("axis", 0), len(shape))
-    one = (1,) if call.attributes.get("keepdims", 1) else ()
-    return [Fact(shape[:axis] + one + shape[axis + 1 :])]
+    return replaced(shape, axis, *((1,) if call.attributes.get("keepdims", 1) else ()))
 
 
-@rule("LayerNormalization")
-def layer_norm(call: Call) -> Sequence[Fact]:
-    """Return the input's shape; mean and deviation have 1 for the axes from ``axis`` on."""
+def _layer_norm(call: Call) -> list[Lengths]:
+    """The input's shape; mean and deviation have 1 for the axes from ``axis`` on."""
     shape = call.shape(0)
     axis = axis_of(call.attributes.get("axis", -1), len(shape))
-    inner = Fact(shape[:axis] + (1,) * (len(shape) - axis))
-    return [Fact(shape), inner, inner][: len(call.outputs)]
+    inner = shape[:axis] + (1,) * (len(shape) - axis)
+    return [shape, inner, inner]
 
 
-@rule("RMSNormalization", "InstanceNormalization", "GroupNormalization", "SimplifiedLayerNormalization")
-def norm(call: Call) -> Sequence[Fact]:
-    """Return the input's shape."""
+def _norm(call: Call) -> Lengths:
     if len(call.outputs) > 1:
         raise UnknownShape
-    return [Fact(call.shape(0))]
+    return call.shape(0)
 
 
-@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
-def skip_norm(call: Call) -> Sequence[Fact]:
-    """Return the contributed operator: sum and normalisation; output 3 is the sum."""
+def _skip_norm(call: Call) -> list[Lengths]:
+    """Sum and normalisation; output 3 is the sum."""
     shape = call.shape(0)
-    inner = Fact((*shape[:-1], 1))
-    return [Fact(shape), inner, inner, Fact(shape)][: len(call.outputs)]
+    return [shape, (*shape[:-1], 1), (*shape[:-1], 1), shape]
 
 
-@rule("BatchNormalization")
-def batch_norm(call: Call) -> Sequence[Fact]:
-    """Return the input's shape; statistics per channel."""
-    return [Fact(call.shape(0)), *[Fact(call.shape(3))] * 4][: len(call.outputs)]
-
-
-@rule("DynamicQuantizeLinear")
-def dynamic_quantization(call: Call) -> Sequence[Fact]:
-    """Integers, their scale and zero point."""
-    return [Fact(call.shape(0)), Fact(()), Fact(())]
-
-
-@rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
-def loss(call: Call) -> Sequence[Fact]:
+def _loss(call: Call) -> list[Lengths]:
     """One number, or one per target; the second output is the logarithm of the probabilities."""
-    first = call.shape(1) if call.attributes.get("reduction", "mean") == "none" else ()
-    return [Fact(first), Fact(call.shape(0))][: len(call.outputs)]
+    return [call.shape(1) if call.attributes.get("reduction", "mean") == "none" else (), call.shape(0)]
+
+
+shape_rules({
+    "ArgMax ArgMin": _arg,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization InstanceNormalization GroupNormalization SimplifiedLayerNormalization": _norm,
+    "SkipLayerNormalization SkipSimplifiedLayerNormalization": _skip_norm,
+    "BatchNormalization": lambda c: [c.shape(0), *[c.shape(3)] * 4],  # statistics per channel
+    "DynamicQuantizeLinear": lambda c: [c.shape(0), (), ()],  # integers, their scale and zero point
+    "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": _loss,
+})  # fmt: skip

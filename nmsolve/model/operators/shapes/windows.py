@@ -7,7 +7,15 @@ from fractions import Fraction
 from math import floor
 from typing import Any
 
-from nmsolve.model.operators.shapes.facts import Call, Fact, Lengths, UnknownShape, listed, rule
+from nmsolve.model.operators.shapes.facts import (
+    Call,
+    Fact,
+    Lengths,
+    UnknownShape,
+    listed,
+    rule,
+    shape_rules,
+)
 from nmsolve.model.operators.symbols import ceil_div, exact, floor_div, minimum, plain, product
 
 
@@ -36,24 +44,6 @@ def _steps(room: Any, stride: int, length: Any, before: int, ceil_mode: bool) ->
     if not ceil_mode:
         return floor_div(plain(room + stride), stride)
     return minimum(ceil_div(room, stride) + 1, ceil_div(plain(length + before), stride))
-
-
-@rule("Conv", "ConvInteger", "FusedConv")
-def convolution(call: Call) -> Sequence[Fact]:
-    """Return (batch, channels, image...) by (out channels, channels / group, kernel...)."""
-    return [Fact(_convolved(call, call.shape(0), call.shape(1)))]
-
-
-@rule("QLinearConv")
-def quantized_convolution(call: Call) -> Sequence[Fact]:
-    """Image and weights are each followed by scale and zero point."""
-    return [Fact(_convolved(call, call.shape(0), call.shape(3)))]
-
-
-@rule("DeformConv")
-def deformable(call: Call) -> Sequence[Fact]:
-    """As :func:`convolution`; the offsets change nothing."""
-    return [Fact(_convolved(call, call.shape(0), call.shape(1)))]
 
 
 def _convolved(call: Call, x: Lengths, w: Lengths) -> Lengths:
@@ -95,13 +85,6 @@ def pool(call: Call) -> Sequence[Fact]:
         call, x[2:], call.attributes["kernel_shape"], bool(call.attributes.get("ceil_mode", 0))
     )
     return [Fact(shape)] * len(call.outputs)
-
-
-@rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(call: Call) -> Sequence[Fact]:
-    """One number per channel."""
-    x = call.shape(0)
-    return [Fact(x[:2] + (1,) * (len(x) - 2))]
 
 
 @rule("MaxUnpool")
@@ -171,28 +154,24 @@ def _scaled(length: Any, scale: Any) -> Any:
     return floor_div(plain(top), plain(bottom)) if bottom.is_Integer else plain(sympy.floor(value))
 
 
-@rule("GridSample")
-def grid_sample(call: Call) -> Sequence[Fact]:
-    """Return (batch, channels, image...) at the points of a grid (batch, out image..., axes)."""
-    x, grid = call.shape(0), call.shape(1)
-    return [Fact((*x[:2], *grid[1:-1]))]
-
-
-@rule("RoiAlign")
-def roi_align(call: Call) -> Sequence[Fact]:
-    """One small image per region."""
-    height, width = call.attributes.get("output_height", 1), call.attributes.get("output_width", 1)
-    return [Fact((call.shape(1)[0], call.shape(0)[1], height, width))]
-
-
-@rule("MaxRoiPool")
-def roi_pool(call: Call) -> Sequence[Fact]:
-    """As :func:`roi_align`, with the maximum."""
-    return [Fact((call.shape(1)[0], call.shape(0)[1], *call.attributes["pooled_shape"]))]
-
-
-@rule("Col2Im")
-def columns_to_image(call: Call) -> Sequence[Fact]:
-    """Return (batch, channels * block, places) back to (batch, channels, image...)."""
+def _columns_to_image(call: Call) -> Lengths:
+    """(batch, channels * block, places) back to (batch, channels, image...)."""
     x, image, block = call.shape(0), call.lengths(1), call.lengths(2)
-    return [Fact((x[0], floor_div(x[1], product(block)), *image))]
+    return (x[0], floor_div(x[1], product(block)), *image)
+
+
+def _regions(call: Call, *image: Any) -> Lengths:
+    """One small image per region."""
+    return (call.shape(1)[0], call.shape(0)[1], *image)
+
+
+shape_rules({
+    # (batch, channels, image...) by (out channels, channels / group, kernel...); offsets change nothing
+    "Conv ConvInteger FusedConv DeformConv": lambda c: _convolved(c, c.shape(0), c.shape(1)),
+    "QLinearConv": lambda c: _convolved(c, c.shape(0), c.shape(3)),  # behind each its scale and zero point
+    "GlobalAveragePool GlobalMaxPool GlobalLpPool": lambda c: c.shape(0)[:2] + (1,) * (len(c.shape(0)) - 2),
+    "GridSample": lambda c: (*c.shape(0)[:2], *c.shape(1)[1:-1]),  # a grid is (batch, out image..., axes)
+    "RoiAlign": lambda c: _regions(c, c.attributes.get("output_height", 1), c.attributes.get("output_width", 1)),
+    "MaxRoiPool": lambda c: _regions(c, *c.attributes["pooled_shape"]),
+    "Col2Im": _columns_to_image,
+})  # fmt: skip
