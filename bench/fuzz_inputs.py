@@ -183,9 +183,8 @@ def _texts(folder: Path) -> None:
 
 
 def _library(folder: Path) -> None:
-    from nmsolve.hw.assignment.keys import Key
     from nmsolve.hw.assignment.library import Library
-    from nmsolve.hw.assignment.library_rows import Entry, Fused
+    from nmsolve.hw.assignment.library_rows import Entry, Fused, Key
 
     keys = [Key(kind, "{}", "float32>float32", f"[[{n}]]") for kind in ("Relu", "Neg") for n in (10, 20, 50)]
     with Library(folder / "library.db", write=True) as library:
@@ -502,7 +501,7 @@ def _assignment_targets(folder: Path) -> list[Target]:
     from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.machine_file import load_processors
     from nmsolve.hw.assignment.programs.foreign import read_foreign
-    from nmsolve.hw.assignment.programs.reading import read_manifest
+    from nmsolve.hw.assignment.programs.manifest import read_manifest
     from nmsolve.hw.assignment.programs.run import run_programs
     from nmsolve.hw.assignment.state import state_assignment
     from nmsolve.model.formats.iopddl import load_iopddl

@@ -25,7 +25,7 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.store import Block, Store, open_graph
-from nmsolve.model.store.records import Records, symmetric
+from nmsolve.model.store.block import Records, symmetric
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.solvers.mapping.api import make_problem

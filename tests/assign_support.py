@@ -8,8 +8,7 @@ import numpy as np
 from search_fakes import TimedContext
 
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
 
 

@@ -15,8 +15,7 @@ import nmsolve
 from nmsolve.check.assignment.recheck import check_assign_bound
 from nmsolve.check.assignment.reevaluate import reevaluated_objectives
 from nmsolve.check.claims import status_check
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound

@@ -16,8 +16,7 @@ from nmsolve.check.assignment.cut import check, proved_by
 from nmsolve.check.assignment.recheck import check_assign_bound
 from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.hw.assignment.evaluate import objective
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.errors import CertificateError

@@ -12,8 +12,7 @@ from assignments_support import random_problem
 from nmsolve.check.assignment.conflict import impossible
 from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.machine_file import load_processors
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.solvers.assignment.limits import AssignLimits
 from nmsolve.solvers.search.conflict import recheck_conflict, smallest_conflict

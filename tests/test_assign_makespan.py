@@ -17,8 +17,7 @@ from nmsolve.heuristics.assignment.compiled_values import ground_of, state_of, v
 from nmsolve.heuristics.assignment.list_schedule import ListSchedule, ListSearch, first_assignments
 from nmsolve.heuristics.assignment.orders import earliest_finish, rank_by
 from nmsolve.hw.assignment.evaluate import all_objectives, objective, schedule_of
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError

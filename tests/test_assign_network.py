@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.hw.assignment.evaluate import objective
-from nmsolve.model.assignment.assignment import Assignment, fused_where_possible
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint, fused_where_possible
 from nmsolve.model.assignment.network import FORBIDDEN, network_complaint, network_cost
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import Reduced, reduced

@@ -13,8 +13,7 @@ from assignments_support import random_assignment, random_problem
 from nmsolve.check.assignment.reevaluate import reevaluated_loads, reevaluated_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, loads_of
 from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.files import (
     read_assignment,
     read_strategies,

@@ -19,8 +19,7 @@ from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.costs import terms_of
 from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.hw.assignment.state import state_assignment
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError

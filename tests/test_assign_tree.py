@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from nmsolve.check.assignment.tree import check
 from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.hw.assignment.evaluate import objective
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork, network_complaint, network_cost
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import reduced

@@ -13,8 +13,8 @@ from programs_support import devices_of, loop_model, random_model
 
 from nmsolve.hw.assignment.evaluate import all_objectives, moves_of
 from nmsolve.hw.assignment.machine_file import load_processors
+from nmsolve.hw.assignment.programs.manifest import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.of_answer import write_programs
-from nmsolve.hw.assignment.programs.reading import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.run import run_programs
 from nmsolve.hw.assignment.state import StatedAssignment, state_assignment
 from nmsolve.model.assignment.assignment import Assignment

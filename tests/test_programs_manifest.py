@@ -18,8 +18,8 @@ from onnx import helper
 from onnx_support import model, saved, value
 from programs_support import loop_model, node, paths_of, placed, random_model, scan_model, written
 
+from nmsolve.hw.assignment.programs.manifest import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.memory import Live, most_at_once, offsets_of
-from nmsolve.hw.assignment.programs.reading import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.run import largest_difference, run_programs
 from nmsolve.hw.assignment.programs.write import write_pieces
 from nmsolve.model.errors import InputError

@@ -24,7 +24,7 @@ from programs_support import (
     written,
 )
 
-from nmsolve.hw.assignment.programs.reading import all_pieces, read_manifest
+from nmsolve.hw.assignment.programs.manifest import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.run import run_programs
 from nmsolve.hw.assignment.programs.runs import runs_of
 from nmsolve.hw.assignment.programs.write import unit_entries, write_pieces

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.store.block import Records, joined, symmetric
 from nmsolve.model.store.reader import Block
-from nmsolve.model.store.records import Records, joined, symmetric
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.types import AnyArray, IntArray
@@ -139,7 +139,7 @@ def test_memory_stays_within_the_budget() -> None:
     """3 million records (at least 27 MB packed) in 24 MiB, measured in a process of its own."""
     code = """
 import resource, numpy as np
-from nmsolve.model.store.records import Records
+from nmsolve.model.store.block import Records
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch
 def pieces(count):
@@ -181,7 +181,7 @@ def test_a_file_that_may_not_grow_is_found_while_writing(tmp_path: Path) -> None
     code = f"""
 import resource, numpy as np
 from nmsolve.model.errors import InputError
-from nmsolve.model.store.records import Records
+from nmsolve.model.store.block import Records
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch
 import nmsolve.model.store.regroup_kernels

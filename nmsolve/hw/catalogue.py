@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nmsolve.hw.assignment.describe import describe_processors, is_processors
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.machine_file import load_processors, processor_presets
+from nmsolve.hw.assignment.machine_file import (
+    describe_processors,
+    is_processors,
+    load_processors,
+    processor_presets,
+)
 from nmsolve.hw.describe import describe, unverified
 from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.model.machine import Machine

@@ -17,8 +17,7 @@ from assign_reference import Answer, Reference, problem_of
 from nmsolve.check.assignment.recheck import check_assign_bound
 from nmsolve.check.assignment.reevaluate import reevaluated_objectives
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
 from nmsolve.model.stop import Stop

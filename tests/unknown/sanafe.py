@@ -68,7 +68,7 @@ ROWS = (
     ]
     + [
         Row(
-            "model.formats.sanafe_yaml",
+            "model.formats.sanafe_text",
             load_graph,
             "net.yaml",
             json.dumps(_network() | dict.fromkeys(names, 1)),
@@ -77,7 +77,7 @@ ROWS = (
         for names, said in (("pq", "'p', 'q'"), ("abcdefghijklop", "'k', 'l' and 2 more"))
     ]
     + [
-        Row("model.formats.sanafe_yaml", load_graph, "net.yaml", _with(_network(), path, value), unknown)
+        Row("model.formats.sanafe_text", load_graph, "net.yaml", _with(_network(), path, value), unknown)
         for path, value, unknown in (
             ("stimulus", [], "stimulus"),
             ("network.delays", [], "delays"),

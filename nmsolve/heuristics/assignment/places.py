@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.model.assignment.assignment import Assignment, fused_where_possible
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint, fused_where_possible
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.keys import Key, family_of, key_of
 from nmsolve.hw.assignment.library import Library
-from nmsolve.hw.assignment.library_rows import COPY
+from nmsolve.hw.assignment.library_rows import COPY, Key, family_of, key_of
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import OperatorWork, bytes_touched, roofline, why_not, widths_of
 from nmsolve.hw.assignment.steps import Program, Step

@@ -18,14 +18,15 @@ from typing import Any
 from urllib.parse import quote
 
 from nmsolve.hw.assignment.fit import Fit, Sample, fitted
-from nmsolve.hw.assignment.keys import Key, family_of
 from nmsolve.hw.assignment.library_rows import (
     Entry,
     Fused,
+    Key,
     Verdict,
     check_entry,
     check_fused,
     entry_of,
+    family_of,
     fused_of,
     row_of,
     verdict_of,

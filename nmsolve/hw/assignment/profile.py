@@ -16,9 +16,8 @@ import numpy as np
 from nmsolve.hw.assignment.estimates import work_of
 from nmsolve.hw.assignment.fused_profile import Parts, added, whole_times
 from nmsolve.hw.assignment.fusion import groups_of
-from nmsolve.hw.assignment.keys import Key, key_of
 from nmsolve.hw.assignment.library import Library
-from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused
+from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused, Key, key_of
 from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
 from nmsolve.hw.assignment.random_values import random_array

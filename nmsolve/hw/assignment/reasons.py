@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.hw.assignment.evaluate import jobs_of, loads_of, moves_of, objective
-from nmsolve.model.assignment.assignment import Assignment, fused_where_possible
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint, fused_where_possible
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 

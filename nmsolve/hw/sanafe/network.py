@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.model.formats.sanafe_layers import SECTION
 from nmsolve.model.formats.sanafe_own import VERSION
+from nmsolve.model.formats.sanafe_text import SECTION
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.tiles import tile_and_place

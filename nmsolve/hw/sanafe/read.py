@@ -15,8 +15,7 @@ import numpy as np
 
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.formats.sanafe_layers import SECTION
-from nmsolve.model.formats.sanafe_yaml import EXTRA
+from nmsolve.model.formats.sanafe_text import EXTRA, SECTION
 from nmsolve.model.formats.yaml_text import (
     attributes,
     listed,

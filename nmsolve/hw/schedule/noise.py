@@ -12,8 +12,7 @@ import numpy as np
 from nmsolve.hw.schedule.simulator import plan_of, simulate
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.schedule.queues import Queues
-from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.schedule import Queues, Schedule
 from nmsolve.model.types import FloatArray, IntArray
 
 

@@ -18,8 +18,7 @@ from nmsolve.hw.schedule.event_kernels import Component, Plan, component, run_ev
 from nmsolve.hw.schedule.power import gaps_of
 from nmsolve.model.schedule.check import stays
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.schedule.queues import Queues
-from nmsolve.model.schedule.schedule import Schedule, on_units
+from nmsolve.model.schedule.schedule import Queues, Schedule, on_units
 from nmsolve.model.types import IntArray
 
 

@@ -77,7 +77,7 @@ def answer_checks(
         return _strategy_checks(problem, answer, objective)
     from nmsolve.check.assignment.reevaluate import reevaluated_objectives
     from nmsolve.hw.assignment.evaluate import all_objectives
-    from nmsolve.model.assignment.check import assignment_complaint
+    from nmsolve.model.assignment.assignment import assignment_complaint
 
     wrong = assignment_complaint(problem, answer)
     units = len(set(answer.unit.tolist()))

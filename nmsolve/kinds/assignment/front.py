@@ -41,7 +41,7 @@ class AssignFront(Rewritten, AssignBounds):
         """Rules, and all objectives by two programs."""
         from nmsolve.hw.assignment.evaluate import all_objectives
         from nmsolve.kinds.assignment.check import answer_checks
-        from nmsolve.model.assignment.check import assignment_complaint
+        from nmsolve.model.assignment.assignment import assignment_complaint
         from nmsolve.model.assignment.files import read_assignment
 
         answer = read_assignment(path, self.stated)

@@ -95,7 +95,7 @@ class _Bar:
 
 def _regressions(library: Library, how: Profiling) -> list[dict[str, object]]:
     """Return the regressions over the entries of this host, the most samples first."""
-    from nmsolve.hw.assignment.keys import family_of
+    from nmsolve.hw.assignment.library_rows import family_of
 
     found: dict[tuple[str, str, int], dict[str, object]] = {}
     for entry in library.entries:

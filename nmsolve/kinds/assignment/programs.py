@@ -101,8 +101,8 @@ def written_programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsP
     ------
     InputError : they were to be run, and cannot be written or run
     """
+    from nmsolve.hw.assignment.programs.manifest import all_pieces
     from nmsolve.hw.assignment.programs.of_answer import scalar_program, tiled_operators, write_programs
-    from nmsolve.hw.assignment.programs.reading import all_pieces
     from nmsolve.model.operators.scalars.program import write_scalars
 
     if given.stated is None or given.graph is None:

@@ -42,7 +42,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import StoredGraph, open_graph
-from nmsolve.model.store.balance import imbalance
+from nmsolve.model.store.codec import imbalance
 from nmsolve.model.store.coding import to_codes
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import make_problem

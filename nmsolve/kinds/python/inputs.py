@@ -20,8 +20,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.formats.implied import implied_machine
 from nmsolve.model.formats.in_memory import GraphLike, Named, named_graph
-from nmsolve.model.formats.multicast import as_multicast
-from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading, as_multicast
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.any_file import read_any_mapping

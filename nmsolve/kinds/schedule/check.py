@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nmsolve.model.bound import Bound, Ceilings, Result
     from nmsolve.model.schedule.problem import ScheduleProblem
-    from nmsolve.model.schedule.queues import Queues
+    from nmsolve.model.schedule.schedule import Queues
 
 #: What is said of the second evaluator.
 HOW = "re-evaluated"

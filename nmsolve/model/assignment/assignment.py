@@ -1,4 +1,4 @@
-"""The answer to an assignment problem: a unit for every operator, the fused groups, and an order."""
+"""The answer to an assignment problem, and its rules checked in plain Python, as they are stated; no engine uses the check."""
 
 from __future__ import annotations
 
@@ -8,6 +8,114 @@ import numpy as np
 
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, IntArray
+
+
+def assignment_complaint(problem: AssignProblem, answer: Assignment) -> str | None:
+    """Return the first rule that the assignment breaks, with the names and numbers, or None.
+
+    Ceilings are values of objectives: the evaluator compares them.
+    """
+    shapes = (answer.unit.shape, answer.fused.shape, answer.rank.shape)
+    if shapes != ((problem.count,), (problem.groups.count,), (problem.count,)):
+        return f"arrays of shapes {shapes} for {problem.count} operators and {problem.groups.count} groups"
+    unit = [int(j) for j in answer.unit]
+    for rule in (_units, _together, _fusion, _order, _memory):
+        complaint = rule(problem, unit, answer)
+        if complaint is not None:
+            return complaint
+    return None
+
+
+def _units(problem: AssignProblem, unit: list[int], answer: Assignment) -> str | None:
+    """Every operator is on a unit that can run it."""
+    for i, j in enumerate(unit):
+        if not 0 <= j < problem.units.count:
+            return f"operator {problem.labels[i]!r} is on unit {j} of {problem.units.count}"
+        if problem.time[i, j] < 0:
+            return f"operator {problem.labels[i]!r} cannot run on {problem.units.names[j]!r}"
+    return None
+
+
+def _together(problem: AssignProblem, unit: list[int], answer: Assignment) -> str | None:
+    """Operators with one number >= 0 share a unit."""
+    first: dict[int, int] = {}
+    for i, number in enumerate([] if problem.together is None else problem.together.tolist()):
+        if number >= 0 and unit[first.setdefault(number, i)] != unit[i]:
+            return f"operators {problem.labels[first[number]]!r} and {problem.labels[i]!r} must share a unit"
+    return None
+
+
+def _fusion(problem: AssignProblem, unit: list[int], answer: Assignment) -> str | None:
+    """A fused group is on one unit that gains by it, and no operator is in two of them."""
+    taken: dict[int, int] = {}
+    for k in range(problem.groups.count):
+        if not answer.fused[k]:
+            continue
+        own = problem.groups.of(k).tolist()
+        j = unit[own[0]]
+        if any(unit[i] != j for i in own):
+            return f"fused group {k} with {problem.labels[own[0]]!r} is on several units"
+        if problem.groups.time[k, j] == 0 and problem.groups.energy[k, j] == 0:
+            return f"{problem.units.names[j]!r} cannot fuse group {k} with {problem.labels[own[0]]!r}"
+        for i in own:
+            if i in taken:
+                return f"operator {problem.labels[i]!r} is in the fused groups {taken[i]} and {k}"
+            taken[i] = k
+    return None
+
+
+def _order(problem: AssignProblem, unit: list[int], answer: Assignment) -> str | None:
+    """Ranks are an order in which every operator comes after those whose tensors it uses, and the last of a fused group after
+    its others: then all that the group waits for was taken before it."""
+    if problem.objective != "makespan":
+        return None
+    rank = answer.rank.tolist()
+    if sorted(rank) != list(range(problem.count)):
+        return "ranks are not an order of the operators"
+    for t in range(problem.flows.count):
+        i = int(problem.flows.source[t])
+        for k in problem.flows.users(t).tolist():
+            if rank[k] <= rank[i]:
+                return (
+                    f"operator {problem.labels[k]!r} comes before {problem.labels[i]!r}, whose result it uses"
+                )
+    for k in range(problem.groups.count):
+        own = problem.groups.of(k).tolist()
+        late = [i for i in own if answer.fused[k] and rank[i] > rank[own[-1]]]
+        if late:
+            return f"operator {problem.labels[late[0]]!r} comes after {problem.labels[own[-1]]!r}, the last of its fused group"
+    return None
+
+
+def _memory(problem: AssignProblem, unit: list[int], answer: Assignment) -> str | None:
+    """No memory holds more bytes than it has, at any position.
+
+    A tensor is in the memory of its maker, and copies of it in those of its users, from the position at which it is first held
+    (``since``) until the last one at which a user there needs it, in any case that of its maker. A weight is in the memories of
+    its users all the time. Tensors inside fused groups count as others do.
+    """
+    units, flows = problem.units, problem.flows
+    change: list[dict[int, int]] = [{} for _ in units.memories]
+    for t in range(flows.count):
+        maker, size = int(flows.source[t]), int(flows.bytes[t])
+        last: dict[int, int] = {} if flows.kept[t] else {int(units.memory[units.site[unit[maker]]]): maker}
+        for e in range(int(flows.indptr[t]), int(flows.indptr[t + 1])):
+            m = int(units.memory[units.site[unit[int(flows.targets[e])]]])
+            last[m] = max(last.get(m, maker), int(flows.until[e]))
+        for m, end in last.items():
+            start, stop = (0, problem.count) if flows.kept[t] else (int(flows.since[t]), end + 1)
+            change[m][start] = change[m].get(start, 0) + size
+            change[m][stop] = change[m].get(stop, 0) - size
+    for m, steps in enumerate(change):
+        held = 0
+        for position in sorted(steps):
+            held += steps[position]
+            if held > units.capacity[m]:
+                return (
+                    f"memory {units.memories[m]!r} holds {held:,} bytes at operator "
+                    f"{problem.labels[min(position, problem.count - 1)]!r}, the limit is {units.capacity[m]:,.0f}"
+                )
+    return None
 
 
 @dataclass(frozen=True, eq=False)

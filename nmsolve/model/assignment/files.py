@@ -85,7 +85,7 @@ def write_assignment(path: str | Path, problem: AssignProblem, answer: Assignmen
 
 
 def read_assignment(path: str | Path, problem: AssignProblem, other_rules: bool = False) -> Assignment:
-    """Read the file; its shape is checked here, the rules by :mod:`nmsolve.model.assignment.check`.
+    """Read the file; its shape is checked here, the rules by :mod:`nmsolve.model.assignment.assignment`.
 
     Parameters
     ----------

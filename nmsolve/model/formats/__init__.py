@@ -19,8 +19,7 @@ from nmsolve.model import plugins
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import PACKED
-from nmsolve.model.formats.multicast import as_multicast, network_as_multicast
-from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading, as_multicast, network_as_multicast
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
@@ -81,7 +80,7 @@ def load_graph(
     ----------
     nodes : node table beside an edge list (:mod:`.node_table`)
     multicast : every node sends one message per step to all its targets, which an edge list cannot say
-        (:func:`nmsolve.model.formats.multicast.as_multicast`)
+        (:func:`nmsolve.model.formats.reading.as_multicast`)
     pattern, absolute : of a matrix (``.mtx``, ``.npz`` of SciPy), as for negative or complex entries: every stored entry
         weighs 1, or its absolute value
 

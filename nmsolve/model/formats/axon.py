@@ -27,7 +27,7 @@ from nmsolve.model.network import Connections, Network, graph
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from nmsolve.model.store.records import Records
+    from nmsolve.model.store.block import Records
 
 #: Words read at a time.
 PIECE = 2**20
@@ -94,7 +94,7 @@ def _blocks(path: Path, row: IntArray, rate: FloatArray) -> Iterator[Connections
 
 def _records(path: Path, row: IntArray) -> Iterator[Records]:
     """Yield every connection as (row, target)."""
-    from nmsolve.model.store.records import Records
+    from nmsolve.model.store.block import Records
 
     for edge, target in _scan(path, None):
         key = row[edge].astype(np.int32)

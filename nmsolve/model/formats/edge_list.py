@@ -30,7 +30,7 @@ from nmsolve.model.network import Connections, Network, graph
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from nmsolve.model.store.records import Records
+    from nmsolve.model.store.block import Records
 
 OPTIONS = ("nodes",)
 
@@ -193,7 +193,7 @@ class _Records:
 
     def __iter__(self) -> Iterator[Records]:
         """Yield them, some at a time."""
-        from nmsolve.model.store.records import Records
+        from nmsolve.model.store.block import Records
 
         dense = self.nodes[-1] == len(self.nodes) - 1
         for lines in self.lines:

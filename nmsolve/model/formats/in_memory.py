@@ -16,8 +16,7 @@ import numpy as np
 from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.json_node_link import build
-from nmsolve.model.formats.json_schema import Edge, NodeLink
-from nmsolve.model.formats.json_values import as_float
+from nmsolve.model.formats.json_parts import Edge, NodeLink, as_float
 from nmsolve.model.formats.matrix import Entries, matrix_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray

@@ -7,8 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.json_schema import Columns, EdgeColumns, NetColumns, NodeColumns
-from nmsolve.model.formats.json_values import NodeIndex, amounts, whole
+from nmsolve.model.formats.json_parts import (
+    Columns,
+    EdgeColumns,
+    NetColumns,
+    NodeColumns,
+    NodeIndex,
+    amounts,
+    whole,
+)
 from nmsolve.model.graph import LogicGraph, compress_rows, node_kinds, row_max
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 

@@ -13,7 +13,7 @@ import msgspec
 from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.files import believed_nodes, convert_json, decode_json, read_limited, write_atomic
 from nmsolve.model.formats import json_columns, json_node_link
-from nmsolve.model.formats.json_schema import Columns, Edge, Form, Net, NodeLink
+from nmsolve.model.formats.json_parts import Columns, Edge, Form, Net, NodeLink
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network
 

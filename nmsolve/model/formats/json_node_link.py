@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful, listed
-from nmsolve.model.formats.json_schema import Edge, NodeLink
+from nmsolve.model.formats.json_parts import Edge, NodeIndex, NodeLink, amounts
 from nmsolve.model.formats.json_sizes import node_sizes
-from nmsolve.model.formats.json_values import NodeIndex, amounts
 from nmsolve.model.graph import LogicGraph, NodeKinds, node_kinds, row_max
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 

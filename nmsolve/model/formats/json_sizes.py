@@ -13,7 +13,7 @@ import numpy as np
 
 from nmsolve.model import errors
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.formats.json_values import whole
+from nmsolve.model.formats.json_parts import whole
 from nmsolve.model.types import IntArray
 
 #: Keys of a node that are resources in any file, so that a wrong value there is an error.

@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import write_atomic
-from nmsolve.model.formats.symmetric import each_edge_once
+from nmsolve.model.formats.matrix import each_edge_once
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, BoolArray, IntArray

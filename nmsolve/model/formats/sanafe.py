@@ -15,10 +15,9 @@ import numpy as np
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import extension
-from nmsolve.model.formats import sanafe_net, sanafe_yaml
 from nmsolve.model.formats.populations import Neurons, assembled
-from nmsolve.model.formats.sanafe_layers import Parsed
 from nmsolve.model.formats.sanafe_own import ids_and_nodes, own_graph
+from nmsolve.model.formats.sanafe_text import Parsed, parse_netlist, parse_yaml
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -55,7 +54,7 @@ ARRAYS = ("source", "target", "tile", "place")
 
 
 def _reply(path: Path) -> Reply:
-    parsed = (sanafe_net if extension(path) == NETLIST else sanafe_yaml).parse(path)
+    parsed = (parse_netlist if extension(path) == NETLIST else parse_yaml)(path)
     if not sum(size for _, size, _ in parsed.groups):
         raise InputError("the network has no neurons", str(path), "at least one")
     value = {"name": parsed.name, "groups": parsed.groups, "section": parsed.section}

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.sanafe_layers import Parsed
+from nmsolve.model.formats.sanafe_text import Parsed
 from nmsolve.model.graph import LogicGraph, NodeKinds, compress_rows, row_max
 from nmsolve.model.types import IntArray, frozen
 

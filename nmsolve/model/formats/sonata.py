@@ -27,7 +27,7 @@ from nmsolve.model.network import BLOCK, Connections, Network, graph
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
 
 if TYPE_CHECKING:
-    from nmsolve.model.store.records import Records
+    from nmsolve.model.store.block import Records
 
 #: Packed numbers are believed up to this many edges, whatever the file's size, and this many more for each of its bytes.
 EDGES, EDGES_PER_BYTE = 2**20, 8
@@ -258,7 +258,7 @@ def _blocks(records: Iterator[Records], n: int) -> Iterator[Connections]:
 
 def _records(file: EdgeFile, nodes: Mapping[str, IntArray], synapses: IntArray) -> Iterator[Records]:
     """Yield every edge as (source, target) with its number of synapses; adds to the ``synapses`` of every node."""
-    from nmsolve.model.store.records import Records
+    from nmsolve.model.store.block import Records
 
     with contained(partial(_edges, file, nodes), file.path) as pieces:
         for _, arrays in pieces:

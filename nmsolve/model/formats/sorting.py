@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nmsolve.model.network import Connections
 
 if TYPE_CHECKING:
-    from nmsolve.model.store.records import Records
+    from nmsolve.model.store.block import Records
 
 #: What a reader may hold at a time (bytes), beside the columns of its nodes; the rest is in a scratch folder.
 MEMORY = 2**29

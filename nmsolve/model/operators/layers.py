@@ -115,7 +115,7 @@ def layers_of(
 ) -> Layers:
     """Return every operator as a layer, also those in the bodies of control flow (:mod:`.unfold`).
 
-    Left out are QuantizeLinear and DequantizeLinear, which are folded into their neighbours (:mod:`.widths`), and without
+    Left out are QuantizeLinear and DequantizeLinear, which are folded into their neighbours (:mod:`.weights`), and without
     ``scalars`` operators of class scalar (shapes, indices, conditions; see ``classes``), constants, and those that only rearrange
     weights. What a left-out operator reads is taken as read by those who use its results, so that no
     dependence between layers is lost.

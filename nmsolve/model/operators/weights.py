@@ -1,4 +1,9 @@
-"""Which weights of the model an operator uses, directly or through operators that only rearrange them."""
+"""Which weights of the model an operator uses, directly or through operators that only rearrange them, and in how many bits
+tensors are kept: QuantizeLinear and DequantizeLinear are folded into the operators around them.
+
+Neither is a layer. What a layer makes for a QuantizeLinear alone is kept in the type that this makes of it; what a
+DequantizeLinear reads is kept as it is and widened by those who read it.
+"""
 
 from __future__ import annotations
 

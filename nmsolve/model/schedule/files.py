@@ -43,7 +43,7 @@ def load_schedule(path: str | Path, machine: Units | None = None, checked: bool 
 
 
 def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
-    from nmsolve.model.schedule import patterson, psplib, shops, tasks, wfcommons
+    from nmsolve.model.schedule import projects, psplib, shops, tasks, wfcommons
 
     ending = extension(path)
     if ending == ".json":
@@ -53,7 +53,7 @@ def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
             else tasks.load_tasks(path, machine, checked)
         )
     readers = {
-        ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": patterson.load_patterson, ".rcmp": patterson.load_mplib,
+        ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": projects.load_patterson, ".rcmp": projects.load_mplib,
         ".fjs": shops.load_fjsp, ".jsp": shops.load_job_shop,
     }  # fmt: skip
     kind = (_text_kind(path) or ".jsp") if ending in (".txt", "") else ending

@@ -1,4 +1,4 @@
-"""The answer to a scheduling problem: a mode and a start for every process, and whether it loads its static data."""
+"""The answer to a scheduling problem: a mode and a start for every process, whether it loads its static data; queues of units."""
 
 from __future__ import annotations
 
@@ -57,3 +57,19 @@ def on_units(problem: ScheduleProblem, mode: IntArray) -> tuple[IntArray, IntArr
     first = np.append(sets.indptr[:-1], 0)[chosen]
     within = np.arange(len(process)) - np.repeat(np.cumsum(size) - size, size)
     return process, sets.members[first[process] + within]
+
+
+@dataclass(frozen=True, eq=False)
+class Queues:
+    """The program of a component of U units (M4.2, M4.7).
+
+    Attributes
+    ----------
+    indptr, process : CSR (U + 1,), (Q,) of the processes of every unit, in the order in which it runs them
+    off_after : (Q,) whether the unit is switched off when the process has ended, and woken in time for the next one; after its
+        last process a unit is switched off in any case
+    """
+
+    indptr: IntArray
+    process: IntArray
+    off_after: BoolArray

@@ -16,8 +16,7 @@ from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.identity import Identity
 from nmsolve.model.schedule.build import MOST_BYTES
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.schedule.queues import Queues
-from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.schedule import Queues, Schedule
 from nmsolve.model.unknown_members import name_unknown_members
 
 Tick = Annotated[int, msgspec.Meta(ge=-(2**60), le=2**60)]

@@ -12,12 +12,11 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.build import require_no_circle, unit_sets, whole
 from nmsolve.model.schedule.feasible import require_feasible
-from nmsolve.model.schedule.frames import frames_of, require_modes
+from nmsolve.model.schedule.frames import frames_of, require_modes, times_of
 from nmsolve.model.schedule.modes import ModeTable
 from nmsolve.model.schedule.problem import OBJECTIVES, Edges, Network, ScheduleProblem, Units
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.schedule.tasks_file import After, Interaction, Process, TasksFile, read_tasks
-from nmsolve.model.schedule.tasks_times import times_of
 from nmsolve.model.schedule.tasks_units import SetNumbers, units_of
 
 

@@ -29,7 +29,7 @@ class Shard(msgspec.Struct, frozen=True):
     """The connections of ``vertices`` consecutive vertices from ``first`` on.
 
     ``bytes`` and ``crc32`` are of the unpacked data. ``imbalance`` (files with both directions) is the number that
-    :func:`nmsolve.model.store.balance.imbalance` gives; over the file they add up to 0 modulo 2^64.
+    :func:`nmsolve.model.store.codec.imbalance` gives; over the file they add up to 0 modulo 2^64.
     """
 
     first: Count

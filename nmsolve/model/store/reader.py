@@ -14,9 +14,8 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.store.archive import ZipReader
-from nmsolve.model.store.balance import imbalance
 from nmsolve.model.store.block import NONE, Block
-from nmsolve.model.store.codec import decode_records
+from nmsolve.model.store.codec import decode_records, imbalance
 from nmsolve.model.store.coding import to_codes
 from nmsolve.model.store.columns import read_columns
 from nmsolve.model.store.manifest import MOST_MANIFEST, Column, Manifest, Shard, parse_manifest, shard_name

@@ -15,12 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.store.block import Block
+from nmsolve.model.store.block import Block, Records, joined
 from nmsolve.model.store.reader import ahead
-from nmsolve.model.store.records import Records, joined
 from nmsolve.model.store.regroup_kernels import merge, scatter, sources
-from nmsolve.model.store.scratch import Scratch
-from nmsolve.model.store.spill import Spill, packed
+from nmsolve.model.store.scratch import Scratch, Spill, packed
 from nmsolve.model.types import IntArray
 
 #: More buckets and the counting sort of a piece misses the cache at every store.

@@ -11,8 +11,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.store.archive import ZipWriter, deflate
-from nmsolve.model.store.balance import imbalance
-from nmsolve.model.store.codec import COUNT_BYTES, RECORD_BYTES, encode_records
+from nmsolve.model.store.codec import COUNT_BYTES, RECORD_BYTES, encode_records, imbalance
 from nmsolve.model.store.manifest import MOST_MEMBER, Shard, shard_name
 from nmsolve.model.store.varint import OK, WORDS
 from nmsolve.model.types import AnyArray, Int32Array, IntArray

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
-from nmsolve.model.assignment.assignment import Assignment, packed_size
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint, packed_size
 from nmsolve.model.assignment.network import CostNetwork, network_complaint, network_cost
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray

@@ -19,8 +19,7 @@ from nmsolve.hw.assignment.constraints import (
 )
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.state import state_assignment
-from nmsolve.model.assignment.assignment import Assignment
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem, Groups
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.operators.graph import OperatorGraph
@@ -185,7 +184,7 @@ class AssignLimits(Limits[Assignment]):
         return {"unit": solution.unit.tolist()}
 
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:
-        """By :func:`nmsolve.model.assignment.check.assignment_complaint`."""
+        """By :func:`nmsolve.model.assignment.assignment.assignment_complaint`."""
         bare = self.restricted(limits)
         if bare.nowhere():
             return "an operator has no place"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from nmsolve.heuristics.mapping.external.nets_engine import net_memory
 from nmsolve.model.formats import read_graph
-from nmsolve.model.formats.multicast import as_multicast
-from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
+from nmsolve.model.formats.reading import AS_IT_IS, GraphReading, as_multicast
 from nmsolve.model.graph import READERS, LogicGraph
 from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.mapping.features import loaded_bytes

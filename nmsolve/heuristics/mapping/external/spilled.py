@@ -13,10 +13,9 @@ from nmsolve.heuristics.mapping.external.levels import Resident, Source
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.model.compiled import kernel
-from nmsolve.model.store.block import Block
+from nmsolve.model.store.block import Block, Records, symmetric
 from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.reader import Store
-from nmsolve.model.store.records import Records, symmetric
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch, scratch_error
 from nmsolve.model.store.writer import StoreWriter

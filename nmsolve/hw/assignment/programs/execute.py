@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.assignment.programs.manifest import Manifest, PieceEntry, ProgramEntry, StackEntry
+from nmsolve.hw.assignment.programs.manifest import MANIFEST, Manifest, PieceEntry, ProgramEntry, StackEntry
 from nmsolve.hw.assignment.programs.subgraph import shape_name
-from nmsolve.hw.assignment.programs.write import MANIFEST
 from nmsolve.hw.assignment.runtime import run_session, sent, to_numpy, to_runtime
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.values import DTYPES

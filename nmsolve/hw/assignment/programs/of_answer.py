@@ -1,4 +1,5 @@
-"""The programs of an answer: paths, units and predicted times from the problem as it was stated."""
+"""The programs of an answer: paths, units and predicted times from the problem as it was stated, and what the host computes in
+numbers for them: arithmetic on lengths, and tiles (M3.2, M3.3)."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.assignment.programs.execute import Clock, Execution
-from nmsolve.hw.assignment.programs.manifest import Manifest
-from nmsolve.hw.assignment.programs.reading import all_pieces, piece_file, read_manifest
+from nmsolve.hw.assignment.programs.manifest import Manifest, all_pieces, piece_file, read_manifest
 from nmsolve.hw.assignment.programs.write import file_hash, stripped_of
 from nmsolve.hw.assignment.random_values import (
     Roles,

@@ -17,12 +17,12 @@ from nmsolve.hw.assignment.programs.runs import runs_of
 from nmsolve.hw.assignment.programs.subgraph import (
     Constants,
     Subgraph,
+    Types,
     constants_of,
     looks_at_shape,
     shape_input,
     shape_nodes,
 )
-from nmsolve.hw.assignment.programs.types import Types
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.nodes import Node, OperatorPath, Scope
 from nmsolve.model.operators.graph import OperatorGraph, Tensor

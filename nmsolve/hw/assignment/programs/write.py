@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nmsolve.hw.assignment.programs.manifest import Manifest, PeakEntry, UnitEntry
+from nmsolve.hw.assignment.programs.manifest import MANIFEST, Manifest, PeakEntry, UnitEntry
 from nmsolve.hw.assignment.programs.memory import plan_buffers
 from nmsolve.hw.assignment.programs.split import Split, split_program
-from nmsolve.hw.assignment.programs.types import Types
+from nmsolve.hw.assignment.programs.subgraph import Types
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, reason, write_atomic
 from nmsolve.model.formats.onnx import load_onnx, require_package
@@ -23,9 +23,6 @@ from nmsolve.model.formats.onnx.nodes import OperatorPath, all_nodes, scope_of
 from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, read_model
 from nmsolve.model.identity import Identity
 from nmsolve.model.operators.graph import OperatorGraph
-
-#: Name of the manifest in its folder.
-MANIFEST = "manifest.json"
 
 
 class Predicted(NamedTuple):

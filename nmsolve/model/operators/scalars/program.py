@@ -1,4 +1,4 @@
-"""Scalar programs: every step makes one number from earlier ones, and every number is made once (SSA form)."""
+"""Scalar programs: every step makes one number from earlier ones, and every number is made once (SSA form); ``scalars.json``."""
 
 from __future__ import annotations
 

@@ -10,10 +10,9 @@ import numpy as np
 from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, kinds
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.store.block import Block
+from nmsolve.model.store.block import Block, Records, symmetric
 from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.reader import Store
-from nmsolve.model.store.records import Records, symmetric
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.store.writer import StoreWriter
