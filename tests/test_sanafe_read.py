@@ -19,7 +19,7 @@ from nmsolve.hw.sanafe import export_sanafe
 from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError, InputWarning
 from nmsolve.model.formats import load_graph
-from nmsolve.model.formats.sanafe_yaml import parse
+from nmsolve.model.formats.sanafe_text import parse_yaml
 from nmsolve.model.formats.spikes import with_rates
 from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Machine
@@ -145,7 +145,7 @@ def test_core_ten_is_not_core_one(tmp_path: Path, flow: bool) -> None:
             "network:\n  name: n\n  groups:\n    - {name: g, neurons: [0..1: {}]}\n  edges: []\n"
             "mappings:\n  - g.0: {core: 0.1}\n  - g.1: {core: 0.10}\n"
         )
-    assert parse(path).place.tolist() == [1, 10]
+    assert parse_yaml(path).place.tolist() == [1, 10]
 
 
 def own(seed: int, nets: bool) -> LogicGraph:
