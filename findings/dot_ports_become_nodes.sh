@@ -9,14 +9,15 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 python3 -m venv venv
-venv/bin/pip install --quiet networkx==3.6 pydot==4.0.1
+venv/bin/pip install --quiet networkx==3.6 pydot==4.0.1 pyparsing==3.3.2
 cat > probe.py <<'PY'
 import warnings
 from pathlib import Path
 
 import networkx
+import pydot.dot_parser  # warns when it is loaded
 
-warnings.simplefilter("error", UserWarning)
+warnings.simplefilter("error")
 Path("g.dot").write_text("digraph { add:out -> mul:in0; add -> relu; }")
 graph = networkx.nx_pydot.read_dot("g.dot")
 print(*sorted(graph.nodes), networkx.number_weakly_connected_components(graph))
