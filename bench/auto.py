@@ -41,7 +41,6 @@ OTHERS = (
     "genetic",
     "ant-colony",
     "particle-swarm",
-    "cpsat-lns",
     "mip",
 )
 #: From this many nodes on one of them is beside the others.

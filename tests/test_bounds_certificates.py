@@ -23,7 +23,6 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds import ascent, eigen, partition_placement, placement_bound
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
@@ -59,7 +58,6 @@ def found(single: MappingProblem, several: MappingProblem) -> list[tuple[Mapping
     nets = replace(several, objective="connectivity", node_limit=3, machine=Machine("m", (1, 1), (6, 6)))
     out = [
         (single, neighbour_bound(single)),
-        (single, gilmore_lawler_bound(single)),
         (single, [*projection_bounds(single, rounds=20)][-1]),
         (several, [*partition_placement.partition_placement_bounds(several, rounds=20)][-1]),
         (nets, fan_out_bound(nets)),
@@ -78,9 +76,6 @@ def test_raised_values_are_refused_with_what_is_proved(found: list[tuple[Mapping
 
 
 TAMPERED = (
-    ("gilmore-lawler", "dual", lambda v: v + 1.0, "must be <= 0"),
-    ("gilmore-lawler", "dual", lambda v: v[:-1], "shape"),
-    ("gilmore-lawler", "dual", lambda v: v - 50.0 * np.arange(len(v)), "proves only"),
     ("projection", "shift", lambda v: v * np.nan, "not finite"),
     ("projection", "shift", lambda v: v + 40.0 * np.arange(len(v)), "proves only"),
     ("projection", "shift", lambda v: "none", "does not hold numbers"),

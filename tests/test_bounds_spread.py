@@ -26,7 +26,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import common_neighbours, refuses_spread, spread_form
@@ -139,7 +139,7 @@ def test_a_sparse_network_gets_more_than_counting_proves() -> None:
     problem = MappingProblem(graph, load_machine("mesh:16x16"), node_limit=1)
     bound = found(problem, 30)[-1]
     assert check_bound(problem, bound).ok
-    assert bound.value > 1.25 * gilmore_lawler_bound(problem).value > 0
+    assert bound.value > 1.25 * neighbour_bound(problem).value > 0
 
 
 def test_rows_are_trees_of_shortest_paths() -> None:

@@ -23,12 +23,10 @@ from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds import partition_placement
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
 from nmsolve.solvers.mapping.bounds.engines import (
-    GilmoreLawler,
     NeighbourCounting,
     PartitionPlacement,
     Projection,
 )
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
@@ -132,7 +130,6 @@ def last(bounds: Iterator[Bound]) -> Bound:
 
 BOUNDS = (
     (refuses_pairs, neighbour_bound),
-    (refuses_gilmore_lawler, gilmore_lawler_bound),
     (refuses_projection, lambda p: last(projection_bounds(p, rounds=6))),
     (refuses_partition_placement, lambda p: last(partition_placement_bounds(p, rounds=6))),
     (refuses_parts, lambda p: last(parts_bounds(p, rounds=6))),
@@ -170,14 +167,6 @@ def test_no_bound_is_rounded_up_where_a_weight_is_no_whole_number() -> None:
     for bound in bounds_of(problem):
         check = check_bound(problem, bound)
         assert bound.value <= 2 and check.ok, check.text
-
-
-def test_gilmore_lawler_ends_in_words_where_nodes_have_no_places() -> None:
-    """Three nodes, two of them too large to share a core with any, on two cores: no assignment, and no error."""
-    sizes = np.array([[3], [3], [2]])
-    graph = LogicGraph.from_edges(3, [0, 1, 2], [1, 2, 0], sizes=sizes)
-    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2), capacity={"neurons": 4}))
-    assert gilmore_lawler_bound(problem).value >= 0
 
 
 def test_joint_bound_holds_with_relaxed_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +235,7 @@ def test_star_is_exact_for_a_star_and_projection_is_exact_without_distances() ->
     """A hub with four unit neighbours on a 3x3 mesh costs 4; on `cut` one node per core pays all traffic."""
     hub = LogicGraph.from_edges(5, [0] * 4, [1, 2, 3, 4])
     mesh = Machine("m", (1, 1), (3, 3))
-    assert gilmore_lawler_bound(MappingProblem(hub, mesh, node_limit=1)).value == 4
+    assert neighbour_bound(MappingProblem(hub, mesh, node_limit=1)).value == 4
     assert last(projection_bounds(MappingProblem(hub, mesh, "cut", node_limit=1), rounds=2)).value == 4
 
 
@@ -259,7 +248,6 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
     nets = MappingProblem(graph, mesh, "connectivity", node_limit=2)
     for engine, taken, refused in (
         (NeighbourCounting(), (single, several, nets), ()),
-        (GilmoreLawler(), (single, several), (nets,)),
         (Projection(), (single,), (several, nets)),
         (PartitionPlacement(), (several,), (single, nets)),
     ):

@@ -49,7 +49,7 @@ def test_no_bound_is_above_the_optimum_and_the_mapping_stays(seed: int) -> None:
     """Without exact engines: the bound, the gap, and every certificate, against all mappings there are."""
     problem = random_problem(seed)
     core = np.arange(5) if problem.one_per_core else np.array([2, 0, 1, 1, 0])
-    names = ["star", "gilmore-lawler"]
+    names = ["star", "projection", "parts"]
     found = bounding(problem, core, time_limit=20, engines=names)
     result = found.result
     assert found.better is None and (result.core == core).all()
@@ -76,7 +76,7 @@ def test_only_bounds_that_can_be_recomputed_are_kept_from_before() -> None:
     graph, machine = load_instance(NUG12)
     assert machine is not None
     problem, core = make_problem(graph, machine), np.arange(12)
-    good = bounding(problem, core, time_limit=20, engines=["gilmore-lawler"]).result.bounds
+    good = bounding(problem, core, time_limit=20, engines=["projection"]).result.bounds
     raised = [replace(b, value=b.value + 5) for b in good]
     word = Bound(1e6, "cpsat", "full", {"status": "optimal"})
     weak = bounding(problem, core, time_limit=2, engines=["star"]).result
@@ -126,7 +126,7 @@ def test_the_fields_own_answers_run_directly(tmp_path: Path) -> None:
         "--graph",
         NUG12,
         "--engines",
-        "gilmore-lawler",
+        "projection",
         "--time-limit",
         "3",
         "--out",

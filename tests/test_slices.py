@@ -147,7 +147,7 @@ def test_one_of_each_is_what_apart_says() -> None:
 ENGINES = {
     "first-fit": "hops", "multilevel": "hops", "external": "hops", "nets": "multicast-hops", "links": "max-link",
     "steps": "step-time", "reward": "reward", "m2": "hops", "communities": "hops", "remap": "hops", "cpsat": "hops",
-    "cpsat-lns": "hops", "mip": "hops",
+    "mip": "hops",
 }  # fmt: skip
 
 

@@ -32,7 +32,6 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
@@ -74,7 +73,6 @@ def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
     for refuses, one in (
         (refuses_pairs, neighbour_bound),
         (refuses_nets, fan_out_bound),
-        (refuses_gilmore_lawler, gilmore_lawler_bound),
     ):
         if refuses(reduced) is None:
             yield one(reduced)

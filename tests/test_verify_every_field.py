@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "first.json"
 def mapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run on the first example."""
     out = tmp_path_factory.mktemp("mapped")
-    run_here("map", EXAMPLE, "-o", out, "-t", 20, "--engines", "first-fit,star,gilmore-lawler")
+    run_here("map", EXAMPLE, "-o", out, "-t", 20, "--engines", "first-fit,star,parts")
     return out
 
 

@@ -28,7 +28,7 @@ class Bound:
     Attributes
     ----------
     value : lower bound on the objective
-    method : short name, e.g. ``star``, ``gilmore-lawler``, ``projection``, ``cpsat``
+    method : short name, e.g. ``star``, ``projection``, ``cpsat``
     scope : ``full`` (every mapping of the problem) or ``placement`` (mappings that keep the parts found)
     certificate : arrays and numbers with which ``nmsolve verify --bound`` recomputes the value without the
         code that found it; a solver's status and seed where nothing better exists

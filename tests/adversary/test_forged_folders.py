@@ -42,13 +42,13 @@ EDGES = {
 }
 #: Command lines without graph and folder; the first objective is what the run is about.
 RUNS: dict[str, tuple[str, ...]] = {
-    "alone": ("map", "--machine", "mesh:2x2", "--engines", "star,gilmore-lawler,projection,tabu"),
+    "alone": ("map", "--machine", "mesh:2x2", "--engines", "star,projection,tabu"),
     "two": ("map", "--machine", "two.toml", "--engines", "star,parts,slots,joint,cover,first-fit"),
     "order": ("map", "--machine", "two.toml", "--engines", "cover,parts,first-fit", "--objective", "cut,hops"),
     # Without an engine that proves the optimum: on its word alone no folder is accepted, and nothing would be tried.
     "joint": ("map", "--machine", "mesh:2x2", "--route", "joint", "--objective", "max-link", "--engines", "bounds"),
     "xy": ("map", "--machine", "mesh:2x2", "--route", "xy", "--engines", "star,tabu"),
-    "front": ("map", "--machine", "mesh:2x2", "--engines", "star,gilmore-lawler,link-load,links,tabu",
+    "front": ("map", "--machine", "mesh:2x2", "--engines", "star,split,link-load,links,tabu",
               "--pareto", "hops,max-link", "--points", "3"),
     "words": ("map", "--machine", "two.toml", "--engines", "star,parts,link-load,cpsat,links",
               "--pareto", "hops,max-link", "--points", "3"),

@@ -46,7 +46,7 @@ Case = dict[str, Any]
 EXACT = ("cpsat", "mip", "branch-bound")
 #: Engines that only prove bounds.
 BOUNDS = (
-    "star", "gilmore-lawler", "projection", "split", "spread", "joint", "parts", "tree-parts", "slots", "link-load",
+    "star", "projection", "split", "spread", "joint", "parts", "tree-parts", "slots", "link-load",
     "step-load", "step-power", "exchange", "cover",
 )  # fmt: skip
 #: Engines that find mappings, in this process (partitioners of others are extras and run as children).

@@ -18,7 +18,6 @@ from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.engines import (
     CoreTraffic,
     Exchange,
-    GilmoreLawler,
     LinkLoad,
     NeighbourCounting,
     PartitionPlacement,
@@ -53,16 +52,6 @@ def test_star() -> None:
 def test_fan_out() -> None:
     """Fails if the bound is 10 % weaker."""
     at_least(proved(NeighbourCounting(), placement(casts(36, 5), board(6, 6), "multicast-hops")), 881)
-
-
-def test_gilmore_lawler() -> None:
-    """Fails if the bound is 10 % weaker."""
-    at_least(proved(GilmoreLawler(), SPARSE), 501)
-
-
-def test_gilmore_lawler_prices() -> None:
-    """Fails if cores have no prices: every node then takes the core that is cheapest for it."""
-    at_least(proved(GilmoreLawler(), DENSE), 1378)
 
 
 def test_projection_alone() -> None:

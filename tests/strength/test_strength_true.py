@@ -17,7 +17,6 @@ from nmsolve.heuristics.mapping.reward import Reward
 from nmsolve.heuristics.mapping.steps import Steps
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.cpsat_lns.engine import CpSatLns
 
 CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 16)
 SMALL = np.random.default_rng(2).permutation(36)
@@ -86,9 +85,3 @@ def test_remap() -> None:
     old = np.random.default_rng(3).permutation(100)
     problem = MappingProblem(near(100, 4), board(10, 10), "hops", (), 1, Migration(old, 40, np.arange(100)))
     at_most(found(Remap(), problem, 3, seconds=0.05, start=old), 4080)
-
-
-def test_cpsat_lns() -> None:
-    """Fails if a repair frees two nodes only."""
-    problem = MappingProblem(casts(60, 3), board(2, 3), "connectivity", (), 11)
-    at_most(found(CpSatLns(), problem, 2, looks=20, start=np.arange(60) % 6), 175)

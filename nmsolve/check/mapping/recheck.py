@@ -17,7 +17,7 @@ from nmsolve.check.foreign import SECONDS, foreign_recheck, unknown_method
 from nmsolve.check.mapping.bounds.chessboard import recheck_chessboard
 from nmsolve.check.mapping.bounds.closing import HintsOf
 from nmsolve.check.mapping.bounds.core_traffic import recheck_core_traffic
-from nmsolve.check.mapping.bounds.counting import recheck_gilmore_lawler, recheck_neighbours
+from nmsolve.check.mapping.bounds.counting import recheck_neighbours
 from nmsolve.check.mapping.bounds.eigenvalues import DECOMPOSED, FACTORED
 from nmsolve.check.mapping.bounds.exchange import recheck_exchange
 from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
@@ -46,7 +46,6 @@ from nmsolve.model.types import IntArray
 RECHECKS: dict[str, Callable[..., float]] = {
     "star": recheck_neighbours,
     "fan-out": recheck_fan_out,
-    "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
     "split": recheck_split,
     "spread": recheck_spread,
@@ -65,7 +64,7 @@ RECHECKS: dict[str, Callable[..., float]] = {
 #: Of these the one that uses ceilings: its bounds hold under them only.
 CEILED = frozenset({"step-ceiling"})
 #: Bounds of earlier versions.
-REMOVED = frozenset({"subgraphs"})
+REMOVED = frozenset({"gilmore-lawler", "subgraphs"})
 #: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
 #: Of these the one whose search is repeated by other code, as far as that ends in time.

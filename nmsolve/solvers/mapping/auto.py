@@ -173,7 +173,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
         if problem.one_per_core or problem.uses_links:
             return ["star"], []
         return ["star"], ["parts"] if problem.uses_nets else ["joint", "parts"]
-    plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
+    plain = ["star", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
     if problem.objective == "reward":
         return plain, ["exchange"]
     if problem.aim.charges == "time":
@@ -201,8 +201,6 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
     n, m, cores = problem.n, problem.graph.m, problem.cores
     if name == "star" and not problem.graph.on_disk:
         return 6e-7 * m
-    if name == "gilmore-lawler":
-        return 2.5e-10 * cores**3
     if name == "projection":
         return 1.6e-9 * cores**3
     if name == "split":

@@ -33,7 +33,6 @@ REGISTRY: dict[str, Entry] = {
     "in-order": Entry(_PUB + "backends.in_order:InOrder", "nodes in order fill the cores, as SANA-FE's backend for Fugu does"),
     "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True),
     "star": Entry(_S + "bounds.engines:NeighbourCounting", "neighbour-counting bound", quick=True, threads=True),
-    "gilmore-lawler": Entry(_S + "bounds.engines:GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines:Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.engines:Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
     "spread": Entry(_S + "bounds.engines:Spread", "traffic led along paths to pairs whose distances add up; sparse networks"),
@@ -49,7 +48,6 @@ REGISTRY: dict[str, Entry] = {
     "cover": Entry(_S + "bounds.engines:CoreTraffic", "bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core", threads=True),
     "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True),
-    "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True),
     "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip
 REGISTRY |= plug_ins(REGISTRY)

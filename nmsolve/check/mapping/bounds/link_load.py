@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.mapping.bounds.chessboard import recheck_chessboard
-from nmsolve.check.mapping.bounds.counting import recheck_gilmore_lawler, recheck_neighbours
+from nmsolve.check.mapping.bounds.counting import recheck_neighbours
 from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
 from nmsolve.check.mapping.bounds.parts import CertificateError, below, granularity, risen, room_of
 from nmsolve.check.mapping.bounds.slots import recheck_slots
@@ -19,6 +19,7 @@ from nmsolve.check.mapping.bounds.spectral import (
     recheck_parts,
     recheck_projection,
 )
+from nmsolve.check.mapping.bounds.split import recheck_split
 from nmsolve.check.mapping.bounds.trees import recheck_tree_parts
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
@@ -26,8 +27,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 INNER = {
     "star": recheck_neighbours,
     "fan-out": recheck_fan_out,
-    "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
+    "split": recheck_split,
     "joint": recheck_partition_placement,
     "parts": recheck_parts,
     "chessboard": recheck_chessboard,

@@ -16,7 +16,6 @@ from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.learned import guided
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
@@ -73,15 +72,9 @@ def _neighbours(problem: MappingProblem, bound_context: BoundContext) -> list[Bo
     return [find(problem, bound_context.should_stop)]
 
 
-def _gilmore_lawler(problem: MappingProblem, bound_context: BoundContext) -> list[Bound]:
-    """About a second for 1,024 nodes on 1,024 cores."""
-    return [gilmore_lawler_bound(problem, bound_context.should_stop)]
-
-
 NeighbourCounting = partial(
     BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide, no_core), _neighbours
 )
-GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts=True)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Spread = partial(BoundEngine, "spread", refuses_spread, spread_bounds)

@@ -26,7 +26,6 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, no_core, refuses_pairs, room_per_core
@@ -37,6 +36,7 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
+from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
 METHOD = "link-load"
@@ -124,11 +124,9 @@ def sum_bounds(problem: MappingProblem, context: BoundContext) -> Iterator[Bound
         yield fan_out_bound(problem, should_stop)
     if refuses_pairs(problem) is None:
         yield neighbour_bound(problem, should_stop)
-    if refuses_gilmore_lawler(problem) is None:
-        yield gilmore_lawler_bound(problem, should_stop)
     parts = tree_parts_bounds if refuses_tree_parts(problem) is None else parts_bounds
     asked = (
-        (refuses_projection, projection_bounds), (refuses_parts, parts),
+        (refuses_projection, projection_bounds), (refuses_split, split_bounds), (refuses_parts, parts),
         (refuses_partition_placement, partition_placement_bounds), (refuses_slots, slots_bounds),
     )  # fmt: skip
     rest = [bounds for refuses, bounds in asked if refuses(problem) is None]

@@ -14,13 +14,15 @@ from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
-from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs, usable_cores
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
+from nmsolve.solvers.mapping.bounds.split import first_split_bound, refuses_split
 
 #: Edges that are summed at once.
 PIECE = 2**20
+#: Cores up to which the split bound has a certificate of a size that nobody minds.
+FEW = 144
 
 
 def part_problem(problem: MappingProblem, core: IntArray) -> MappingProblem:
@@ -41,7 +43,8 @@ def part_problem(problem: MappingProblem, core: IntArray) -> MappingProblem:
 def placement_bound(
     problem: MappingProblem, core: IntArray, upper: float = np.inf, should_stop: ShouldStop = never
 ) -> Bound | None:
-    """Return the best of neighbour counting, Gilmore-Lawler and projection on the parts of ``core`` (n,); scope ``placement``.
+    """Return the best of neighbour counting and projection (on few cores the split bound at its start) on the parts of ``core``
+    (n,); scope ``placement``.
 
     None for net objectives. Takes about a second at 1,024 cores. The certificate is the inner bound's; to re-check it
     one needs the mapping as well.
@@ -52,9 +55,10 @@ def placement_bound(
     if refuses_pairs(parts):
         return None
     best = neighbour_bound(parts, should_stop)
-    if refuses_gilmore_lawler(parts) is None and not should_stop():
-        best = max(best, gilmore_lawler_bound(parts, should_stop), key=lambda b: b.value)
-    if refuses_projection(parts) is None and not should_stop():
+    few = usable_cores(problem) <= FEW
+    if few and refuses_split(parts) is None and not should_stop():
+        best = max(best, first_split_bound(parts, upper, should_stop), key=lambda b: b.value)
+    elif refuses_projection(parts) is None and not should_stop():
         rounds = int(np.clip(4e9 / problem.cores**3, 3, 100))
         found = projection_bounds(parts, BoundContext(lambda: upper, should_stop), rounds)
         best = max([best, *found], key=lambda b: b.value)

@@ -115,6 +115,7 @@ class DiagonalAscent:
         self._shift = self.best_shift = np.zeros(len(traffic))
         self._direction, self._scale, self._stalled = np.zeros(len(traffic)), 1.0, 0
         self.best, self.first_slope = -np.inf, np.zeros(len(traffic))
+        self._returned = False
         #: while a prediction is tried: where the usual ascent would go on
         self._aside: tuple[FloatArray, FloatArray] | None = None
 
@@ -127,10 +128,13 @@ class DiagonalAscent:
         """Go on from ``shift`` (k,) if the next step finds it better than all before, else as before."""
         self._aside = self._shift, self._direction
         self._shift, self._direction = shift, np.zeros(len(self.reach))
+        self._spectrum.forget()
 
     def advance(self, upper: float) -> None:
         """Evaluate at the shift, note the best, and step towards ``upper`` (inf if unknown)."""
         value, gradient = self.evaluate(self._shift)
+        if self._returned:  # carried eigenvectors may have promised more there
+            self.best, self._returned = value, False
         if self._aside is not None:
             aside, self._aside = self._aside, None
             if not value > self.best:
@@ -146,6 +150,8 @@ class DiagonalAscent:
             if self._stalled >= PATIENCE:
                 self._scale, self._stalled = self._scale * SHORTER, 0
                 self._shift, self._direction = self.best_shift, np.zeros(len(self.reach))
+                self._spectrum.forget()
+                self._returned = True
                 return
         self._direction = gradient - gradient.mean() + 0.6 * self._direction
         target = min(upper, max((1 + AIM) * self.best, TARGET * self.average))

@@ -24,6 +24,10 @@ class Spectrum:
         self.blocked = self.one_sided and k >= BLOCK_FROM and 4 * len(mu) < k
         self.block: FloatArray | None = None
 
+    def forget(self) -> None:
+        """Compute eigenvectors afresh the next time: the matrix changes much, or its value must be right."""
+        self.block = None
+
     def paired(self, shift: FloatArray) -> tuple[float, tuple[FloatArray, FloatArray]]:
         """Return the product, and (weights (r,), vectors (k, r)) with supergradient ``vectors diag(weights) vectors'``."""
         from scipy.linalg import eigh

@@ -35,6 +35,12 @@ class Multipliers:
     table: Int32Array
     tau: FloatArray
 
+    @classmethod
+    def spectral(cls, form: SplitForm, shift: FloatArray) -> Multipliers:
+        """Give all traffic to the spectral side, with a diagonal ``shift`` (k,)."""
+        rows = Rows.none(form)
+        return cls(-np.inf, form.traffic + np.diag(shift), rows.table, rows.tau)
+
 
 class Ascent:
     """Polyak steps with momentum; rows separated on the way; ``best`` is the best point by the uncertified value."""

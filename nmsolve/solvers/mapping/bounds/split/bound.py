@@ -21,10 +21,10 @@ from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
-from nmsolve.solvers.mapping.bounds.pairs import seats, too_wide, usable_cores
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
 from nmsolve.solvers.mapping.bounds.spectrum import project
-from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Multipliers
+from nmsolve.solvers.mapping.bounds.split.ascent import LARGE, Ascent, Multipliers
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
@@ -36,8 +36,9 @@ MAX_SIDE = 1600
 DIGITS = 6
 #: A certificate is made once the bound has grown by this part, and at most this part of the time goes into them.
 GROWTH, EFFORT = 0.002, 0.1
-#: Part of the time, and most steps, for the diagonal shift at the start.
-FIRST, FIRST_ROUNDS = 0.1, 60
+#: Part of the time, and most steps, for the diagonal shift at the start; the former also on LARGE boards, where the ascent that
+#: follows has few steps.
+FIRST, FIRST_ROUNDS, FIRST_LARGE = 0.1, 60, 0.4
 
 
 #: Why the bound cannot take a problem, or None.
@@ -57,16 +58,30 @@ def split_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> 
             return
 
 
+def first_split_bound(problem: MappingProblem, upper: float, should_stop: ShouldStop) -> Bound:
+    """Return the bound at the best of the points that the ascent begins with: no less than projection and Gilmore-Lawler."""
+    form = split_form(problem)
+    shift = first_shift(form, 2.0 * (upper - form.base), should_stop)
+    return certified_bound(form, Ascent(form, shift, should_stop).best)[0]
+
+
 def climb_split(form: SplitForm, context: BoundContext) -> Iterator[tuple[Bound, float]]:
     """Certified bounds on a form, each with its plain value, made during the ascent."""
     clock, upper = context.clock, context.upper
     began = clock()
 
-    def enough() -> bool:
-        return context.should_stop() or clock() - began > FIRST * context.seconds
+    large = form.k >= LARGE
 
-    ascent = Ascent(form, first_shift(form, 2.0 * (upper() - form.base), enough), context.should_stop)
+    def enough() -> bool:
+        return context.should_stop() or clock() - began > (FIRST_LARGE if large else FIRST) * context.seconds
+
+    shift = first_shift(form, 2.0 * (upper() - form.base), enough)
     certified, spent, cost, ending = -np.inf, 0.0, 0.0, False
+    if large:  # the projection bound; what follows may take long to pass it
+        bound, value = certified_bound(form, Multipliers.spectral(form, shift))
+        yield bound, value
+        certified = 2.0 * (value - form.base)
+    ascent = Ascent(form, shift, context.should_stop)
     while not ending:
         goal = upper()
         ascent.advance(2.0 * (goal - form.base))
