@@ -26,12 +26,12 @@ from nmsolve.solvers.assignment import registry
 from nmsolve.solvers.assignment.api import (
     AssignTask,
     NetworkTask,
+    assign_objectives,
     bound_assignment,
     solve_assignment,
     solve_network,
 )
 from nmsolve.solvers.assignment.checker import NetworkChecker
-from nmsolve.solvers.assignment.multi_objective import AssignObjectives
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.search.entries import Entry
@@ -135,7 +135,7 @@ def test_objectives_in_order_and_their_front() -> None:
     values = list(every(problem))
     least = min(v["latency"] for v in values)
     energy = min(v["energy"] for v in values if v["latency"] == least)
-    objectives = AssignObjectives(problem, Options())
+    objectives = assign_objectives(problem, Options())
     stages = lexicographic(objectives, ["latency", "energy"], 60.0)
     assert [r.objective for _, r in stages] == [least, energy]
     assert stages[1][0].ceilings == (("latency", float(least)),)

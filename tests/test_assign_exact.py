@@ -10,9 +10,8 @@ from assign_support import optimum, random_problem, run_alone
 
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.errors import InputError
-from nmsolve.solvers.assignment import cpsat, mip
 from nmsolve.solvers.assignment.data import alike_units, assign_data
-from nmsolve.solvers.assignment.exact import AssignCpSat, AssignHighs, models, refusal
+from nmsolve.solvers.assignment.exact import AssignCpSat, AssignHighs, cpsat_model, mip_model, models, refusal
 
 KINDS = [
     {"objective": "latency"},
@@ -116,15 +115,15 @@ def test_a_known_assignment_is_where_the_models_begin():
     ran = run_alone(AssignCpSat(), problem)
     start = Assignment.unpacked(problem, ran.best)
     data = assign_data(problem)
-    built = cpsat.build(data, start=start, bound=ran.value)
+    built = cpsat_model(data, start=start, bound=ran.value)
     assert len(built.model.proto.solution_hint.vars) == len(built.v.x) + len(built.v.fused)
-    again = mip.build(data, start=start)
+    again = mip_model(data, start=start)
     assert (again.mapping(lambda x: bool(x.value)) == ran.best).all()
 
 
 def test_models_are_written_for_sums_and_loads_only():
-    highs, cpsat_model = models(random_problem(1, objective="load"))
-    assert highs.claim.factor > 0 and cpsat_model.claim.exact
+    highs, twin = models(random_problem(1, objective="load"))
+    assert highs.claim.factor > 0 and twin.claim.exact
     with pytest.raises(InputError, match="schedule"):
         models(random_problem(1, objective="makespan"))
     assert "limit is 3" in refusal(random_problem(1), 3)

@@ -34,7 +34,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
+from nmsolve.solvers.mapping.exact.model import CpSat, Mip
 from nmsolve.solvers.mapping.explain import explain, recheck_conflict
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 

@@ -18,8 +18,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
-from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
-from nmsolve.solvers.mapping.bounds.partition.bound import parted_pairs
+from nmsolve.solvers.mapping.bounds.slots import parted_pairs, refuses_slots, slots_bounds
 
 
 def last(problem: MappingProblem, best: float, seconds: float, core: np.ndarray | None = None) -> Bound:

@@ -18,7 +18,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound
 from nmsolve.solvers.mapping.exact import model as cpsat_model
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
+from nmsolve.solvers.mapping.exact.model import CpSat, Mip
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
 from nmsolve.solvers.search.scaling import to_whole, whole_factor
 

@@ -8,7 +8,7 @@ from exact_support import KINDS, Recorder, optimum, small_problem
 
 from nmsolve.hw.scores import objective_value
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
+from nmsolve.solvers.mapping.exact.model import CpSat, Mip
 
 SEEDS = (0, 1)
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.check.mapping.deadlock import find_rings
-from nmsolve.check.mapping.step_energy import walked_energy_delay, walked_step_energy
-from nmsolve.check.mapping.step_time import walked_step_time
+from nmsolve.check.mapping.step_time import walked_energy_delay, walked_step_energy, walked_step_time
 from nmsolve.check.mapping.verify import recompute, verify
 from nmsolve.check.walker import distances_from, mesh_links
 from nmsolve.hw.scores import score

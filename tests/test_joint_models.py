@@ -15,7 +15,7 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
+from nmsolve.solvers.mapping.exact.model import CpSat, Mip
 
 ENERGY = {"message": Figure(1.5), "router": Figure(0.5), "link_x": Figure(1.0), "link_y": Figure(2.0)}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
+from nmsolve.check.mapping.bounds.counting import recheck_fan_out
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.energy import line_values, step_value

@@ -18,7 +18,7 @@ from nmsolve.model.mapping.migration_fit import least_moves
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
+from nmsolve.solvers.mapping.exact.model import CpSat, Mip
 
 #: Kinds that the second exact model solves too; the budget is the same row in all of them.
 TWICE = ("spare-cores", "several-per-core", "matrix", "constraints", "connectivity")

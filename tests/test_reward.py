@@ -33,7 +33,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.turns import turn_set
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
-from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
+from nmsolve.solvers.mapping.bounds.link_load import exchange_bounds
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 FAST = settings(max_examples=40, deadline=None)

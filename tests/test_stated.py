@@ -31,8 +31,7 @@ from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
-from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
-from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+from nmsolve.solvers.mapping.bounds.link_load import exchange_bounds, link_load_bounds
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import pair_form, refuses_pairs

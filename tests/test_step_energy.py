@@ -16,7 +16,7 @@ from test_step_time import board, network, optimum
 import nmsolve
 from nmsolve.check.certificates import certificate_from_json, certificate_to_json
 from nmsolve.check.mapping.recheck import check_bound
-from nmsolve.check.mapping.step_energy import walked_energy_delay, walked_step_energy
+from nmsolve.check.mapping.step_time import walked_energy_delay, walked_step_energy
 from nmsolve.heuristics.mapping.steps.moves import move, value
 from nmsolve.heuristics.mapping.steps.state import build, reset
 from nmsolve.hw.power import FIGURES

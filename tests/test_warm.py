@@ -26,7 +26,7 @@ ROOMS = {
     "files": (
         "nmsolve.model.formats.", "nmsolve.model.store.", "nmsolve.model.generators.", "nmsolve.hw.scores", "nmsolve.hw.kernels",
         "nmsolve.model.between", "nmsolve.hw.summed", "nmsolve.hw.detours", "nmsolve.model.mapping.",
-        "nmsolve.check.mapping.bounds.fan_out", "nmsolve.heuristics.mapping.external.contraction",
+        "nmsolve.check.mapping.bounds.counting", "nmsolve.heuristics.mapping.external.contraction",
         "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
         "nmsolve.heuristics.mapping.external.holder", "nmsolve.heuristics.mapping.external.clustering",
     ),

@@ -67,7 +67,7 @@ def _own(group: str) -> Collection[str]:
 def _loaded(group: str, entry: EntryPoint) -> Reply:
     """Load it, in the other process, and see that it is what the group asks for."""
     if group.startswith(plugins.ENGINES):
-        from nmsolve.solvers.search.plugins import load
+        from nmsolve.solvers.search.entries import load
 
         load(entry)
         return Reply(None, {})

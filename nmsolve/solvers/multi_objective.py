@@ -7,14 +7,16 @@ models and checks are those of single objectives.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from nmsolve.model import clock
-from nmsolve.model.bound import Ceilings, Result, Stage, meets
+from nmsolve.model.bound import Bound, Ceilings, Result, Stage, meets
 from nmsolve.model.errors import InputError
+from nmsolve.solvers.run import Options, Task, solve
 
 S = TypeVar("S")
 #: Told before a problem is solved: the objective, ceilings on others, seconds.
@@ -51,6 +53,54 @@ def better_start(
     What a run was given may be better in a later objective than what an earlier one ended with.
     """
     return min((start for start in starts if start is not None and keeps(start)), key=value, default=None)
+
+
+@dataclass(frozen=True)
+class StatedObjectives(Generic[S]):
+    """Objectives of a problem that states its objective and ceilings itself.
+
+    Attributes
+    ----------
+    problem : with ``objective``, ``ceilings`` and ``content_hash``
+    first, known : a solution to start from, or None; bounds of the problem's own objective
+    task : of a problem and a solution to start from
+    values : all objectives of a solution, by the evaluator
+    complaint : which ceiling of a problem a solution breaks, or None
+    recomputed : methods with a re-check
+    weighted : the problem has weights, which only the objective of this name takes; "" without
+    """
+
+    problem: Any
+    options: Options
+    first: S | None
+    known: tuple[Bound, ...]
+    task: Callable[[Any, S | None], Task[S]]
+    values: Callable[[Any, S], Mapping[str, float]]
+    complaint: Callable[[Any, S], str | None]
+    recomputed: Collection[str]
+    weighted: str = ""
+
+    def minimise(
+        self, name: str, ceilings: Ceilings, seconds: float, start: S | None
+    ) -> tuple[Stage, Result[S]]:
+        """Minimise this objective under these ceilings and those that the problem has."""
+        problem = replace(self.problem, objective=name, ceilings=(*self.problem.ceilings, *ceilings))
+        if self.weighted and name != self.weighted:
+            problem = replace(problem, weights=())
+        start = better_start(
+            (start, self.first), lambda one: self.complaint(problem, one) is None, partial(self.value, name)
+        )
+        known = self.known if name == self.problem.objective else ()
+        options = replace(
+            self.options, time_limit=seconds, started=None, known=known, words=not ceilings,
+            keep=None if ceilings else self.options.keep,
+        )  # fmt: skip
+        result = solve(self.task(problem, start), options)
+        return Stage(name, problem.ceilings, problem.content_hash, result.bounds), result
+
+    def value(self, name: str, solution: S) -> float:
+        """Return the objective ``name`` of a solution, by the evaluator."""
+        return float(self.values(self.problem, solution)[name])
 
 
 @dataclass(frozen=True, eq=False)

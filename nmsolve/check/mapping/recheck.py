@@ -17,11 +17,9 @@ from nmsolve.check.foreign import SECONDS, foreign_recheck, unknown_method
 from nmsolve.check.mapping.bounds.chessboard import recheck_chessboard
 from nmsolve.check.mapping.bounds.closing import HintsOf
 from nmsolve.check.mapping.bounds.core_traffic import recheck_core_traffic
-from nmsolve.check.mapping.bounds.counting import recheck_neighbours
+from nmsolve.check.mapping.bounds.counting import recheck_fan_out, recheck_neighbours
 from nmsolve.check.mapping.bounds.eigenvalues import DECOMPOSED, FACTORED
-from nmsolve.check.mapping.bounds.exchange import recheck_exchange
-from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
-from nmsolve.check.mapping.bounds.link_load import recheck_link_load
+from nmsolve.check.mapping.bounds.link_load import recheck_exchange, recheck_link_load
 from nmsolve.check.mapping.bounds.parts import EPS, EXACT, CertificateError, granularity, risen
 from nmsolve.check.mapping.bounds.slots import recheck_slots
 from nmsolve.check.mapping.bounds.spectral import (
@@ -32,9 +30,7 @@ from nmsolve.check.mapping.bounds.spectral import (
 from nmsolve.check.mapping.bounds.split import recheck_split
 from nmsolve.check.mapping.bounds.spread import recheck_spread
 from nmsolve.check.mapping.bounds.stated import contracted
-from nmsolve.check.mapping.bounds.step_ceiling import recheck_step_ceiling
-from nmsolve.check.mapping.bounds.step_load import recheck_step_load
-from nmsolve.check.mapping.bounds.step_power import recheck_step_power
+from nmsolve.check.mapping.bounds.step_load import recheck_step_ceiling, recheck_step_load, recheck_step_power
 from nmsolve.check.mapping.bounds.stored import needed
 from nmsolve.check.mapping.bounds.trees import recheck_tree_parts
 from nmsolve.check.mapping.verify import walked_objective

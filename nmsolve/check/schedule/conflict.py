@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from nmsolve.check.schedule.budgets import priced
+from nmsolve.check.schedule.counting import priced
 from nmsolve.check.schedule.paths import least_ends
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 

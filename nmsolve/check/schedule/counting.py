@@ -1,6 +1,7 @@
-"""Bounds of schedules by paths and by prices, recomputed from the problem as stated, in plain Python and whole numbers.
+"""Bounds of schedules recomputed from the problem as stated, in plain Python and whole numbers.
 
-Uses neither the code that found them nor its program: see :func:`_priced` for what a certificate proves.
+By paths, by prices, by windows of time, and that budgets do not suffice. Uses neither the code that found them nor its program:
+see :func:`_priced` for what a certificate of prices proves.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,3 +204,79 @@ def _passed(paths: Paths, certificate: Any, weight: int, parts: int, cost: list[
                 least = min(least, entry - x - y)
         total += int(least)
     return total
+
+
+def check_window(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
+    """Recompute a bound of one window; ``seconds`` are not needed.
+
+    Suppose that all is done by ``tick``. A mode that may start from ``head`` to ``late`` works in the window ``[a, b)`` for no
+    less than it does when it starts at one of these. If all processes together, at the prices of what they take, must do more
+    than there is of it in the window, the supposition is wrong. If so for a tick, then for all before it.
+
+    Raises
+    ------
+    CertificateError : the certificate is damaged, or about another problem
+    """
+    if problem.objective != "makespan":
+        raise CertificateError(f"a window does not bound {problem.objective}")
+    units, m = problem.units.count, problem.modes
+    row = numbers_of(bound.certificate.get("rows"), "rows", units + len(problem.resources))
+    begin, end, tick = numbers_of(bound.certificate.get("window"), "window", 3)
+    paths = Paths(problem)
+    if not begin < end <= tick:
+        raise CertificateError(f"the window {begin}..{end} of {tick} ticks is none")
+    total = 0
+    for p, own in enumerate(paths.modes):
+        least = None
+        for k in own:
+            head, span = paths.head[k], paths.span[k]
+            late = min(tick - paths.tail[k], int(problem.deadline[p])) - span
+            if late < head:
+                continue
+            price = sum(row[units + r] * int(x) for r, x in enumerate(m.demand[k]))
+            price += sum(
+                row[u] for u in (problem.sets.of(paths.set[k]).tolist() if paths.set[k] >= 0 else ())
+            )
+            inside = [max(0, min(end, start + span) - max(begin, start)) for start in (head, late)]
+            least = price * min(inside) if least is None else min(least, price * min(inside))
+        if least is None:
+            # the process cannot be done by this tick at all
+            total = -1
+            break
+        total += least
+    room = sum(row[:units]) + sum(x * int(c) for x, c in zip(row[units:], problem.capacity, strict=True))
+    if 0 <= total <= room * (end - begin):
+        said = f"in {begin:,}..{end:,} there is room for all that must be done by {tick:,}"
+        return BoundCheck(False, 0.0, said)
+    holds = bound.value <= tick + 1
+    text = f"not all can be done by {tick:,}: the window {begin:,}..{end:,} has no room"
+    return BoundCheck(
+        holds, float_below(tick + 1), text if holds else f"{text}, the claim is {bound.value:,.17g}"
+    )
+
+
+def check_budgets(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
+    """Recompute what all processes cost at the certificate's prices of nonrenewable resources, each in its cheapest mode.
+
+    If that is more than all that there is costs, no choice of modes keeps every budget. ``seconds`` are not needed.
+
+    Raises
+    ------
+    CertificateError : the certificate is damaged, or about another problem
+    """
+    names = problem.budgets.names
+    prices = numbers_of(bound.certificate.get("prices"), "prices", len(names))
+    least, worth = priced(problem, prices)
+    said = (
+        f"the cheapest modes cost {least:,} at these prices of {', '.join(names)}, there is worth {worth:,}"
+    )
+    return BoundCheck(True, math.inf, said) if least > worth else BoundCheck(False, 0.0, said)
+
+
+def priced(problem: ScheduleProblem, prices: list[int]) -> tuple[int, int]:
+    """Return what all processes cost at least at prices of nonrenewable resources, and what all of these that there is costs."""
+    first, use = problem.modes.first.tolist(), problem.budgets.use.tolist()
+    least = 0
+    for a, b in pairwise(first):
+        least += min(sum(x * y for x, y in zip(prices, use[k], strict=True)) for k in range(a, b))
+    return least, sum(x * int(y) for x, y in zip(prices, problem.budgets.amount, strict=True))

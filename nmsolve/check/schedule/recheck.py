@@ -10,8 +10,8 @@ from nmsolve.model.schedule.problem import ScheduleProblem
 RECHECKS: dict[str, str] = {
     "critical-path": "check.schedule.counting:check",
     "prices": "check.schedule.counting:check",
-    "energetic": "check.schedule.energetic:check",
-    "budgets": "check.schedule.budgets:check",
+    "energetic": "check.schedule.counting:check_window",
+    "budgets": "check.schedule.counting:check_budgets",
 }
 #: Of these, what uses no ceilings: it holds under any, the others under those of the problem they are about.
 FREE: tuple[str, ...] = ("energetic", "budgets")

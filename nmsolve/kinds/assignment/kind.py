@@ -157,9 +157,9 @@ class AssignKind(WholeKind):
         self, given: Given, options: Options, first: Assignment | None, known: tuple[Bound, ...] = ()
     ) -> Objectives[Assignment]:
         """Return all of them."""
-        from nmsolve.solvers.assignment.multi_objective import AssignObjectives
+        from nmsolve.solvers.assignment.api import assign_objectives
 
-        return AssignObjectives(given.operators, options, first, known)
+        return assign_objectives(given.operators, options, first, known)
 
     def restated(self, given: Given, stage: Stage) -> Given:
         """Return the same operators."""

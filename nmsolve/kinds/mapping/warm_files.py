@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.check.mapping.bounds.fan_out import recheck_fan_out
+from nmsolve.check.mapping.bounds.counting import recheck_fan_out
 from nmsolve.check.mapping.bounds.stored import StoredTraffic, proved_from_disk
 from nmsolve.check.mapping.verify import verify
 from nmsolve.heuristics.mapping.external.accept import placement

@@ -155,9 +155,9 @@ class ScheduleKind(WholeKind):
         self, given: Given, options: Options, first: Schedule | None, known: tuple[Bound, ...] = ()
     ) -> Objectives[Schedule]:
         """Return all of them."""
-        from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
+        from nmsolve.solvers.schedule.api import schedule_objectives
 
-        return ScheduleObjectives(given.problem, options, first, known)
+        return schedule_objectives(given.problem, options, first, known)
 
     def restated(self, given: Given, stage: Stage) -> Given:
         """Return the same processes."""

@@ -76,12 +76,12 @@ OBJECTIVES: dict[str, Objective] = {
     ),
     "step-energy": Objective(
         "energy of one step: messages, neurons, synapses, and what the chips draw while it lasts", "pJ", "power", "energy",
-        "Energy of a step", formula="hw.step_energy:step_energy", walk="check.mapping.step_energy:walked_step_energy",
+        "Energy of a step", formula="hw.step_energy:step_energy", walk="check.mapping.step_time:walked_step_energy",
         bounds=("step-power",), links=True, alone=True,
     ),
     "energy-delay": Objective(
         "energy of one step times its time", "pJ ns", "power", "energy", "Energy of a step",
-        formula="hw.step_energy:energy_delay", walk="check.mapping.step_energy:walked_energy_delay", bounds=("step-power",),
+        formula="hw.step_energy:energy_delay", walk="check.mapping.step_time:walked_energy_delay", bounds=("step-power",),
         links=True, alone=True,
     ),
     "reward": Objective(

@@ -7,7 +7,7 @@ from typing import Unpack
 
 import numpy as np
 
-from nmsolve.check.assignment.recheck import check_assign_bound
+from nmsolve.check.assignment.recheck import RECHECKS, check_assign_bound
 from nmsolve.hw.assignment.evaluate import all_objectives
 from nmsolve.model import clock
 from nmsolve.model.assignment.assignment import Assignment
@@ -16,9 +16,10 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker
+from nmsolve.solvers.assignment.checker import AssignChecker, NetworkChecker, ceiling_complaint
 from nmsolve.solvers.assignment.registry import REGISTRY, plan_of
 from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.multi_objective import StatedObjectives
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.portfolio import Step
 
@@ -161,3 +162,12 @@ class NetworkTask(Task[IntArray]):
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Re-check with code that did not find the bound."""
         return check_assign_bound(self.problem, bound, seconds)
+
+
+def assign_objectives(
+    problem: AssignProblem, options: Options, first: Assignment | None = None, known: tuple[Bound, ...] = ()
+) -> StatedObjectives[Assignment]:
+    """Return the objectives of a problem, solved one after the other."""
+    return StatedObjectives(
+        problem, options, first, known, AssignTask, all_objectives, ceiling_complaint, RECHECKS.keys()
+    )

@@ -19,8 +19,7 @@ from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.assignment.closing import close
-from nmsolve.solvers.assignment.dual_claim import claim_of
+from nmsolve.solvers.assignment.closing import claim_of, close
 
 #: Sweeps of a stage in the first round, twice as many in each later one, which begins at ``AGAIN`` times the last temperature.
 SWEEPS, AGAIN, ROUNDS = 100, 1e4, 4

@@ -24,8 +24,8 @@ from nmsolve.model.assignment.problem import AssignProblem, Groups
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.assignment import cpsat
 from nmsolve.solvers.assignment.data import assign_data
+from nmsolve.solvers.assignment.exact import cpsat_model
 from nmsolve.solvers.search.conflict import Answer, Limit, Limits, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
 
@@ -157,7 +157,7 @@ class AssignLimits(Limits[Assignment]):
         data = assign_data(problem)
         if seconds <= 0 or data.size > MAX_VARIABLES:
             return Answer("unknown")
-        built, solver = cpsat.build(data), new_solver(seconds, seed=seed)
+        built, solver = cpsat_model(data), new_solver(seconds, seed=seed)
         status = decide(solver, built.model, should_stop)
         if status == "INFEASIBLE":
             return Answer("infeasible", None, limits)

@@ -13,8 +13,8 @@ from nmsolve.hw.assignment.evaluate import schedule_of
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment import rules, schedule_rules
-from nmsolve.solvers.assignment.cpsat import whole_numbers
 from nmsolve.solvers.assignment.data import AssignData
+from nmsolve.solvers.assignment.exact import whole_numbers
 from nmsolve.solvers.assignment.paths import Bounds, Program
 from nmsolve.solvers.assignment.schedule_rules import Moments
 from nmsolve.solvers.search.rows import Built, CpSatRows

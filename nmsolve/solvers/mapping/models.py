@@ -6,7 +6,7 @@ from typing import Any
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
-from nmsolve.solvers.mapping.exact.engines import built
+from nmsolve.solvers.mapping.exact.model import built
 from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.mapping.joint.engines import refuses_model
 from nmsolve.solvers.mapping.joint.problem import JointProblem, require_links

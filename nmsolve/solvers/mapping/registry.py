@@ -47,8 +47,8 @@ REGISTRY: dict[str, Entry] = {
     "exchange": Entry(_S + "bounds.engines:Exchange", "bound on the reward of method M1 from bounds on sums"),
     "cover": Entry(_S + "bounds.engines:CoreTraffic", "bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core", threads=True),
-    "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True),
-    "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True),
+    "cpsat": Entry(_S + "exact.model:CpSat", "exact model for CP-SAT", child=True),
+    "mip": Entry(_S + "exact.model:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip
 REGISTRY |= plug_ins(REGISTRY)
 

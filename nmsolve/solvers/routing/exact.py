@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,18 +15,141 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.routing import cpsat, mip
-from nmsolve.solvers.routing.checker import RoutingChecker
+from nmsolve.solvers.routing.checker import MISSING, RoutingChecker
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.fit import require_routes
+from nmsolve.solvers.routing.rules import Variables, measure, prohibited, read, stated
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import Worth, run_model, within
 from nmsolve.solvers.search.incumbent import judge
-from nmsolve.solvers.search.rows import Built
-from nmsolve.solvers.search.scaling import Scale
+from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows
+from nmsolve.solvers.search.scaling import Scale, fair_unit
 from nmsolve.solvers.search.write_model import require_statable
+
+
+def cpsat_model(
+    stage: RoutingStage, *, start: IntArray | None = None, bound: float = 0.0, goal: int | None = None,
+    price: tuple[int, int] | None = None,
+) -> Built:  # fmt: skip
+    """State ``stage`` for CP-SAT.
+
+    Parameters
+    ----------
+    start : (size,) a known solution; hinted
+    bound : a proven lower bound on the objective, added as a row
+    goal : ask only for a solution whose objective, in the model's whole numbers, is no more than this
+    price : for ``reward``: minimise ``price[0] * prohibited turns - price[1] * channels of multicast trees``
+    """
+    rows, data = CpSatRows(), RouteData(stage.problem)
+    v, scale = stated(rows, data), data.scale(stage.objective)
+    if price is not None:
+        rows.minimise(price[0] * prohibited(data, v) - price[1] * _tree_channels(data, v))
+    else:
+        cost = measure(rows, stage, data, v, stage.objective, data.rate)
+        row = scale.floor_row(bound)
+        if row is not None:
+            rows.add(cost >= row)
+        if goal is None:
+            rows.minimise(cost)
+        else:
+            rows.add(cost <= goal)
+            if stage.objective == "turns":
+                one_per_square(rows, data, v, goal)
+    for name, most in stage.ceilings:
+        if name == "reward":
+            reward_ceiling(rows, data, v, most)
+        else:
+            rows.add(measure(rows, stage, data, v, name, data.rate) <= data.scale(name).ceiling_row(most))
+    if start is not None:
+        _hint(rows, data, v, *stage.unpack(start))
+    return Built(rows.model, scale, partial(read, stage, data, v), data, v)
+
+
+def one_per_square(rows: CpSatRows, data: RouteData, v: Variables, goal: int) -> None:
+    """With no more prohibited turns than squares, both ways round, every one has exactly one: ``sum t = 3``."""
+    if goal == len(data.squares):
+        for ring in data.squares:
+            rows.exactly_one([~v.order[ab] for ab in ring])
+
+
+def reward_ceiling(rows: CpSatRows, data: RouteData, v: Variables, most: float) -> None:
+    """``turns / channels <= ln(most / cc)``, that is ``q * turns <= p * channels`` with the fraction p/q of known counts."""
+    from nmsolve.hw.reward import exchange_loss
+
+    cc = exchange_loss(data.problem.machine, data.problem.flows)
+    if not any(data.many) or cc <= 0:
+        return
+    largest = 1 + sum(len(t) for t in data.trees)
+    ratio = Fraction(max(0.0, float(np.log(most / cc)))).limit_denominator(largest)
+    rows.add(ratio.denominator * prohibited(data, v) <= ratio.numerator * _tree_channels(data, v))
+
+
+def _tree_channels(data: RouteData, v: Variables) -> Any:
+    return sum(sum(tree.values()) for tree, many in zip(v.tree, data.many, strict=True) if many)
+
+
+def _hint(rows: CpSatRows, data: RouteData, v: Variables, routes: Routes, number: IntArray) -> None:
+    """Hint every variable with a known solution."""
+    taken = [set(routes.of(f).tolist()) for f in range(routes.count)]
+    for f, tree in enumerate(v.tree):
+        if data.many[f]:
+            for c, x in tree.items():
+                rows.hint(x, c in taken[f])
+    for k, z in enumerate(v.leg):
+        path = _path_back(data, taken[int(data.leg_flow[k])], int(data.problem.flows.targets[k]))
+        for c, x in z.items():
+            rows.hint(x, c in path)
+    for flows, key in zip(data.members, v.key, strict=True):
+        if len(flows) > 1:
+            union = set().union(*(taken[f] for f in flows))
+            for c, x in key.items():
+                rows.hint(x, c in union)
+    rank = np.argsort(np.argsort(number[data.working], kind="stable"), kind="stable")
+    for c, r in zip(data.working.tolist(), rank.tolist(), strict=True):
+        rows.hint(v.number[c], r)
+    for (a, b), t in v.order.items():
+        rows.hint(t, bool(number[a] < number[b]))
+
+
+def _path_back(data: RouteData, taken: set[int], target: int) -> set[int]:
+    """Return the channels of a tree on the way to one target."""
+    enters = {int(data.ends[c]): c for c in taken}
+    path: set[int] = set()
+    while target in enters and enters[target] not in path:
+        path.add(enters[target])
+        target = enters[target] // data.problem.channels // 4
+    return path
+
+
+def mip_model(stage: RoutingStage, *, bound: float = 0.0) -> Built:
+    """State ``stage`` in Pyomo; ``bound`` is a proven lower bound, added as a row. The objective ``reward`` is not linear.
+
+    It takes no start: HiGHS completes none that leaves numbers of channels open.
+    """
+    rows, data = MipRows("routes"), RouteData(stage.problem)
+    v, rates = stated(rows, data), stage.problem.flows.rate
+    unit = fair_unit(float(rates.max(initial=0.0)))
+
+    def measured(name: str) -> tuple[Any, float]:
+        """Return the objective ``name`` in the model, and how much of that is one of the user's."""
+        counts = name in ("turns", MISSING)
+        return measure(rows, stage, data, v, name, rates * unit), 1.0 if counts else unit
+
+    for name, most in stage.ceilings:
+        cost, factor = measured(name)
+        rows.rule("ceilings")
+        rows.add(cost <= most * factor * (1 + 1e-9) + 1e-6)
+    cost, factor = measured(stage.objective)
+    rows.minimise(cost)
+    if bound > 0:
+        rows.rule("at_least")
+        rows.add(cost >= bound * factor * (1 - 1e-9))
+    integral = stage.objective in ("turns", MISSING) or stage.problem.integral
+    return Built(rows.model, Scale(factor, False, integral), partial(read, stage, data, v), data, v)
+
 
 #: Most variables of legs and trees, for CP-SAT and for HiGHS.
 MAX_VARIABLES, MAX_MIP_VARIABLES = 60_000, 5_000
@@ -58,7 +182,7 @@ def models(problem: RoutingProblem) -> tuple[Built, Built]:
     require_routes(problem)
     stage = RoutingStage(problem, problem.objective[0])
     require_statable(_refuses_models(stage))
-    return mip.build(stage), cpsat.build(stage)
+    return mip_model(stage), cpsat_model(stage)
 
 
 class RouteCpSat:
@@ -75,7 +199,7 @@ class RouteCpSat:
             return
         if not reach_bound(stage, context, self.name):
             start, _ = context.incumbent()
-            built = cpsat.build(stage, start=start, bound=context.bound())
+            built = cpsat_model(stage, start=start, bound=context.bound())
             run_model(built, "cpsat", self.name, context, _worth(stage))
 
 
@@ -88,7 +212,7 @@ class RouteMip:
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Solve the model; routes are forwarded as they come, the bound is the one HiGHS states at the end."""
-        run_model(mip.build(stage, bound=context.bound()), "highs", self.name, context, _worth(stage))
+        run_model(mip_model(stage, bound=context.bound()), "highs", self.name, context, _worth(stage))
 
 
 def _worth(stage: RoutingStage) -> Worth:
@@ -134,7 +258,7 @@ def _ask(
     """Is there a solution no worse than ``goal``? Tells the context what comes of it; CP-SAT's status."""
     start, _ = context.incumbent()
     end = solve(
-        cpsat.build(stage, start=start, bound=context.bound(), goal=goal),
+        cpsat_model(stage, start=start, bound=context.bound(), goal=goal),
         **{**within(context), "seed": seed},
         on_solution=lambda solution: context.offer(solution, "at a goal"),
         level=0,
@@ -158,7 +282,7 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
     while not context.should_stop():
         start, _ = context.incumbent()
         turns, channels = (1, 0) if start is None else _counts(stage, start)
-        built = cpsat.build(stage, start=start, price=(max(1, channels), turns if channels else 0))
+        built = cpsat_model(stage, start=start, price=(max(1, channels), turns if channels else 0))
 
         def tell(value: float, status: str, turns: int = turns, channels: int = channels) -> None:
             ratio = Fraction(turns, max(1, channels)) + Fraction(

@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from nmsolve.check.schedule.recheck import check_schedule_bound
+from nmsolve.check.schedule.recheck import RECHECKS, check_schedule_bound
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck, Result
@@ -17,8 +17,9 @@ from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.multi_objective import StatedObjectives
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
-from nmsolve.solvers.schedule.checker import ScheduleChecker
+from nmsolve.solvers.schedule.checker import ScheduleChecker, ceiling_complaint
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.portfolio import Step
 
@@ -132,3 +133,20 @@ class ScheduleTask(Task[Schedule]):
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Re-check with code that did not find the bound."""
         return check_schedule_bound(self.problem, bound, seconds)
+
+
+def schedule_objectives(
+    problem: ScheduleProblem, options: Options, first: Schedule | None = None, known: tuple[Bound, ...] = ()
+) -> StatedObjectives[Schedule]:
+    """Return the objectives of a problem, solved one after the other."""
+    return StatedObjectives(
+        problem,
+        options,
+        first,
+        known,
+        ScheduleTask,
+        all_objectives,
+        ceiling_complaint,
+        RECHECKS.keys(),
+        weighted="weighted",
+    )

@@ -9,7 +9,7 @@ from nmsolve.model.engine import Context
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
-from nmsolve.solvers.schedule import cpsat, mip, ticks
+from nmsolve.solvers.schedule import cpsat, mip
 from nmsolve.solvers.schedule.data import schedule_data
 from nmsolve.solvers.schedule.power_intervals import countable, wakings
 from nmsolve.solvers.schedule.turns import Turn, seconds_of, settings_of
@@ -61,7 +61,7 @@ def mip_refusal(problem: ScheduleProblem) -> str | None:
     """Return why HiGHS does not take the problem, or None."""
     if problem.objective == "waste" or any(name == "waste" for name, _ in problem.weights):
         return "the waste is a quotient, no sum"
-    size = ticks.size(schedule_data(problem))
+    size = mip.size(schedule_data(problem))
     return (
         f"a model of about {size} variables, the limit is {MAX_MIP_VARIABLES}"
         if size > MAX_MIP_VARIABLES

@@ -15,8 +15,7 @@ from nmsolve.hw.schedule.heads import windows
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.solvers.schedule.data import ScheduleData
 from nmsolve.solvers.schedule.moments import Moments
-from nmsolve.solvers.schedule.price_claim import claim_of
-from nmsolve.solvers.schedule.prices import best_prices
+from nmsolve.solvers.schedule.prices import best_prices, claim_of
 from nmsolve.solvers.schedule.program import factors, program_of, shape_of
 from nmsolve.solvers.schedule.rules import Choice, busy
 from nmsolve.solvers.search.rows import CpSatRows

@@ -2,6 +2,8 @@
 
 Whole data give exact sums. Otherwise distances are rounded down, and every sum of products of numbers >= 0 loses what its
 roundings can have added (docs/bounds.md).
+
+Re-check of the fan-out bound: one message after the other, as docs/bounds.md states it; no code of the bound itself.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.mapping.bounds.parts import (
+    EPS,
+    all_distances,
     both_ways,
     distances,
     expect,
@@ -22,9 +26,13 @@ from nmsolve.check.mapping.bounds.parts import (
     parallel,
     slot_rows,
     usable_cores,
+    whole_distances,
 )
+from nmsolve.check.mapping.distances import line_costs, step_cost
+from nmsolve.model.compiled import inlined, kernel
+from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
 def _slot_weights(problem: MappingProblem, u: int, partners: IntArray, weight: FloatArray) -> FloatArray:
@@ -59,3 +67,133 @@ def recheck_neighbours(problem: MappingProblem, certificate: Mapping[str, Any]) 
         every.append(float(by_slot @ near))
         most = max(most, part.stop - part.start)
     return lowered(problem, fsum(every) / 2, 2 * most + parallel(problem))
+
+
+def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """Sum over messages of rate x (what the least possible number of remote cores must cost).
+
+    Messages that are paid edge by edge count their edges, the heaviest to the nearest cores. The certificate holds
+    nothing: everything follows from the problem, whose messages may be on disk.
+
+    Raises
+    ------
+    CertificateError : an objective over links, no usable core, or too many cores
+    """
+    expect(problem, fewest=1)
+    d = all_distances(problem, down=True)
+    near = slot_rows(np.minimum(d, d.T)).min(axis=0)
+    tree = _trees(problem, near)
+    trees = np.zeros(problem.graph.rows, bool)
+    if problem.uses_nets:
+        trees[:] = (problem.aim.reach) | problem.graph.multicast
+    sizes, limit = np.array(problem.sizes, np.int64), limit_of(problem)
+    longest, parts = 1, []
+    for rows in problem.graph.blocks(READERS):
+        fixed = rows.fixed
+        parts.append(
+            _sum_over_messages(
+                fixed.indptr, fixed.source, fixed.targets, fixed.weights, fixed.rate, sizes, limit,
+                trees[rows.first : rows.first + len(rows.source)], near, tree,
+            )
+        )  # fmt: skip
+        longest = max(longest, int(np.diff(rows.indptr).max(initial=1)))
+    return lowered(problem, fsum(parts), longest + 8)
+
+
+def _trees(problem: MappingProblem, near: FloatArray) -> FloatArray:
+    """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; ``near`` are the least distances of slots.
+
+    Rounded down where anything is not whole.
+    """
+    remote: FloatArray = np.arange(len(near), dtype=np.float64)
+    if problem.aim.reach:
+        return remote
+    quantity = problem.aim.quantity
+    step = step_cost(problem.machine, quantity)
+    down = 0.0 if whole_distances(problem) else EPS
+    plain: FloatArray = np.maximum(near - step * (remote > 0) - 2 * down * (near + step), 0.0)
+    if problem.machine.distance_matrix is not None:
+        plain[0] = 0.0
+        return np.asarray((step * remote + np.cumsum(plain)) * (1.0 - (len(near) + 4) * down))
+    links = np.concatenate([line_costs(problem.machine, quantity, axis) for axis in (0, 1)])
+    shortest = float(links.min()) if len(links) else 0.0
+    return np.asarray((step * remote + np.maximum(remote * shortest, plain)) * (1.0 - 4 * down))
+
+
+@kernel
+def _sum_over_messages(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    weights: FloatArray,
+    rate: FloatArray,
+    sizes: IntArray,
+    limit: IntArray,
+    trees: BoolArray,
+    near: FloatArray,
+    tree: FloatArray,
+) -> float:
+    """The least cost of all messages of a block; ``trees`` says which are paid by their route tree.
+
+    Every message is added up by itself and the sums with what rounding takes (Neumaier), so that a million messages are as
+    exact as one.
+    """
+    total, lost, far = 0.0, 0.0, len(near) - 1
+    longest = 0
+    for i in range(len(source)):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    size, weight = np.empty(longest, np.int64), np.empty(longest)
+    for i in range(len(source)):
+        first, end = indptr[i], indptr[i + 1]
+        m = end - first
+        own, other = _room(sizes, targets[first:end], source[i], limit, size)
+        if trees[i]:
+            remote = max(0, m - own + other - 1) // other if m > own else 0
+            part = rate[i] * tree[min(remote, far)]
+            total, lost = _plus(total, lost, part)
+            continue
+        falling = weight[:m]
+        falling[:] = -weights[first:end]
+        if m > own:  # otherwise the order is of no account
+            falling.sort()
+        part = 0.0
+        for k in range(m):
+            slot = 0 if k < own else 1 + (k - own) // other
+            part -= falling[k] * near[min(slot, far)]
+        total, lost = _plus(total, lost, part)
+    return total + lost
+
+
+@inlined
+def _plus(total: float, lost: float, part: float) -> tuple[float, float]:
+    """``total + part``, and what all additions so far have lost; no number is below 0, but the larger one may be either."""
+    after = total + part
+    if total >= part:
+        return after, lost + ((total - after) + part)
+    return after, lost + ((part - after) + total)
+
+
+@kernel
+def _room(
+    sizes: IntArray, targets: Int32Array, sender: int, limit: IntArray, size: IntArray
+) -> tuple[int, int]:
+    """How many of ``targets`` fit on a core beside their sender, and on another core (one at least); ``size`` is scratch."""
+    m = len(targets)
+    own, other = m, m
+    for r in range(len(limit)):
+        least, most = np.int64(2**62), np.int64(-1)
+        for k in range(m):
+            size[k] = sizes[targets[k], r]
+            least, most = min(least, size[k]), max(most, size[k])
+        if least < most:
+            size[:m].sort()
+        filled, beside, alone = np.int64(0), 0, 0
+        for k in range(m):
+            filled += size[k]
+            if filled > limit[r]:
+                break
+            alone += 1
+            if filled + sizes[sender, r] <= limit[r]:
+                beside += 1
+        own, other = min(own, beside), min(other, alone)
+    return own, max(1, other)

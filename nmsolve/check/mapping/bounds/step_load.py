@@ -1,4 +1,7 @@
-"""Re-check of bounds on the time of a step: all work counted again row by row, the copies' problem formed again."""
+"""Re-checks of bounds on the time and the energy of a step, and of what a ceiling on one lends the other.
+
+All work is counted again row by row, the problems of copies and of sums are formed again; ceilings are the problem's own.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.mapping.bounds.link_load import proved_of_sum
-from nmsolve.check.mapping.bounds.parts import EPS, CertificateError, usable_cores
-from nmsolve.check.mapping.step_time import NEEDED
+from nmsolve.check.mapping.bounds.parts import EPS, CertificateError, below, least_apart, usable_cores
+from nmsolve.check.mapping.step_time import NEEDED, NEEDED_FOR_ENERGY, work_in_pj
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import LARGEST
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -150,3 +154,120 @@ def _beyond_the_first(problem: MappingProblem) -> LogicGraph:
         weights=np.repeat(np.array(rate), lengths), source=np.array(source, np.int32),
         multicast=np.ones(len(source), bool), rate=np.array(rate),
     )  # fmt: skip
+
+
+#: A ceiling may be passed by this part of it, since sums are rounded.
+PASSED = Fraction(1, 10**11)
+
+
+def recheck_step_ceiling(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """Return what the named bound proves of a sum under the ceiling on the step time, or of the step under that on a sum.
+
+    Raises
+    ------
+    CertificateError : no such ceiling, no mapping within it, a wrong number of nodes or inner certificate, figures are missing
+    """
+    if problem.objective != "step-time":
+        longest = min((most for name, most in problem.ceilings if name == "step-time"), default=None)
+        if longest is None:
+            raise CertificateError("the problem has no ceiling on the step time")
+        room = work_of(problem).room(longest * (1 + float(PASSED)))
+        if room < 1:
+            raise CertificateError("not one node has room in so short a step")
+        return below(proved_of_sum(_with(problem, problem.objective, room), certificate))
+    if "together" in certificate:
+        if certificate.keys() - {"method", "together"}:
+            raise CertificateError("beside 'together' it says more, which this bound does not use")
+        return max(
+            _together(problem, name, most) for name, most in problem.ceilings if not OBJECTIVES[name].formula
+        )
+    nodes = certificate.get("nodes")
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes < problem.n:
+        raise CertificateError(f"'nodes' is {nodes!r}, expected a number from 1 to {problem.n - 1}")
+    for name, most in problem.ceilings:
+        if not OBJECTIVES[name].formula:
+            proved = proved_of_sum(_with(problem, name, nodes), certificate)
+            if proved <= Fraction(most) * (1 + PASSED) + PASSED:
+                raise CertificateError(f"{nodes} nodes per core do not pass the ceiling on {name}")
+            return work_of(problem).of_lightest(nodes + 1)
+    raise CertificateError("the problem has no ceiling on a sum")
+
+
+def _together(problem: MappingProblem, name: str, most: float) -> float:
+    """Return what a step takes at least if nodes share a core wherever an edge between two cores alone passes the ceiling."""
+    total = replace(problem, objective=name, ceilings=(), migration=None)
+    apart, limit = least_apart(total), most * (1 + float(PASSED)) + float(PASSED)
+    group = np.arange(problem.n)
+    while True:  # the smallest number among neighbours, and among theirs, until none changes
+        before = group.copy()
+        for rows, row in pieces(problem.graph):
+            whole = rows.multicast[row] | total.aim.reach if total.uses_nets else np.zeros(len(row), bool)
+            kept = np.where(whole, rows.rate[row], rows.weights) * apart > limit
+            source, target = rows.source[row[kept]], rows.targets[kept]
+            least = np.minimum(group[source], group[target])
+            np.minimum.at(group, source, least)
+            np.minimum.at(group, target, least)
+        group = group[group]
+        if (group == before).all():
+            return work_of(problem).of_groups(problem.graph, group)
+
+
+def _with(problem: MappingProblem, objective: str, room: int) -> MappingProblem:
+    """Return the problem of the sum with no more than this many nodes on a core."""
+    if problem.node_limit is not None:
+        room = min(room, problem.node_limit)
+    return replace(problem, objective=objective, ceilings=(), migration=None, node_limit=room)
+
+
+#: Most pieces that are looked at.
+MOST = 1000
+
+
+def recheck_step_power(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """Return the least energy of a step (times its time) over all pieces, each with what its own certificate proves of messages.
+
+    Raises
+    ------
+    CertificateError : another objective, times that do not rise, a wrong inner certificate, or figures are missing
+    """
+    if problem.aim.charges != "power":
+        raise CertificateError("the bound is for the energy of a step")
+    require_figures(problem, NEEDED_FOR_ENERGY)
+    ends, proofs = _ends(certificate.get("until")), certificate.get("proofs")
+    if not isinstance(proofs, list | tuple):
+        raise CertificateError("'proofs' is no list")
+    work, cores = work_of(problem), len(usable_cores(problem))
+    begins = Fraction(work.least(cores, Fraction(0)))
+    machine, spent = problem.machine, Fraction(work_in_pj(problem.graph, problem.machine))
+    if not any(figure.value > 0 for figure in machine.energy.values()):
+        raise CertificateError("the machine has no figures of energy")
+    chips = Fraction(machine.figures["power_chip"].value) * machine.n_chips
+    each = Fraction(machine.figures["power_core"].value)
+    if len(proofs) != len(ends) + 1:
+        raise CertificateError(f"'proofs' holds {len(proofs)} entries, expected {len(ends) + 1}")
+    values, low = [], begins
+    for high, proof in zip([*ends, None], proofs, strict=True):
+        room = problem.n if high is None else work.room(float(high))
+        if problem.node_limit is not None:
+            room = min(room, problem.node_limit)
+        least, low = low, max(low, high or low)
+        if room * cores < problem.n:
+            continue  # no step is so short
+        if not isinstance(proof, Mapping):
+            raise CertificateError("an entry of 'proofs' is no certificate")
+        total = replace(problem, objective="energy", migration=None, ceilings=(), node_limit=room)
+        paid = max(Fraction(0), proved_of_sum(total, proof)) if proof else Fraction(0)
+        energy = spent + paid + (chips + each * -(-problem.n // room)) * least
+        values.append(energy * (least if problem.objective == "energy-delay" else 1))
+    wrong = Fraction(8 * (problem.graph.m + problem.graph.rows + problem.n + 8)) * Fraction(EPS)
+    return below(min(values, default=Fraction(0)) * (1 - wrong))
+
+
+def _ends(until: Any) -> list[Fraction]:
+    """Return the ends of pieces in ns, which have to rise."""
+    values = np.asarray(until if isinstance(until, list | tuple | np.ndarray) else [np.nan])
+    if values.dtype.kind not in "iuf" or values.ndim != 1 or len(values) > MOST:
+        values = np.array([np.nan]) if values.size else values.astype(np.float64).reshape(-1)
+    if not ((values > 0) & (values < LARGEST)).all() or (np.diff(values) <= 0).any():
+        raise CertificateError(f"'until' is no list of at most {MOST} rising times in ns")
+    return [Fraction(float(value)) for value in values]

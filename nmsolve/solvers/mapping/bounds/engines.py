@@ -15,19 +15,23 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
-from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.learned import guided
-from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
+from nmsolve.solvers.mapping.bounds.link_load import (
+    exchange_bounds,
+    link_load_bounds,
+    refuses_exchange,
+    refuses_link_load,
+)
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.pairs import no_core, too_wide
-from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.partition_placement import (
     partition_placement_bounds,
     refuses_partition_placement,
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
+from nmsolve.solvers.mapping.bounds.slots import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.form import refuses_spread

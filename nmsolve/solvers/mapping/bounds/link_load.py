@@ -1,4 +1,4 @@
-"""Bounds on the load of the hottest link, from bounds on sums.
+"""Bounds through a sum: the hottest link carries the mean over a set of links, and M1's reward is above what cores exchange.
 
 The hottest link carries at least the mean over any set of links. Two kinds of sets:
 
@@ -9,6 +9,13 @@ The hottest link carries at least the mean over any set of links. Two kinds of s
   room of half the board each: ``max-link >= (bound on the hops of that problem) / links between the halves``.
 
 Faulty cores shrink the halves' room, dead links the number of links. Any routing obeys this, not only XY.
+
+Bounds on the reward of method M1 (the objective ``reward``), from bounds on sums.
+
+The larger of two sides is at least their mean, and every pair of cores that talk counts at both ends. So what all cores exchange
+is at least the sum of all traffic times Manhattan distance, a message counted once per core it reaches: on the machine with all
+link weights 1 and no dead links at least its multicast hops, with one node per core its hops (docs/bounds.md). The price of
+prohibited turns is at least 1, and more where multicast messages must leave their core: their channels are limited.
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.hw.reward import deadlock_factor, own_turns, reward_lattice
 from nmsolve.hw.routes import working_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
@@ -29,13 +37,13 @@ from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, no_core, refuses_pairs, room_per_core
-from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.partition_placement import (
     partition_placement_bounds,
     refuses_partition_placement,
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
+from nmsolve.solvers.mapping.bounds.slots import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
@@ -141,3 +149,46 @@ def _until(context: BoundContext, seconds: float) -> ShouldStop:
     """Return the context's end, or this many seconds of work from now."""
     began = context.clock()
     return lambda: context.should_stop() or context.clock() - began > seconds
+
+
+REWARD = "exchange"
+#: Why the bound cannot take a problem, or None.
+refuses_exchange = takes(f"reward {LIMITS}", no_core)
+
+
+def exchange_bounds(problem: MappingProblem, context: BoundContext = UNLIMITED) -> Iterator[Bound]:
+    """Ever better bounds; what the context's mapping costs as a sum aims the steps."""
+    total, best = sum_of(problem), 0.0
+    cost = np.inf if context.core is None else objective_value(total, context.core)
+    price = least_factor(problem) * min(problem.terms.horizontal, problem.terms.vertical)
+    whole = reward_lattice(problem) > 0
+    for inner in sum_bounds(total, context.toward(cost)):
+        value = round_up(inner.value * price, whole)
+        if value > best:
+            best = value
+            yield Bound(value, REWARD, "full", {**inner.certificate, "method": REWARD, "inner": inner.method})
+
+
+def sum_of(problem: MappingProblem) -> MappingProblem:
+    """Return the problem whose cost is at most what the cores exchange: unit links, none dead."""
+    machine = replace(problem.machine, faulty_links=(), link_weight=1.0, crossing_weight=1.0)
+    graph = problem.graph
+    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
+    light = bool((graph.weights <= np.where(graph.multicast, graph.rate, np.inf)[row]).all())
+    name = "hops" if problem.one_per_core and light else "multicast-hops"
+    return MappingProblem(graph, machine, name, problem.constraints, problem.node_limit)
+
+
+def least_factor(problem: MappingProblem) -> float:
+    """The least price of prohibited turns: with all channels that the multicast messages could take, if they must take some.
+
+    A message to k cores takes at most k routes, and enters every core but its own at most once.
+    """
+    graph, machine = problem.graph, problem.machine
+    targets = np.diff(graph.indptr)[graph.multicast & (graph.rate > 0)]
+    many = targets[targets > 1]
+    if not problem.one_per_core or not len(many):
+        return 1.0
+    longest = machine.rows + machine.cols - 2
+    channels = int(np.minimum(many * longest, machine.size - 1).sum())
+    return deadlock_factor(own_turns(machine), channels, problem.terms.deadlock)

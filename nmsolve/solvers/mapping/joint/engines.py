@@ -25,7 +25,7 @@ from nmsolve.solvers.mapping.bounds.core_traffic import (
 )
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
-from nmsolve.solvers.mapping.exact.engines import built
+from nmsolve.solvers.mapping.exact.model import built
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, recount, state_of
 from nmsolve.solvers.mapping.joint.climbing import Climb, climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.partitions import (

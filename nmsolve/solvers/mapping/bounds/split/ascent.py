@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, Int32Array
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
 from nmsolve.solvers.mapping.bounds.projection import FLAT
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
-from nmsolve.solvers.mapping.bounds.split.kernels import turn
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
 from nmsolve.solvers.mapping.bounds.split.value import Evaluator
 
@@ -126,3 +126,27 @@ class Ascent:
         self.m += length * self.direction
         rows.tau = np.maximum(0.0, rows.tau + length * rows.speed)
         rows.idle = np.where(rows.tau > 0, 0, rows.idle + 1)
+
+
+@plain
+def turn(
+    direction: FloatArray,
+    spectral: FloatArray,
+    lawler: FloatArray,
+    momentum: float,
+    mean: FloatArray,
+    keep: float,
+) -> float:
+    """One pass over the pairs: new direction, running mean of ``lawler``; returns the direction's squared norm.
+
+    ``direction = spectral - lawler + momentum * direction``; ``mean = keep * mean + (1 - keep) * lawler``.
+    """
+    k = len(direction)
+    total = 0.0
+    for u in range(k):
+        for v in range(k):
+            d = spectral[u, v] - lawler[u, v] + momentum * direction[u, v]
+            direction[u, v] = d
+            total += d * d
+            mean[u, v] = keep * mean[u, v] + (1.0 - keep) * lawler[u, v]
+    return total

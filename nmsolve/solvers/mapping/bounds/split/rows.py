@@ -1,4 +1,8 @@
-"""The active rows of the split bound with their multipliers."""
+"""The active rows of the split bound with their multipliers.
+
+A row is a set of nodes with signs b and an orientation o: ``sum_{i<j} o b_i b_j d_ij >= rhs``. All signs + with
+o = 1: a clique row. Signs that sum to 1 with o = -1: a hypermetric row; with three nodes the triangle inequality.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
-from nmsolve.solvers.mapping.bounds.split.kernels import row_values, subtract_rows
 from nmsolve.solvers.mapping.bounds.split.separate import WIDTH, best_thirds, clique_rows, hypermetric_rows
 
 #: A row leaves after this many steps with multiplier 0.
@@ -23,7 +27,7 @@ SLACK = 0.5
 
 @dataclass
 class Rows:
-    """Signed sets of nodes with multipliers; see :mod:`.kernels` for what a row says.
+    """Signed sets of nodes with multipliers.
 
     Attributes
     ----------
@@ -139,4 +143,39 @@ def _unknown(known: Int32Array, found: Int32Array) -> IntArray:
     """Return which rows of ``found`` are not in ``known``, each once."""
     _, first = np.unique(np.concatenate([known, found]), axis=0, return_index=True)
     out: IntArray = first[first >= len(known)] - len(known)
+    return out
+
+
+@plain
+def subtract_rows(
+    cost: FloatArray, start: IntArray, member: IntArray, sign: FloatArray, orient: FloatArray, tau: FloatArray
+) -> None:
+    """``cost -= sum_k tau_k A_k``, A_k symmetric with half of each coefficient at (i, j) and at (j, i)."""
+    for r in range(len(tau)):
+        if tau[r] == 0.0:
+            continue
+        half = 0.5 * tau[r] * orient[r]
+        for e in range(start[r], start[r + 1]):
+            i = member[e]
+            for f in range(e + 1, start[r + 1]):
+                j = member[f]
+                t = half * sign[e] * sign[f]
+                cost[i, j] -= t
+                cost[j, i] -= t
+
+
+@kernel
+def row_values(
+    distance: FloatArray, start: IntArray, member: IntArray, sign: FloatArray, orient: FloatArray
+) -> FloatArray:
+    """(r,) ``sum_{i<j} o b_i b_j (d_ij + d_ji) / 2`` of every row at a matrix that need not be symmetric."""
+    out = np.empty(len(orient))
+    for r in range(len(orient)):
+        total = 0.0
+        for e in range(start[r], start[r + 1]):
+            i = member[e]
+            for f in range(e + 1, start[r + 1]):
+                j = member[f]
+                total += sign[e] * sign[f] * (distance[i, j] + distance[j, i])
+        out[r] = 0.5 * orient[r] * total
     return out

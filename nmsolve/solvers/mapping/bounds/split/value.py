@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.types import FloatArray
+from nmsolve.model.compiled import plain
+from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
-from nmsolve.solvers.mapping.bounds.split.kernels import place
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
 
 
@@ -65,3 +65,13 @@ def barrier(cost: FloatArray) -> float:
     """Return a finite cost that no least-cost assignment in ``cost`` (k, k) pays if it can be avoided."""
     spread = float(cost.max() - cost.min())
     return float(cost.max()) + 2 * len(cost) * spread + 1.0
+
+
+@plain
+def place(order: IntArray, falling: FloatArray, column: IntArray, out: FloatArray) -> None:
+    """``out[u, order[u, j]] = falling[column[u], j]``: the distances that Gilmore-Lawler gives every pair."""
+    k, width = falling.shape
+    for u in range(k):
+        for j in range(width):
+            out[u, order[u, j]] = falling[column[u], j]
+        out[u, u] = 0.0
