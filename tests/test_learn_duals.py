@@ -30,7 +30,6 @@ from nmsolve.solvers.mapping.bounds.partition_placement import (
     partition_placement_form,
 )
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds
-from nmsolve.solvers.mapping.bounds.projection import projection_bounds
 from nmsolve.solvers.mapping.bounds.training_graphs import (
     problem_of,
     several,
@@ -39,7 +38,7 @@ from nmsolve.solvers.mapping.bounds.training_graphs import (
 )
 
 FINDS = {
-    "projection": projection_bounds, "joint": partition_placement_bounds, "parts": parts_bounds, "cover": core_traffic_bounds,
+    "joint": partition_placement_bounds, "parts": parts_bounds, "cover": core_traffic_bounds,
 }  # fmt: skip
 
 
@@ -83,7 +82,7 @@ def test_derivatives_of_the_network_are_those_of_differences() -> None:
         assert step == pytest.approx(float((found[name] * way).sum()), rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize("method", ["projection", "joint", "parts"])
+@pytest.mark.parametrize("method", ["joint", "parts"])
 def test_supergradients_of_training_graphs_bound_the_value_from_above(method: str) -> None:
     training_graph = training_graph_of(method, problem_of(small(method), 0, 5))
     rng = np.random.default_rng(3)
@@ -97,7 +96,7 @@ def test_supergradients_of_training_graphs_bound_the_value_from_above(method: st
         assert there <= limit + 1e-9 * (abs(value) + abs(limit))
 
 
-@pytest.mark.parametrize("method", ["projection", "joint", "parts"])
+@pytest.mark.parametrize("method", ["joint", "parts"])
 def test_training_raises_the_bound_on_graphs_that_it_never_saw(method: str) -> None:
     how = Settings(method, ("mesh-layered",), (48,), seed=0, pool=6, batch=3, rate=0.01)
     trainer = Trainer(how, training_graphs(how))
@@ -122,7 +121,7 @@ def test_training_raises_the_bound_on_graphs_that_it_never_saw(method: str) -> N
 )
 def test_bad_predictions_cost_one_step_and_bounds_hold(method: str, forged: str) -> None:
     # few parts on a mesh are bounded without predictions
-    problem = several("mesh-geo", 32, 7, {"projection": 1, "cover": 3, "parts": 4}.get(method, 8))
+    problem = several("mesh-geo", 32, 7, {"cover": 3, "parts": 4}.get(method, 8))
     rng = np.random.default_rng(0)
     asked = []
 
@@ -149,7 +148,7 @@ def test_models_of_the_package_help_on_graphs_that_they_were_not_trained_on(meth
     duals = predictor(duals_model(method))
     gains = []
     for family in ("mesh-geo", "mesh-comm", "mesh-layered"):
-        problem = several(family, 64, 150, {"projection": 1, "cover": 3}.get(method, 8))
+        problem = several(family, 64, 150, {"cover": 3}.get(method, 8))
         usual, learned = (
             list(FINDS[method](problem, UNLIMITED._replace(duals=start), rounds=4)) for start in (None, duals)
         )

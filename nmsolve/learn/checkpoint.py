@@ -24,7 +24,7 @@ from nmsolve.model.types import AnyArray
 #: Folder of models that come before those of the package.
 FOLDER = "NMSOLVE_MODELS"
 #: Bounds whose first multipliers are predicted; the model of each is called ``duals-`` and its name.
-DUALS = ("projection", "joint", "parts", "cover")
+DUALS = ("joint", "parts", "cover")
 #: Methods with trained models, which are also the names of their files, and the engines that use them.
 METHODS = {"m1": "m1-policy", "m5": "m5-policy", "policy": "policy"} | {
     f"duals-{bound}": bound for bound in DUALS

@@ -54,9 +54,9 @@ def test_fan_out() -> None:
     at_least(proved(NeighbourCounting(), placement(casts(36, 5), board(6, 6), "multicast-hops")), 881)
 
 
-def test_projection_alone() -> None:
-    """Without a prediction. Fails if the diagonal is not tuned."""
-    at_least(proved(Projection(predicts=False), DENSE, stops=60, upper=1913), 1640)
+def test_projection() -> None:
+    """Fails if the diagonal is not tuned."""
+    at_least(proved(Projection(), DENSE, stops=60, upper=1913), 1640)
 
 
 def test_split() -> None:
@@ -178,11 +178,6 @@ def test_cover() -> None:
 def test_parts() -> None:
     """Fails if the multipliers are not predicted."""
     at_least(proved(Parts(), MANY, stops=3, upper=248), 90)
-
-
-def test_projection() -> None:
-    """Fails if the diagonal is not predicted."""
-    at_least(proved(Projection(), SPARSE, stops=2, upper=612), 260)
 
 
 def test_branch_bound() -> None:

@@ -20,14 +20,12 @@ from nmsolve.model.generators import GENERATORS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import SpectralAscent
-from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, Duals, predicted_multipliers
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, Duals
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, traffic_nets, volume_of
 from nmsolve.solvers.mapping.bounds.learned import duals_model, predictor
-from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, never, pair_form
+from nmsolve.solvers.mapping.bounds.pairs import never
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
 from nmsolve.solvers.mapping.bounds.parts import parts_form
-from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
-from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
 from nmsolve.solvers.mapping.bounds.training_graphs import ROOMS, several
 
 #: Nodes of the graphs; and, for the usual start, most steps and CPU seconds.
@@ -153,7 +151,7 @@ def follow(bound: str, problem: MappingProblem, duals: Duals | None, steps: int,
     """Run an ascent for ``steps`` and CPU ``seconds`` at most; steps that ended later do not count."""
     if bound == "cover":
         return _cover(problem, duals, steps, seconds)
-    ascent = _projection(problem) if bound == "projection" else _spectral(bound, problem, duals)
+    ascent = _spectral(bound, problem, duals)
     began, trace = process_time(), Trace()
     for _ in range(steps):
         best, over, found = ascent(duals)
@@ -168,24 +166,6 @@ def follow(bound: str, problem: MappingProblem, duals: Duals | None, steps: int,
 
 #: One step of an ascent: its best value, whether it is exhausted, and its best multipliers.
 Step = Callable[[Duals | None], tuple[float, bool, Multipliers]]
-
-
-def _projection(problem: MappingProblem) -> Step:
-    form = pair_form(problem)
-    ascent = DiagonalAscent(dense_traffic(form), form.plain_distances().sum(axis=1), distance_spectrum(form))
-    fresh = [True]
-
-    def step(duals: Duals | None) -> tuple[float, bool, Multipliers]:
-        ascent.advance(np.inf)
-        if fresh.pop() if fresh else False:
-            found = duals and predicted_multipliers(
-                duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu)
-            )
-            if found:
-                ascent.jump(found[0])
-        return ascent.best, ascent.exhausted, (ascent.best_shift, 0.0)
-
-    return step
 
 
 def _spectral(bound: str, problem: MappingProblem, duals: Duals | None) -> Step:

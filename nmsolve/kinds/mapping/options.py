@@ -203,9 +203,9 @@ class TrainPolicyOptions(TrainOptions):
 
 @dataclass(frozen=True)
 class TrainDualsOptions(TrainOptions):
-    """Train what a bound's multipliers begin with (engines projection, joint, parts, cover); needs no torch."""
+    """Train what a bound's multipliers begin with (engines joint, parts, cover); needs no torch."""
 
-    bound: A[str, Option(help="projection, joint, parts or cover.")] = "joint"
+    bound: A[str, Option(help="joint, parts or cover.")] = "joint"
     family: A[str, Option(help="Generators of training graphs, with commas.")] = (
         "mesh-geo,mesh-comm,mesh-layered"
     )

@@ -79,7 +79,7 @@ def _neighbours(problem: MappingProblem, bound_context: BoundContext) -> list[Bo
 NeighbourCounting = partial(
     BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide, no_core), _neighbours
 )
-Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds, predicts=True)
+Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Spread = partial(BoundEngine, "spread", refuses_spread, spread_bounds)
 PartitionPlacement = partial(

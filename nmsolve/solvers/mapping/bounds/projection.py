@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.bound_context import CLOSE, UNLIMITED, BoundContext, predicted_multipliers
+from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum, distance_spectrum, project, spread
 
@@ -59,12 +58,6 @@ def projection_bounds(
     ascent = DiagonalAscent(dense_traffic(form), form.plain_distances().sum(axis=1), distance_spectrum(form))
     for step in range(1, rounds + 1):
         ascent.advance(2.0 * (context.upper() - base))
-        if step == 1 and context.duals is not None:
-            found = predicted_multipliers(
-                context.duals, csr_array(ascent.traffic), ascent.first_slope, len(ascent.mu)
-            )
-            if found is not None:
-                ascent.jump(found[0])
         stopping = context.should_stop() or step == rounds or ascent.exhausted
         if step == due or stopping:
             due *= 2
@@ -103,7 +96,6 @@ class DiagonalAscent:
     reach : (k,) row sums of the distances
     mu : non-zero eigenvalues of V'DV, rising
     best, best_shift : the best by the (uncertified) value
-    first_slope : (k,) supergradient at the first point
     average : mean cost of random placements
     """
 
@@ -114,35 +106,19 @@ class DiagonalAscent:
         self.average = float(traffic.sum() * reach.sum()) / max(1, len(traffic) * (len(traffic) - 1))
         self._shift = self.best_shift = np.zeros(len(traffic))
         self._direction, self._scale, self._stalled = np.zeros(len(traffic)), 1.0, 0
-        self.best, self.first_slope = -np.inf, np.zeros(len(traffic))
+        self.best = -np.inf
         self._returned = False
-        #: while a prediction is tried: where the usual ascent would go on
-        self._aside: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def exhausted(self) -> bool:
         """True once the steps have become too short to matter."""
         return self._scale < 1e-3
 
-    def jump(self, shift: FloatArray) -> None:
-        """Go on from ``shift`` (k,) if the next step finds it better than all before, else as before."""
-        self._aside = self._shift, self._direction
-        self._shift, self._direction = shift, np.zeros(len(self.reach))
-        self._spectrum.forget()
-
     def advance(self, upper: float) -> None:
         """Evaluate at the shift, note the best, and step towards ``upper`` (inf if unknown)."""
         value, gradient = self.evaluate(self._shift)
         if self._returned:  # carried eigenvectors may have promised more there
             self.best, self._returned = value, False
-        if self._aside is not None:
-            aside, self._aside = self._aside, None
-            if not value > self.best:
-                self._shift, self._direction = aside
-                return
-            self._scale = CLOSE
-        if not np.isfinite(self.best):
-            self.first_slope = gradient
         if not np.isfinite(self.best) or value > self.best + GAIN * abs(self.best):
             self.best, self.best_shift, self._stalled = value, self._shift, 0
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from nmsolve.learn.duals.features import node_features, scale_of
 from nmsolve.learn.duals.train import Settings, TrainingGraph
@@ -24,16 +23,13 @@ from nmsolve.solvers.mapping.bounds.core_traffic import (
     volume_of,
 )
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set
-from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form
 from nmsolve.solvers.mapping.bounds.partition_placement import partition_placement_form
 from nmsolve.solvers.mapping.bounds.parts import parts_form
-from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
-from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
 
 #: First seed of training graphs; those of benchmarks are smaller.
 TRAINING = 1000
 #: Nodes per core of training graphs.
-ROOMS = {"projection": (1,), "joint": (8, 16, 32), "parts": (8, 16, 32), "cover": (3, 4)}
+ROOMS = {"joint": (8, 16, 32), "parts": (8, 16, 32), "cover": (3, 4)}
 
 
 def training_graphs(how: Settings) -> list[TrainingGraph]:
@@ -63,15 +59,6 @@ def several(family: str, nodes: int, seed: int, room: int) -> MappingProblem:
 
 def training_graph_of(method: str, problem: MappingProblem) -> TrainingGraph:
     """Return a training graph of a bound."""
-    if method == "projection":
-        form = pair_form(problem)
-        ascent = DiagonalAscent(
-            dense_traffic(form), form.plain_distances().sum(axis=1), distance_spectrum(form)
-        )
-        traffic, lines = csr_array(ascent.traffic), len(ascent.mu)
-        slope = ascent.evaluate(np.zeros(len(ascent.traffic)))[1]
-        features = node_features(traffic, slope, lines)
-        return TrainingGraph(features, scale_of(traffic), ascent.average, partial(_projection, ascent))
     if method == "cover":
         nets = traffic_nets(problem)
         traffic, volume = pair_traffic(problem), volume_of(nets)
@@ -85,11 +72,6 @@ def training_graph_of(method: str, problem: MappingProblem) -> TrainingGraph:
     evaluate = partial(_spectral, spectral)
     features = node_features(traffic, evaluate(np.zeros(spectral.n), 0.0)[1], spectral.rank)
     return TrainingGraph(features, scale_of(traffic), spectral.worth, evaluate)
-
-
-def _projection(ascent: DiagonalAscent, shift: FloatArray, whole: float) -> tuple[float, FloatArray, float]:
-    value, slope = ascent.evaluate(shift)
-    return value, slope, 0.0
 
 
 def _cover(
