@@ -26,7 +26,7 @@ from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, one_group
 from nmsolve.heuristics.pipeline.batch import Descent, fastest_batch
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.energy import energy_of
-from nmsolve.hw.pipeline.stages import energy_parts, objective
+from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
@@ -34,6 +34,7 @@ from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.figures import ASSUMED
+from nmsolve.model.pipeline.goals import SLOWEST, Batch
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.batch import bound_of
@@ -57,7 +58,8 @@ def energy_row(layers: Layers, o: argparse.Namespace, cores: int) -> tuple[str, 
     memory = None if o.core_memory is None else float(o.core_memory)
     energy = energy_of(layers, figures, cores, cores)
     problem = replace(
-        pipeline_problem(layers, figures, cores, memory=memory, offchip=o.offchip_bandwidth), energy=energy
+        pipeline_problem(layers, figures, cores, memory=memory, offchip=o.offchip_bandwidth),
+        goal=energy or SLOWEST,
     )
     try:
         require_fit(problem)
@@ -70,9 +72,9 @@ def energy_row(layers: Layers, o: argparse.Namespace, cores: int) -> tuple[str, 
     bound = bound_of(problem, found)
     check = check_plan_bound(problem, bound, value, 300.0)
     again = time.process_time() - begun
-    partition = ChainPartition(replace(problem, energy=None))
+    partition = ChainPartition(replace(problem, goal=SLOWEST))
     period, least = partition.in_order(np.arange(problem.count), fewest_stages=True)
-    parts = energy_parts(problem, found.plan, energy)
+    parts = energy.parts(found.plan, stage_loads(problem, found.plan))
     cells = [
         f"{value:,.0f}", gap_of(value, bound.value), *(f"{part / value:.1%}" for part in parts), f"{len(found.plan.cores)}",
         f"{parts.static / energy.power / least:.2f}x", "-" if period is None else times(problem, value, period, 4),
@@ -111,7 +113,7 @@ def row(layers: Layers, o: argparse.Namespace, rounds: int) -> tuple[str, bool]:
     """Return a row of the table, and whether its bound was proved again."""
     memory = None if o.core_memory is None else float(o.core_memory)
     problem = replace(
-        pipeline_problem(layers, ASSUMED, int(o.cores), memory=memory, offchip=0.0), rounds=rounds
+        pipeline_problem(layers, ASSUMED, int(o.cores), memory=memory, offchip=0.0), goal=Batch(rounds)
     )
     try:
         require_fit(problem)
@@ -124,7 +126,7 @@ def row(layers: Layers, o: argparse.Namespace, rounds: int) -> tuple[str, bool]:
     value, bound = objective(problem, found.plan), bound_of(problem, found)
     check = check_plan_bound(problem, bound, value, 120.0)
     again = time.process_time() - begun
-    period, _ = ChainPartition(replace(problem, rounds=None)).in_order(
+    period, _ = ChainPartition(replace(problem, goal=SLOWEST)).in_order(
         np.arange(problem.count), fewest_stages=True
     )
     cells = [

@@ -60,11 +60,11 @@ def main() -> int:
         )
         cells, problem = [], base
         for most in counts:
-            problem = replace(base, replicas=most)
+            problem = replace(base, groups=replace(base.groups, replicas=most))
             text, proved, spent = cell(problem)
             cells.append(text)
             whole &= proved
-        alone = copies_of_cores(problem) if problem.replicas > 1 else None
+        alone = copies_of_cores(problem) if problem.groups.replicas > 1 else None
         dream = f"{alone[1]:,.1f} ({len(alone[0].cores)})" if alone else "-"
         print(f"| {path.stem} | " + " | ".join([*cells, dream, f"{spent:.2f}"]) + " |", flush=True)
     return 0 if whole else 1

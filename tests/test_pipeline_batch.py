@@ -27,6 +27,8 @@ from nmsolve.hw.pipeline.batches import batch_time
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import buffers_from
+from nmsolve.model.pipeline.goals import SLOWEST, Batch
+from nmsolve.model.pipeline.groups import OffChip
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
@@ -38,7 +40,7 @@ TRIES = int(os.environ.get("NMSOLVE_BATCH", "200"))
 @st.composite
 def batches(draw: st.DrawFn) -> PipelineProblem:
     """Small chains of all kinds, with a number of micro-batches."""
-    return replace(draw(chains(4)), rounds=draw(st.sampled_from([1, 2, 3, 7, 100])))
+    return replace(draw(chains(4)), goal=Batch(draw(st.sampled_from([1, 2, 3, 7, 100]))))
 
 
 @given(batches())
@@ -75,17 +77,17 @@ def test_formulas(problem: PipelineProblem) -> None:
         if number > 40:
             break
         loads = stage_loads(problem, plan).load
-        assert problem.rounds is not None
-        value = float(loads.sum() + (problem.rounds - 1) * loads.max())
+        assert isinstance(problem.goal, Batch)
+        value = float(loads.sum() + (problem.goal.rounds - 1) * loads.max())
         assert objective(problem, plan) == pytest.approx(value, rel=1e-12)
         assert reevaluated_value(problem, plan) == pytest.approx(value, rel=1e-12)
-        laid = batch_time(problem, plan, loads, problem.rounds)
+        laid = batch_time(problem, plan, loads, problem.goal.rounds)
         assert laid is not None and laid.total <= value * (1 + 1e-12)
 
 
 def test_engine() -> None:
     """It offers plans and bounds; others do not know the objective; where time is over it stops with what it has."""
-    problem = replace(pair(), rounds=8)
+    problem = replace(pair(), goal=Batch(8))
     recorder = Recorder(problem)
     ChainBatch().run(problem, recorder)
     assert recorder.value == least_chain(problem) and not recorder.complaints
@@ -105,7 +107,7 @@ def test_few_micro_batches_want_few_stages() -> None:
     )  # fmt: skip
     stages = []
     for rounds in (1, 2, 100):
-        *_, found = fastest_batch(replace(chain, rounds=rounds), lambda: 1.0)
+        *_, found = fastest_batch(replace(chain, goal=Batch(rounds)), lambda: 1.0)
         assert isinstance(found.plan, PipelinePlan)
         stages.append(len(found.plan.cores))
     assert stages[0] == 1 and stages[-1] == 4
@@ -116,7 +118,7 @@ def stubborn(memory: float | None, cores: int) -> PipelineProblem:
     buffers = buffers_from([(2, {0: True, 1: False})])
     return PipelineProblem(
         "stubborn", ("a", "b"), np.full((2, cores), 4.0), np.full(2, 10.0), replace(pair().tensors, time=np.zeros(1)), cores, 2,
-        memory=memory, split="chain", buffers=buffers, rounds=100,
+        memory=memory, split="chain", buffers=buffers, goal=Batch(100),
     )  # fmt: skip
 
 
@@ -129,14 +131,14 @@ FALLING = np.array([[6.0, 6, 6], [6, 3, 2]])
         (stubborn(None, 3), 8.0 + 99 * 4),
         (stubborn(12.0, 2), 8.0 + 99 * 4),
         (stubborn(8.0, 3), 800.0),  # each needs two cores, both together three
-        (replace(stubborn(8.0, 3), offchip=0.5), 4.0 + 6 + 99 * 6),  # 4 bytes do not fit on one core
+        (replace(stubborn(8.0, 3), offchip=OffChip(0.5)), 4.0 + 6 + 99 * 6),  # 4 bytes do not fit on one core
         (replace(stubborn(None, 3), time=FALLING), 6.0 + 3 + 99 * 6),
         (
             replace(stubborn(6.0, 3), time=FALLING, storage=np.array([10.0, 1.0])),
             6.0 + 6 + 99 * 6,
         ),  # two cores for the first
         (replace(stubborn(None, 3), stages=1), 800.0),
-        (replace(stubborn(None, 3), exact_stages=True, rounds=1), 8.0),
+        (replace(stubborn(None, 3), exact_stages=True, goal=Batch(1)), 8.0),
     ],
 )
 def test_memory_and_stages_decide(problem: PipelineProblem, expected: float) -> None:
@@ -151,9 +153,9 @@ def test_memory_and_stages_decide(problem: PipelineProblem, expected: float) -> 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"rounds": 0}, "0 micro-batches"),
-        ({"rounds": 3, "split": "any"}, "another split"),
-        ({"rounds": 3, "hosts": 1, "buffers": None}, "another split or hosts"),
+        ({"goal": Batch(0)}, "0 micro-batches"),
+        ({"goal": Batch(3), "split": "any"}, "another split"),
+        ({"goal": Batch(3), "hosts": 1, "buffers": None}, "another split or hosts"),
     ],
 )
 def test_what_makes_no_sense(changes: dict[str, object], text: str) -> None:
@@ -172,7 +174,7 @@ def test_what_makes_no_sense(changes: dict[str, object], text: str) -> None:
 )  # fmt: skip
 def test_broken_certificates(changes: dict[str, object]) -> None:
     """None is accepted, none ends in an exception."""
-    problem = replace(pair(), rounds=4)
+    problem = replace(pair(), goal=Batch(4))
     *_, found = fastest_batch(problem, lambda: 1.0)
     good = bound_of(problem, found)
     assert check_plan_bound(problem, good).ok
@@ -181,10 +183,10 @@ def test_broken_certificates(changes: dict[str, object]) -> None:
 
 def test_bounds_of_the_other_objective_are_refused() -> None:
     """A bound on the period is none on a batch, nor the other way round."""
-    problem = replace(pair(), rounds=4)
+    problem = replace(pair(), goal=Batch(4))
     *_, found = fastest_batch(problem, lambda: 1.0)
     good = bound_of(problem, found)
-    assert not check_plan_bound(replace(problem, rounds=None), replace(good, value=1.0)).ok
+    assert not check_plan_bound(replace(problem, goal=SLOWEST), replace(good, value=1.0)).ok
     assert not check_plan_bound(problem, replace(good, method="chain", value=1.0)).ok
     assert not check_plan_bound(
         problem, replace(good, method="work", value=1.0, certificate={"rate": 0.0})

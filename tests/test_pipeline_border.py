@@ -19,6 +19,7 @@ from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.figures import machine_figures
+from nmsolve.model.pipeline.groups import Groups
 from nmsolve.model.pipeline.plan import PipelinePlan
 
 Called = Any
@@ -31,7 +32,7 @@ def test_nine_cores_move_data_three_times_as_fast() -> None:
         base.tensors, source=np.array([0]), indptr=np.array([0, 1]), targets=np.array([1]),
         time=np.array([12.0]), volume=np.ones(1),
     )  # fmt: skip
-    problem = replace(base, time=np.ones((2, 10)), tensors=tensors, border=True)
+    problem = replace(base, time=np.ones((2, 10)), tensors=tensors, groups=Groups(border=True))
     for cores, takes in ((1, 12), (3, 12), (4, 6), (8, 6), (9, 4), (10, 4)):
         plan = PipelinePlan(np.array([0, 1]), np.array([cores, 1]))
         loads = stage_loads(problem, plan)
@@ -45,14 +46,14 @@ def test_a_side_is_never_slower_and_bounds_of_one_core_do_not_count() -> None:
     for seed in range(20):
         base = random_dag(seed, 8, 12, 9, split="chain", memory=20.0)
         base = replace(base, tensors=replace(base.tensors, time=5 * base.tensors.time))
-        wide = best_chain(replace(base, border=True)).value
+        wide = best_chain(replace(base, groups=Groups(border=True))).value
         assert wide <= best_chain(base).value
         better += wide < best_chain(base).value
         claim = Bound(wide, "layer-cut", certificate={"method": "layer-cut"})
-        assert not check_plan_bound(replace(base, border=True), claim).ok
-        assert check_plan_bound(replace(base, border=True), replace(claim, method="chain")).ok
+        assert not check_plan_bound(replace(base, groups=Groups(border=True)), claim).ok
+        assert check_plan_bound(replace(base, groups=Groups(border=True)), replace(claim, method="chain")).ok
         above = replace(claim, method="chain", value=math.nextafter(wide, math.inf))
-        assert not check_plan_bound(replace(base, border=True), above).ok
+        assert not check_plan_bound(replace(base, groups=Groups(border=True)), above).ok
     assert better
 
 
@@ -89,7 +90,7 @@ def test_a_machine_states_its_border(tmp_path: Path) -> None:
 
 def test_what_borders_do_not_go_with_is_refused(call: Called, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--split chain"):
-        random_dag(3, 4, 4, 4, border=True)
+        random_dag(3, 4, 4, 4, groups=Groups(border=True))
     model = "tests/data/onnx/mobilenet_v2.onnx"
     for words, word in (
         (["--group-border", "edge"], "core, side"),

@@ -17,6 +17,7 @@ from nmsolve.check.pipeline.chain_bound import chain_bound_holds
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.groups import ONE_GROUP, Groups
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
 
@@ -52,7 +53,7 @@ def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
         memory=draw(st.one_of(st.none(), number)),
         overlap=draw(st.booleans()),
         split="chain",
-        border=draw(st.booleans()),
+        groups=Groups(border=draw(st.booleans())),
         host_time=draw(st.sampled_from([None, host_time])),
         hosts=hosts,
         together=draw(
@@ -84,7 +85,10 @@ def test_the_second_look_agrees(problem: PipelineProblem) -> None:
 @settings(max_examples=100, deadline=None)
 def test_layers_in_another_order(problem: PipelineProblem, random: Random) -> None:
     """An order of the layers gives what the chain gives whose layers are numbered so; tensors may then point backwards."""
-    order, problem = list(range(problem.count)), replace(problem, border=False)  # which is for chains alone
+    order, problem = (
+        list(range(problem.count)),
+        replace(problem, groups=ONE_GROUP),
+    )  # which is for chains alone
     random.shuffle(order)
     place = np.argsort(order)
     contiguous = replace(

@@ -19,9 +19,9 @@ from test_pipeline_live import chains, pair
 from nmsolve.check.pipeline.recheck import check_plan_bound
 from nmsolve.check.pipeline.reevaluate import reevaluated_energy, reevaluated_value
 from nmsolve.heuristics.pipeline.batch import fastest_batch
-from nmsolve.hw.pipeline.stages import energy_parts, objective
+from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.energy import Energy
+from nmsolve.model.pipeline.goals import SLOWEST, Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.batch import ChainBatch, bound_of
@@ -42,7 +42,7 @@ def powered(draw: st.DrawFn) -> PipelineProblem:
         np.array([draw(number) for _ in range(layers)]), np.array(exchanged), draw(st.sampled_from([0.0, 1.0, 0.3])),
         draw(st.sampled_from([0.0, 1.0, 0.7])), draw(st.sampled_from([0.0, 0.1, 1.0, 3.0])),
     )  # fmt: skip
-    return replace(problem, use_all=False, tensors=replace(problem.tensors, volume=volume), energy=energy)
+    return replace(problem, use_all=False, tensors=replace(problem.tensors, volume=volume), goal=energy)
 
 
 @given(powered())
@@ -76,12 +76,12 @@ def test_any_certificate_proves_no_more_than_the_truth(
 @settings(max_examples=100, deadline=None)
 def test_formulas(problem: PipelineProblem) -> None:
     """Evaluator and walk add up alike, part by part."""
-    assert problem.energy is not None
+    assert isinstance(problem.goal, Energy)
     for number, plan in enumerate(every_chain(problem)):
         if number > 40:
             break
-        parts = energy_parts(problem, plan, problem.energy)
-        assert reevaluated_energy(problem, plan, problem.energy) == pytest.approx(
+        parts = problem.goal.parts(plan, stage_loads(problem, plan))
+        assert reevaluated_energy(problem, plan, problem.goal) == pytest.approx(
             list(parts), rel=1e-12, abs=1e-12
         )
         assert objective(problem, plan) == parts.total
@@ -90,7 +90,7 @@ def test_formulas(problem: PipelineProblem) -> None:
 
 def test_layers_that_take_no_time() -> None:
     """Ceilings cannot fall below 0: the search ends, though nobody stops it, also where stages cost something."""
-    still = replace(pair(), time=np.zeros((2, 4)), energy=simple(1.0, 1.0, (0.0, 1.0, 2.0, 3.0)))
+    still = replace(pair(), time=np.zeros((2, 4)), goal=simple(1.0, 1.0, (0.0, 1.0, 2.0, 3.0)))
     still = replace(still, tensors=replace(still.tensors, time=np.zeros(1)))
     *_, found = fastest_batch(still, lambda: 1.0)
     assert found.plan is not None and objective(still, found.plan) == least_chain(still)
@@ -99,7 +99,7 @@ def test_layers_that_take_no_time() -> None:
 
 def test_engine() -> None:
     """It offers plans and bounds; others do not know the objective; where time is over it stops with what it has."""
-    problem = replace(pair(), energy=simple(4.0, 1.0))
+    problem = replace(pair(), goal=simple(4.0, 1.0))
     recorder = Recorder(problem)
     ChainBatch().run(problem, recorder)
     assert recorder.value == least_chain(problem) and not recorder.complaints
@@ -107,7 +107,7 @@ def test_engine() -> None:
     for name in ("chain", "pipeline-counting", "pipeline-cpsat"):
         assert "energy" in plan_of(replace(problem, memory=None), [name])[1][name]
     *_, found = fastest_batch(problem, lambda: -1.0)
-    assert found.bound <= least_chain(problem) * 2.0**problem.exponent
+    assert found.bound <= least_chain(problem) * 2.0**problem.sums.exponent
 
 
 def simple(byte: float, power: float, exchanged: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)) -> Energy:
@@ -128,7 +128,7 @@ def simple(byte: float, power: float, exchanged: tuple[float, ...] = (0.0, 0.0, 
 )  # fmt: skip
 def test_by_hand(energy: Energy, cores: list[int], expected: float) -> None:
     """Operations, 50 bytes between two stages, what groups exchange, and power for the largest load."""
-    problem = replace(pair(memory=None), energy=energy)
+    problem = replace(pair(memory=None), goal=energy)
     plan = PipelinePlan(np.arange(2) if len(cores) == 2 else np.zeros(2, np.int64), np.array(cores))
     assert objective(problem, plan) == expected
     assert least_chain(problem) <= expected
@@ -136,7 +136,7 @@ def test_by_hand(energy: Energy, cores: list[int], expected: float) -> None:
 
 def test_more_cores_may_cost_more() -> None:
     """The least energy has three of four cores: the fourth makes groups exchange more than it saves in time."""
-    problem = replace(pair(memory=None), energy=simple(0.5, 1.0, (0.0, 1.0, 2.0, 9.0)))
+    problem = replace(pair(memory=None), goal=simple(0.5, 1.0, (0.0, 1.0, 2.0, 9.0)))
     *_, found = fastest_batch(problem, lambda: 1.0)
     assert found.plan is not None and found.plan.cores.tolist() == [3]
     assert objective(problem, found.plan) == 28.0 == least_chain(problem)
@@ -144,7 +144,7 @@ def test_more_cores_may_cost_more() -> None:
 
 def test_what_does_not_fit_costs_nothing_less() -> None:
     """Both layers need three cores, which exchange 2 bytes for each; fewer would be cheaper, and do not count in the proof."""
-    problem = replace(pair(), energy=simple(1.0, 0.0, (0.0, 1.0, 2.0, 9.0)))
+    problem = replace(pair(), goal=simple(1.0, 0.0, (0.0, 1.0, 2.0, 9.0)))
     *_, found = fastest_batch(problem, lambda: 1.0)
     assert found.plan is not None and found.plan.cores.tolist() == [3]
     assert objective(problem, found.plan) == 24.0 == least_chain(problem)
@@ -156,7 +156,7 @@ def test_a_stage_takes_a_tensor_in_once() -> None:
     tensors = Tensors(np.zeros(1, np.int64), np.array([0, 2]), np.array([1, 2]), np.ones(1), np.array([50.0]))
     problem = PipelineProblem(
         "three", tuple("abc"), np.full((3, 2), 4.0), np.zeros(3), tensors, 2, 2, exact_stages=True, split="chain",
-        together=np.array([-1, 0, 0]), energy=Energy(np.full(3, 10.0), np.zeros((3, 2)), 1.0, 0.0, 0.0),
+        together=np.array([-1, 0, 0]), goal=Energy(np.full(3, 10.0), np.zeros((3, 2)), 1.0, 0.0, 0.0),
     )  # fmt: skip
     *_, found = fastest_batch(problem, lambda: 1.0)
     bound = bound_of(problem, found)
@@ -167,7 +167,7 @@ def test_a_stage_takes_a_tensor_in_once() -> None:
 def test_of_plans_with_the_least_costs_the_fastest_is_found() -> None:
     """Without transfer and exchange all plans cost the same: what is left is the least period, at any power."""
     for power in (1e-9, 1.0, 1e9):
-        problem = replace(pair(memory=None), energy=simple(0.0, power))
+        problem = replace(pair(memory=None), goal=simple(0.0, power))
         *_, found = fastest_batch(problem, lambda: 1.0)
         assert found.plan is not None and objective(problem, found.plan) == pytest.approx(20 + 4 * power)
         assert check_plan_bound(problem, bound_of(problem, found)).ok
@@ -177,18 +177,17 @@ def test_of_plans_with_the_least_costs_the_fastest_is_found() -> None:
     ("changes", "text"),
     [
         ({"split": "any"}, "another split"),
-        ({"rounds": 3}, "a batch"),
         ({"hosts": 1, "buffers": None}, "hosts"),
         ({"use_all": True}, "--use-all"),
-        ({"energy": replace(simple(1.0, 1.0), byte=-1.0)}, "negative or not finite"),
-        ({"energy": replace(simple(1.0, 1.0), power=math.inf)}, "negative or not finite"),
-        ({"energy": replace(simple(1.0, 1.0), layer=np.zeros(3))}, "energies of shapes"),
+        ({"goal": replace(simple(1.0, 1.0), byte=-1.0)}, "negative or not finite"),
+        ({"goal": replace(simple(1.0, 1.0), power=math.inf)}, "negative or not finite"),
+        ({"goal": replace(simple(1.0, 1.0), layer=np.zeros(3))}, "energies of shapes"),
     ],
 )
 def test_what_makes_no_sense(changes: dict[str, object], text: str) -> None:
     """One line each."""
     with pytest.raises(InputError, match=text):
-        pair(**{"energy": simple(1.0, 1.0), **changes})
+        pair(**{"goal": simple(1.0, 1.0), **changes})
 
 
 @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ def test_what_makes_no_sense(changes: dict[str, object], text: str) -> None:
 )  # fmt: skip
 def test_broken_certificates(changes: dict[str, object]) -> None:
     """None is accepted, none ends in an exception."""
-    problem = replace(pair(), energy=simple(0.5, 1.0))
+    problem = replace(pair(), goal=simple(0.5, 1.0))
     *_, found = fastest_batch(problem, lambda: 1.0)
     good = bound_of(problem, found)
     assert check_plan_bound(problem, good).ok
@@ -210,15 +209,15 @@ def test_broken_certificates(changes: dict[str, object]) -> None:
 
 def test_bounds_of_other_objectives_are_refused() -> None:
     """A bound on a time is none on energy, nor the other way round; energies are part of the problem."""
-    problem = replace(pair(), energy=simple(0.5, 1.0))
+    problem = replace(pair(), goal=simple(0.5, 1.0))
     *_, found = fastest_batch(problem, lambda: 1.0)
     good = bound_of(problem, found)
-    assert not check_plan_bound(replace(problem, energy=None), replace(good, value=1.0)).ok
+    assert not check_plan_bound(replace(problem, goal=SLOWEST), replace(good, value=1.0)).ok
     assert not check_plan_bound(problem, replace(good, method="chain", value=1.0)).ok
     assert not check_plan_bound(
         problem, replace(good, method="work", value=1.0, certificate={"rate": 0.0})
     ).ok
-    others = [replace(problem, energy=simple(0.5, 2.0)), replace(problem, energy=None)]
+    others = [replace(problem, goal=simple(0.5, 2.0)), replace(problem, goal=SLOWEST)]
     assert len({p.content_hash for p in (problem, *others)}) == 3
 
 
@@ -233,7 +232,7 @@ def test_larger_chains_are_proved_twice(byte: float, power: float) -> None:
         exchanged = (0.02, 0.2, 1.0)[seed % 3] * np.minimum(sizes - 1, 3) * rng.integers(0, 9, 40)[:, None]
         problem = replace(
             alone, time=np.ceil(tiles / sizes) * work / tiles, tensors=replace(alone.tensors, volume=alone.tensors.time),
-            energy=Energy(np.full(40, 5.0), exchanged, byte, 0.0, power),
+            goal=Energy(np.full(40, 5.0), exchanged, byte, 0.0, power),
         )  # fmt: skip
         *_, found = fastest_batch(problem, lambda: 100.0)
         assert found.bound == found.value and check_plan_bound(problem, bound_of(problem, found)).ok

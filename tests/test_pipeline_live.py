@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from onnx import helper, numpy_helper
 from onnx_support import model, saved, value
 from pipelines_support import best_is_least, every_chain
 
-from nmsolve.check.pipeline.chain_bound import chain_bound_holds, live_table
+from nmsolve.check.pipeline.chain_bound import chain_bound_holds
+from nmsolve.check.pipeline.intervals import live_table
 from nmsolve.check.pipeline.reevaluate import reevaluated_loads, reevaluated_stream
 from nmsolve.heuristics.pipeline.chain_kernels import live_bytes
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
@@ -29,6 +31,7 @@ from nmsolve.model.operators.memory import live_along
 from nmsolve.model.pipeline.buffers import MADE, RENAMED, Buffers, buffers_from
 from nmsolve.model.pipeline.check import live_needs, plan_complaint
 from nmsolve.model.pipeline.figures import ASSUMED
+from nmsolve.model.pipeline.groups import Groups, OffChip
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.api import plan as solved
@@ -81,24 +84,24 @@ def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
         overlap=draw(st.booleans()),
         split="chain",
         buffers=draw(buffered(count)),
-        offchip=draw(st.sampled_from([0.0, 0.0, 0.25, 1 / 3, 7.0])),
-        border=draw(st.booleans()),
-        **draw(loops(count)),
+        groups=Groups(border=draw(st.booleans())),
+        **draw(streamed_loops(count)),
     )
 
 
 @st.composite
-def loops(draw: st.DrawFn, layers: int) -> dict[str, object]:
-    """In half of the cases, runs of layers that share a stage, with the trips of each at its begin."""
+def streamed_loops(draw: st.DrawFn, layers: int) -> dict[str, Any]:
+    """Off-chip memory in some cases; in half of all, runs of layers that share a stage, with the trips of each at its begin."""
+    byte = draw(st.sampled_from([None, None, 0.25, 1 / 3, 7.0]))
     if draw(st.booleans()):
-        return {}
-    together, turns, at = np.full(layers, -1), np.zeros(layers, np.int64), 0
+        return {"offchip": byte and OffChip(byte)}
+    together, trips, at = np.full(layers, -1), np.zeros(layers, np.int64), 0
     while at < layers:
         size = draw(st.integers(1, layers - at))
         if draw(st.booleans()):
-            together[at : at + size], turns[at] = at, draw(st.sampled_from([0, 2, 7]))
+            together[at : at + size], trips[at] = at, draw(st.sampled_from([0, 2, 7]))
         at += size
-    return {"together": together.astype(np.int64), "turns": turns}
+    return {"together": together.astype(np.int64), "offchip": byte and OffChip(byte, trips)}
 
 
 def live_at(problem: PipelineProblem, members: list[int], x: int) -> int:
@@ -172,8 +175,13 @@ def test_streamed_bytes_and_loads_by_the_definition(problem: PipelineProblem) ->
             weights = int(loads.storage[k] - loads.live[k])
             over = max(0, int(loads.storage[k]) - c * int(problem.memory or 0)) if problem.streams else 0
             assert loads.streamed[k] == min(over, weights) + 2 * max(0, over - weights)
-            turns = 0 if problem.turns is None else sum(problem.turns[plan.stage == k].tolist())
-            time = Fraction(int(loads.streamed[k])) * (1 + turns) * Fraction(problem.offchip) / c
+            byte = Fraction(0 if problem.offchip is None else problem.offchip.byte)
+            time = (
+                Fraction(int(loads.streamed[k]))
+                * (1 + sum(problem.trips[plan.stage == k].tolist()))
+                * byte
+                / c
+            )
             assert loads.offchip[k] == pytest.approx(float(time), rel=1e-12, abs=1e-9)
             if c < problem.largest_group:
                 more = plan.cores.copy()
@@ -226,7 +234,7 @@ def test_by_hand() -> None:
         "stage 0 needs 135 of memory per core, the limit is 100"
     )
     assert stage_loads(pair(), PipelinePlan(two, np.array([2, 2]))).storage.tolist() == [150, 170]
-    streamed = pair(offchip=0.5)
+    streamed = pair(offchip=OffChip(0.5))
     loads = stage_loads(streamed, PipelinePlan(one, np.array([2])))
     assert (loads.streamed.tolist(), loads.offchip.tolist(), loads.load.tolist()) == ([70], [17.5], [25.5])
     single = stage_loads(replace(streamed, memory=40.0), PipelinePlan(one, np.array([1])))
@@ -237,11 +245,11 @@ def test_by_hand() -> None:
     ("changes", "text"),
     [
         ({"memory": 99.5}, "parts of bytes"),
-        ({"offchip": -1.0}, "off chip"),
-        ({"offchip": math.nan}, "off chip"),
-        ({"buffers": None, "offchip": 1.0}, "without live ranges"),
+        ({"offchip": OffChip(-1.0)}, "off chip"),
+        ({"offchip": OffChip(math.nan)}, "off chip"),
+        ({"buffers": None, "offchip": OffChip(1.0)}, "without live ranges"),
         ({"hosts": 1}, "live ranges with hosts"),
-        ({"turns": np.zeros(3, np.int64)}, "turns of shape"),
+        ({"offchip": OffChip(1.0, np.zeros(3, np.int64))}, "trips of shape"),
         ({"buffers": buffers_from([(1, {3: False})])}, "name no layer"),
         ({"buffers": buffers_from([(-1, {0: True})])}, "negative"),
         ({"buffers": buffers_from([(1, {2: True})])}, "after the last"),
@@ -266,6 +274,6 @@ def test_engines_that_add_up_storage_refuse() -> None:
 
 def test_the_hash_knows_buffers_and_bandwidth() -> None:
     """Two problems that differ in one of them are not the same."""
-    turns = pair(offchip=0.5, turns=np.array([3, 0]))
-    hashes = {p.content_hash for p in (pair(), pair(offchip=0.5), pair(buffers=buffers_from([])), turns)}
+    streamed, loop = pair(offchip=OffChip(0.5)), pair(offchip=OffChip(0.5, np.array([3, 0])))
+    hashes = {p.content_hash for p in (pair(), streamed, pair(buffers=buffers_from([])), loop)}
     assert len(hashes) == 4

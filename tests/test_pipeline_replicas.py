@@ -28,6 +28,8 @@ from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.goals import Batch
+from nmsolve.model.pipeline.groups import Groups
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -48,12 +50,12 @@ def replicated(draw: st.DrawFn) -> PipelineProblem:
         hosts=0,
         exact_stages=problem.exact_stages and problem.stages <= problem.cores,
     )
-    return replace(whole, replicas=draw(st.integers(2, 4)))
+    return replace(whole, groups=replace(whole.groups, replicas=draw(st.integers(2, 4))))
 
 
 def groupings(problem: PipelineProblem, cores: int) -> Iterator[tuple[int, int]]:
     """(replicas, cores of each) of a stage."""
-    for many in range(1, min(problem.replicas, cores) + 1):
+    for many in range(1, min(problem.groups.replicas, cores) + 1):
         for each in range(1, min(problem.largest_group, cores // many) + 1):
             yield many, each
 
@@ -75,7 +77,7 @@ def reference(problem: PipelineProblem, stage: list[int], cores: list[int]) -> f
             if problem.memory is not None and problem.storage[own].sum() > each * problem.memory:
                 continue
             work = problem.time[own, each - 1].sum()
-            side = max(a for a in range(1, each + 1) if a * a <= each) if problem.border else 1
+            side = max(a for a in range(1, each + 1) if a * a <= each) if problem.groups.border else 1
             parts = work, move / side
             best = min(best, (max(parts) if problem.overlap else sum(parts)) / many)
         worst = max(worst, best)
@@ -113,8 +115,10 @@ def best_of_all(problem: PipelineProblem) -> None:
 @pytest.mark.parametrize("memory", [None, 14.0, 22.0])
 def test_small_chains_from_seeds(memory: float | None, border: bool) -> None:
     for seed in range(12):
-        problem = random_dag(seed, 4, 6, 4, split="chain", memory=memory, stages=3, border=border)
-        best_of_all(replace(problem, replicas=2 + seed % 3))
+        problem = random_dag(
+            seed, 4, 6, 4, split="chain", memory=memory, stages=3, groups=Groups(border=border)
+        )
+        best_of_all(replace(problem, groups=Groups(2 + seed % 3, border)))
 
 
 @given(replicated())
@@ -128,8 +132,8 @@ def test_the_chain_is_the_best_of_all_plans_with_replicas(problem: PipelineProbl
 @settings(max_examples=80, deadline=None, report_multiple_bugs=False)
 def test_replicas_of_live_ranges_and_off_chip_memory(problem: PipelineProblem, replicas: int) -> None:
     """Every stage is the best of its replicas, each a stage of its own on as many cores; the chain is the best of all."""
-    problem = replace(problem, replicas=replicas)
-    alone = replace(problem, replicas=1)
+    problem = replace(problem, groups=replace(problem.groups, replicas=replicas))
+    alone = replace(problem, groups=replace(problem.groups, replicas=1))
     expected = math.inf
     for stage, cores in every_stage(problem):
         plan = PipelinePlan(np.array(stage), np.array(cores))
@@ -159,7 +163,7 @@ def test_what_does_not_fit_beside_itself_has_fewer_replicas() -> None:
     """Three layers of 4 bytes on cores of 6: two cores hold them once, so six cores are three replicas, not six."""
     base = random_dag(1, 3, 6, 6, split="chain", memory=6.0, stages=1)
     problem = replace(
-        base, time=np.repeat([[3.0], [3.0], [3.0]], 6, axis=1), storage=np.full(3, 4.0), replicas=6
+        base, time=np.repeat([[3.0], [3.0], [3.0]], 6, axis=1), storage=np.full(3, 4.0), groups=Groups(6)
     )
     plan = PipelinePlan(np.zeros(3, np.int64), np.array([6]))
     loads = stage_loads(problem, plan)
@@ -173,7 +177,7 @@ def test_more_replicas_never_hurt_and_one_is_the_problem_without() -> None:
     """The optimum falls with the number of replicas allowed; with one it is that of the chain."""
     for seed in range(12):
         base = random_dag(seed, 7, 9, 4, split="chain", memory=30.0)
-        values = [best_chain(replace(base, replicas=r)).value for r in (1, 2, 3, 9)]
+        values = [best_chain(replace(base, groups=Groups(r))).value for r in (1, 2, 3, 9)]
         assert values == sorted(values, reverse=True) and values[0] == best_chain(base).value
         assert values[-1] < values[0]
 
@@ -181,10 +185,10 @@ def test_more_replicas_never_hurt_and_one_is_the_problem_without() -> None:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"replicas": 0}, "1 to"),
-        ({"replicas": 2, "split": "any"}, "--split chain"),
-        ({"replicas": 2, "rounds": 4}, "--objective period"),
-        ({"replicas": 2, "hosts": 1}, "no hosts"),
+        ({"groups": Groups(0)}, "1 to"),
+        ({"groups": Groups(2), "split": "any"}, "--split chain"),
+        ({"groups": Groups(2), "goal": Batch(4)}, "--objective period"),
+        ({"groups": Groups(2), "hosts": 1}, "no hosts"),
     ],
 )
 def test_what_replicas_do_not_go_with_is_refused(changes: dict[str, object], word: str) -> None:
@@ -199,7 +203,7 @@ def test_what_replicas_do_not_go_with_is_refused(changes: dict[str, object], wor
 def test_bounds_without_replicas_are_refused(method: str) -> None:
     """A bound that looks at one group per stage is none here: the heaviest layer of all may be in replicas."""
     base = random_dag(5, 5, 6, 3, split="chain")
-    problem = replace(base, time=np.vstack([np.full(3, 90.0), base.time[1:]]), replicas=3)
+    problem = replace(base, time=np.vstack([np.full(3, 90.0), base.time[1:]]), groups=Groups(3))
     least = float(problem.time[:, -1].max())
     assert best_chain(problem).value < least
     forged = Bound(

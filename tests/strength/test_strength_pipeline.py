@@ -17,7 +17,7 @@ from nmsolve.heuristics.pipeline.orders import Orders
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.learn.pipeline.engine import M5Policy
 from nmsolve.model.pipeline.check import plan_complaint
-from nmsolve.model.pipeline.energy import Energy
+from nmsolve.model.pipeline.goals import Batch, Energy
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
@@ -79,7 +79,7 @@ def test_chain_batch() -> None:
     """Fails without the exact search within a ceiling."""
     alone, sizes = network(40, 100, 100, "chain"), np.arange(1, 101)
     tiles = np.random.default_rng(40).integers(3, 40, 40)[:, None]
-    tiled = replace(alone, time=np.ceil(tiles / sizes) * alone.time[:, :1] / tiles, rounds=9)
+    tiled = replace(alone, time=np.ceil(tiles / sizes) * alone.time[:, :1] / tiles, goal=Batch(9))
     counted = run(ChainBatch(), tiled, stops=1000)
     at_most(counted.value, 401.3)
     at_least(counted.bound(), 401.2)
@@ -92,7 +92,7 @@ def test_chain_batch_energy() -> None:
     tiles, exchanged = rng.integers(3, 40, 40)[:, None], rng.integers(0, 9, 40)[:, None]
     energy = Energy(np.full(40, 5.0), 0.2 * exchanged * np.minimum(sizes - 1, 3), 1.0, 0.0, 1.0)
     powered = replace(
-        alone, time=np.ceil(tiles / sizes) * alone.time[:, :1] / tiles, energy=energy,
+        alone, time=np.ceil(tiles / sizes) * alone.time[:, :1] / tiles, goal=energy,
         tensors=replace(alone.tensors, volume=alone.tensors.time),
     )  # fmt: skip
     counted = run(ChainBatch(), powered, stops=31)

@@ -1,13 +1,12 @@
 """A second proof that no chain of stages has a sum of costs and of its weighted largest load below a value, in plain NumPy, apart
 from the solver.
 
-The objective is S + w T, with S the sum of the costs of all stages and T the largest load: of a batch of B micro-batches costs
-are the loads and w is B - 1; of the energy of a micro-batch costs are the energies of stages and w is the machine's power. The
-certificate has falling ceilings on T, each with a price per core. Every plan has a T between two neighbours, or between the last
-one and the period, below which no T is (:mod:`.chain_bound`). Within a ceiling, S is at least the least charge of all plans,
-costs plus price per core, less price times N. Where that is too little, the least S is computed over all numbers of cores, with
-those stages alone that can be in a plan below the value. Nothing here needs costs that fall with the cores. Sums are floats of
-ticks, and :data:`MARGIN` more than they can be off is asked for.
+The objective is S + w T, with S the sum of the costs of all stages and T the largest load (:mod:`nmsolve.model.pipeline.goals`).
+The certificate has falling ceilings on T, each with a price per core. Every plan has a T between two neighbours, or between the
+last one and the period, below which no T is (:mod:`.chain_bound`). Within a ceiling, S is at least the least charge of all
+plans, costs plus price per core, less price times N. Where that is too little, the least S is computed over all numbers of
+cores, with those stages alone that can be in a plan below the value. Nothing here needs costs that fall with the cores. Sums are
+floats of ticks, and :data:`MARGIN` more than they can be off is asked for.
 """
 
 from __future__ import annotations
@@ -19,19 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.check.pipeline.chain_bound import (
-    begins_and_ends,
-    live_table,
-    prefix_sums,
-    through,
-    transfer_table,
-)
-from nmsolve.check.pipeline.memory_rule import rooms_of, units_of
+from nmsolve.check.pipeline.intervals import NONE, Intervals, Runs, begins_and_ends, prefix_sums
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: No load.
-NONE = 2**62
 #: Part of all sums by which a proof has to exceed what it proves.
 MARGIN = 1e-11
 #: The same of sums of costs alone, which are whole numbers below 2^62.
@@ -62,9 +52,9 @@ def batch_bound_holds(
     ------
     Slow : not within ``seconds``, or not with the memory at hand
     """
-    assert problem.adds_up
-    more, until = Fraction(problem.weight), time.monotonic() + seconds
-    need = Fraction(value) * Fraction(2) ** problem.exponent
+    assert problem.goal.adds_up
+    more, until = Fraction(problem.sums.weight), time.monotonic() + seconds
+    need = Fraction(value) * Fraction(2) ** problem.sums.exponent
     if not proof.ceilings or proof.ceilings[0] < NONE or len(proof.prices) != len(proof.ceilings):
         return False
     following = [*(c + 1 for c in proof.ceilings[1:]), proof.floor]
@@ -89,62 +79,30 @@ class _Runs:
         if problem.exact_stages:
             self.final = np.arange(self.rows + 1) == problem.stages
         self.places = np.flatnonzero(begins_and_ends(problem))
-        self.work = prefix_sums(problem.ticks.time[:, :most])
-        self.move, self.sides = transfer_table(problem), through(problem)
-        self.cores = np.arange(1, most + 1)
-        self.turns = prefix_sums(np.zeros(count, np.int64) if problem.turns is None else problem.turns)
-        self.live = None
-        if problem.buffers is not None and problem.memory is not None:
-            self.held, self.live = prefix_sums(problem.storage.astype(np.int64)), live_table(problem)
-            self.rooms = self.cores * int(problem.memory)
-        else:
-            self.held, self.rooms = prefix_sums(units_of(problem)), rooms_of(problem)
-        self.energy, self.entering = None, None
-        if problem.energy is not None:
-            self.energy = prefix_sums(problem.energy_ticks.layer[:, :most])
-            self.entering = _entering_table(problem)
+        self.intervals, self.cores = Intervals(problem), np.arange(1, most + 1)
+        self.layer, self.entering = None, None
+        if problem.sums.layer is not None and problem.sums.tensor is not None:
+            self.layer = prefix_sums(problem.sums.layer[:, :most])
+            self.entering = _entering_table(problem, problem.sums.tensor)
 
-    def loads(self, begin: int) -> tuple[IntArray, IntArray]:
-        """(E,) ends of runs from ``begin``, and (E, C) their loads; ``NONE`` where the rules do not let them."""
+    def loads(self, begin: int) -> tuple[IntArray, IntArray, IntArray]:
+        """(E,) ends of runs from ``begin``, (E, C) their loads, ``NONE`` where the rules do not let them, and what they cost: the
+        same, or what the goal adds up."""
         if time.monotonic() > self.until:
             raise Slow
-        problem, end = self.problem, self.places[self.places > begin]
-        compute = self.work[end] - self.work[begin]
-        move = -(-self.move[begin, end][:, None] // self.sides)
-        held = (self.held[end] - self.held[begin])[:, None]
-        if self.live is not None:
-            held = held + self.live[begin, end][:, None]
-        if problem.streams and self.live is not None:
-            off = self._offchip(begin, end)
-            load = np.maximum(np.maximum(compute, move), off) if problem.overlap else compute + move + off
-            return end, load
-        load = np.maximum(compute, move) if problem.overlap else compute + move
-        return end, np.where(held <= self.rooms, load, NONE)
+        end = self.places[self.places > begin]
+        runs = self.intervals.runs(np.full((len(end), 1), begin), end[:, None])
+        load = self.intervals.loads(runs, self.cores)
+        return end, load, load if self.layer is None else self._costs(runs)
 
-    def costs(self, begin: int, end: IntArray, load: IntArray) -> IntArray:
-        """(E, C) what the runs cost: their loads, or their energies where these count."""
-        if self.energy is None or self.entering is None:
-            return load
-        own = self.energy[end] - self.energy[begin] + self.entering[begin, end][:, None]
-        if self.problem.streams and self.live is not None:
-            moved, trips = self._moved(begin, end)
-            own = own + (moved.astype(float) * (self.problem.energy_ticks.offchip * trips)).astype(np.int64)
+    def _costs(self, runs: Runs) -> IntArray:
+        assert self.layer is not None and self.entering is not None
+        own = self.layer[runs.end, self.cores - 1] - self.layer[runs.begin, self.cores - 1]
+        own = own + self.entering[runs.begin, runs.end]
+        if self.intervals.streams:
+            each = self.problem.sums.offchip * runs.moves
+            own = own + (self.intervals.moved(runs, self.cores).astype(float) * each).astype(np.int64)
         return np.asarray(own)
-
-    def _offchip(self, begin: int, end: IntArray) -> IntArray:
-        """(E, C) ticks of moving what the cores cannot hold."""
-        moved, trips = self._moved(begin, end)
-        return np.asarray(
-            (moved.astype(float) * (self.problem.ticks.offchip * trips) / self.cores).astype(np.int64)
-        )
-
-    def _moved(self, begin: int, end: IntArray) -> tuple[IntArray, FloatArray]:
-        """(E, C) bytes that the cores cannot hold, weights once and live bytes twice, and (E, 1) how often they are moved."""
-        assert self.live is not None
-        weights, live = (self.held[end] - self.held[begin])[:, None], self.live[begin, end][:, None]
-        spilled = np.maximum(live - self.rooms, 0)
-        moved = weights - np.clip(self.rooms - live, 0, weights) + 2 * spilled
-        return moved, 1.0 + (self.turns[end] - self.turns[begin]).astype(float)[:, None]
 
     def sum_at_least(self, ceiling: int, price: float, missing: float, least_load: int, more: float) -> bool:
         """Return whether all plans with no load above ``ceiling`` have a sum of costs of at least ``missing``.
@@ -157,8 +115,7 @@ class _Runs:
         rest = np.full((self.rows + 1, self.problem.count + 1), np.inf)
         rest[0, -1] = 0.0
         for begin in self.places[:-1][::-1].tolist():
-            end, load = self.loads(begin)
-            own = self.costs(begin, end, load)
+            end, load, own = self.loads(begin)
             cost = np.where(load <= ceiling, own + price * self.cores, np.inf).min(axis=1)
             rest[1:, begin] = (self._behind(rest, end) + cost).min(axis=1)
         least = float(rest[self.final, 0].min())
@@ -191,8 +148,7 @@ class _Runs:
         before[self.final, 0] = 0.0
         found, paid = 0, price * self.problem.cores
         for begin in self.places[:-1].tolist():
-            end, load = self.loads(begin)
-            own = self.costs(begin, end, load)
+            end, load, own = self.loads(begin)
             allowed = load <= ceiling
             cost = np.where(allowed, own + price * self.cores, np.inf)
             here = before[1:, begin][:, None]
@@ -237,17 +193,17 @@ def _in_vain(cost: IntArray, load: IntArray, allowed: BoolArray, least_load: int
     return out
 
 
-def _entering_table(problem: PipelineProblem) -> IntArray:
-    """Return (L + 1, L + 1) energy of all tensors that come into the run [begin, end), each once.
+def _entering_table(problem: PipelineProblem, cost: IntArray) -> IntArray:
+    """Return (L + 1, L + 1) ``cost`` (T,) of all tensors that come into the run [begin, end), each once.
 
     A tensor comes into those with v < begin <= u < end for every use u and the one before it v, or where it is made.
     """
     corners, tensors = np.zeros((problem.count + 2, problem.count + 2), np.int64), problem.tensors
     for t, source in enumerate(tensors.source.tolist()):
-        before, energy = source, int(problem.energy_ticks.tensor[t])
+        before, own = source, int(cost[t])
         for use in sorted(set(tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist())):
-            corners[before + 1, use + 1] += energy
-            corners[use + 1, use + 1] -= energy
+            corners[before + 1, use + 1] += own
+            corners[use + 1, use + 1] -= own
             before = use
     table: IntArray = np.cumsum(np.cumsum(corners, axis=0), axis=1)[:-1, :-1]
     return table

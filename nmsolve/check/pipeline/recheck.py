@@ -74,10 +74,10 @@ def check_plan_bound(
         return there or BoundCheck(False, math.nan, unknown_method(bound.method))
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
-    if (problem.replicas > 1 or problem.border) and bound.method not in (CHAIN, BATCH):
+    if not problem.groups.single and bound.method not in (CHAIN, BATCH):
         text = f"{value} of {bound.method} is about stages of one group that moves data through one core"
         return BoundCheck(False, math.nan, text)
-    if bound.method == BATCH or problem.adds_up:
+    if bound.method == BATCH or problem.goal.adds_up:
         return _check_batch(problem, bound, value, seconds)
     if bound.method == "downsets":
         if problem.split != "contiguous":
@@ -106,7 +106,7 @@ def check_plan_bound(
 
 def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: float) -> BoundCheck:
     """Prove a bound on the time of a batch, or on energy, again from its ceilings and prices."""
-    if bound.method != BATCH or not problem.adds_up:
+    if bound.method != BATCH or not problem.goal.adds_up:
         return BoundCheck(
             False, math.nan, f"{value} of {bound.method} is no bound on what this problem minimises"
         )
@@ -126,8 +126,10 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
             False, math.nan, f"{value} is not decided within {seconds:.0f} s and the memory of a check"
         )
     ceilings = f"{len(proof.ceilings)} ceiling{'s' if len(proof.ceilings) > 1 else ''}"
-    verb, which = "take" if problem.energy is None else "need", "no" if holds else "some"
-    text = f"recomputed from {ceilings}: {which} chain of stages may {verb} less than {value}"
+    which = "no" if holds else "some"
+    text = (
+        f"recomputed from {ceilings}: {which} chain of stages may {problem.goal.words.verb} less than {value}"
+    )
     return BoundCheck(holds, bound.value if holds else math.nan, text)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.check.pipeline.reevaluate_exchange import reevaluated_bytes
-from nmsolve.model.pipeline.energy import Energy
+from nmsolve.model.pipeline.goals import Energy
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.layers import Layers

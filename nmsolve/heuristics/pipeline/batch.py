@@ -1,11 +1,11 @@
 """The chain of stages with the least sum of costs and of a weight times the largest load, and a bound on all others.
 
-Of a batch of B micro-batches costs are the loads and the weight is B - 1; of the energy of a micro-batch, costs are what stages
-take and the weight is the power of the machine. Let S be the sum of the costs, T the largest load, w the weight. For a ceiling
-on T, S has a bound from below (:mod:`.batch_kernels`). So ceilings fall, from none: if S is at least D within a ceiling, no plan
-whose T is above (V - D) / w is better than one of value V, and that is the next ceiling. Where it hardly falls, the least S
-within the ceiling is found exactly, over those stages that a better plan can have, and with it the least T that allows this S;
-below that is the next ceiling. The search ends when D + w F reaches V, with F the period, below which no T is.
+Costs and weight are those of the goal (:mod:`nmsolve.model.pipeline.goals`). Let S be the sum of the costs, T the largest load,
+w the weight. For a ceiling on T, S has a bound from below (:mod:`.batch_kernels`). So ceilings fall, from none: if S is at least
+D within a ceiling, no plan whose T is above (V - D) / w is better than one of value V, and that is the next ceiling. Where it
+hardly falls, the least S within the ceiling is found exactly, over those stages that a better plan can have, and with it the
+least T that allows this S; below that is the next ceiling. The search ends when D + w F reaches V, with F the period, below
+which no T is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.chain_loads import ANY_LOAD
 from nmsolve.heuristics.pipeline.stage_costs import Costs, entering
 from nmsolve.hw.pipeline.stages import objective
+from nmsolve.model.pipeline.goals import SLOWEST
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
@@ -60,8 +61,8 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
 
     Without a plan the value is inf, and so is the bound: there is none.
     """
-    assert problem.adds_up
-    partition = ChainPartition(replace(problem, rounds=None, energy=None))
+    assert problem.goal.adds_up
+    partition = ChainPartition(replace(problem, goal=SLOWEST))
     first, period = partition.in_order(np.arange(problem.count))
     found = Descent()
     if first is None:
@@ -70,7 +71,7 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
         return
     # a float holds the period up to its last digit
     found.floor = math.floor(problem.ticks.floor(period) * (1 - 2.0**-50))
-    found.plan, found.value = first, math.ldexp(objective(problem, first), problem.exponent)
+    found.plan, found.value = first, math.ldexp(objective(problem, first), problem.sums.exponent)
     yield found
     search = BatchSearch(problem, partition, found)
     yield from search.run(time_left)
@@ -83,7 +84,7 @@ class BatchSearch:
         self.problem, self.partition, self.found = problem, partition, found
         self.chain = partition.whole()
         self.limits = partition.limits
-        self.weight, self.costs = problem.weight, costs_of(problem, partition)
+        self.weight, self.costs = problem.sums.weight, costs_of(problem, partition)
         self.unit = self._first_price()
         self.stages = np.empty((problem.count, 2), np.int64)
         #: of an exact search at most
@@ -202,9 +203,9 @@ class BatchSearch:
 def costs_of(problem: PipelineProblem, partition: ChainPartition) -> Costs:
     """Return the tables of what stages cost besides their load; without any where that is their cost."""
     none = np.empty((0, 0), np.int64)
-    if problem.energy is None:
+    ticks = problem.sums
+    if ticks.layer is None or ticks.tensor is None:
         return Costs(none, none, none, 0.0)
-    ticks = problem.energy_ticks
     layer = ticks.layer[:, : problem.largest_group]
     least = np.minimum.accumulate(layer[:, ::-1], axis=1)[:, ::-1]
     work, least = (np.vstack([0 * x[:1], np.cumsum(x, axis=0)]) for x in (layer, least))

@@ -40,7 +40,6 @@ class ChainPartition:
         if self.limits.hosts:
             ticks = problem.ticks
             self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
-        self._turns = np.zeros(count, np.int64) if problem.turns is None else problem.turns
         self._move = np.empty((count, count + 1), np.int64)
         self._live, self._counted = np.empty((0, 0), np.int64), -1  # runs up to this ceiling are counted
         if problem.buffers is not None and problem.memory is not None:
@@ -92,9 +91,9 @@ class ChainPartition:
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         return Chain(
             order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._live, self._room,
-            self._memory, ticks.offchip if problem.streams else 0.0, _prefix(self._turns),
+            self._memory, ticks.offchip if problem.streams else 0.0, _prefix(problem.trips),
             _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order),
-            rest, problem.overlap, problem.replicas, problem.sides,
+            rest, problem.overlap, problem.groups.replicas, problem.groups.sides(problem.largest_group),
         )  # fmt: skip
 
     def _solve(
@@ -111,7 +110,7 @@ class ChainPartition:
         stages = np.empty((self.problem.count, 2), np.int64)
         for factor in factors:
             ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
-            self._fill(chain, min(ANY_LOAD, ceiling * self.problem.replicas))
+            self._fill(chain, min(ANY_LOAD, ceiling * self.problem.groups.replicas))
             found = solve(low, ceiling, chain, limits, stages)
             if found >= 0 or ceiling == ANY_LOAD:
                 break
@@ -132,7 +131,7 @@ class ChainPartition:
         if self.limits.hosts:
             ticks = self.problem.ticks
             least = np.where(ticks.impossible, least, np.minimum(least, ticks.host))
-        heaviest = -(-int(least.max()) // self.problem.replicas)
+        heaviest = -(-int(least.max()) // self.problem.groups.replicas)
         return max(heaviest, int(work / (self.limits.cores + self.limits.hosts) * (1 - 1e-9)))
 
     def _cuts(self, order: IntArray) -> BoolArray:

@@ -11,7 +11,6 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.chain_loads import (
     Chain,
-    group_load,
     least_cores,
     least_holding,
     least_replicated,
@@ -206,7 +205,7 @@ def probe(
         if not cut[j]:
             continue
         for i in range(j - 1, -1, -1):
-            low, held, on_group = 1, 0, work[j, largest - 1] - work[i, largest - 1] <= reach
+            low, on_group = 1, work[j, largest - 1] - work[i, largest - 1] <= reach
             if on_group and not streams:
                 held = storage[j] - storage[i]
                 if ranges:
@@ -228,7 +227,7 @@ def probe(
                 if on_group:
                     high = min(largest * replicas, need[to, j] - 1 - have)
                     if replicas > 1:
-                        c = least_replicated(i, j, high, ceiling, held, chain)
+                        c = least_replicated(i, j, low, high, ceiling, chain)
                     else:
                         c = least_cores(i, j, low, high, ceiling, chain)
                     if c <= high:
@@ -272,10 +271,7 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         if c > 0:
-            if chain.replicas > 1:
-                worst = max(worst, replicated_load(i, j, c, chain))
-            else:
-                worst = max(worst, group_load(i, j, c, chain))
+            worst = max(worst, replicated_load(i, j, c, chain))
         else:
             worst = max(worst, host[j] - host[i])
         stages[rows, 0], stages[rows, 1] = i, c

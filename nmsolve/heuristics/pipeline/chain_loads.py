@@ -27,7 +27,7 @@ class Chain(NamedTuple):
     room : (C,) most storage of a group of every size, live bytes included
     memory : bytes of a core, where there is off-chip memory
     offchip : ticks in which a core moves a byte beyond that; 0: nothing may be beyond it
-    turns : (L + 1,) sums over prefixes of the trips of loops that begin there
+    trips : (L + 1,) sums over prefixes of the trips of loops that begin there
     cut : (L + 1,) where a stage may begin
     rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
     overlap : whether a group moves data while it computes
@@ -43,7 +43,7 @@ class Chain(NamedTuple):
     room: IntArray
     memory: int
     offchip: float
-    turns: IntArray
+    trips: IntArray
     host: IntArray
     stuck: IntArray
     cut: BoolArray
@@ -54,38 +54,24 @@ class Chain(NamedTuple):
 
 
 @embedded
-def run_load(compute: int, move: int, overlap: bool) -> int:
-    """The load of a group from its two parts."""
-    return max(compute, move) if overlap else compute + move
-
-
-@embedded
-def crossing(i: int, j: int, cores: int, chain: Chain) -> int:
-    """Ticks in which a group of this many cores takes in and gives out what crosses the borders of the run [i, j)."""
-    side, ticks = chain.side[cores - 1], chain.move[i, j]
-    if side > 1:  # a division takes longer than all the rest
-        ticks = (ticks + side - 1) // side
-    return int(ticks)
-
-
-@embedded
-def streamed_load(i: int, j: int, cores: int, chain: Chain) -> int:
-    """The load of the run [i, j) on this many cores, off-chip memory included; it does not rise with them."""
+def off_chip(i: int, j: int, cores: int, chain: Chain, each: float, ways: int) -> int:
+    """Ticks of moving what this many cores do not hold of the run [i, j): ``each`` per byte, ``ways`` bytes at a time."""
     moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
-    turns = 1 + chain.turns[j] - chain.turns[i]
-    offchip: int = stream_ticks(moved, chain.offchip * float(turns), cores)
-    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    move: int = crossing(i, j, cores, chain)
-    return max(compute, max(move, offchip)) if chain.overlap else compute + move + offchip
+    moves = 1 + chain.trips[j] - chain.trips[i]
+    return int(stream_ticks(moved, each * float(moves), ways))
 
 
 @embedded
 def group_load(i: int, j: int, cores: int, chain: Chain) -> int:
     """The load of the run [i, j) on this many cores that hold it, or have off-chip memory; it does not rise with them."""
+    compute: int = chain.work[j, cores - 1] - chain.work[i, cores - 1]
+    side, move = chain.side[cores - 1], chain.move[i, j]
+    if side > 1:  # a division takes longer than all the rest
+        move = (move + side - 1) // side
+    off = 0
     if chain.offchip > 0.0:
-        return int(streamed_load(i, j, cores, chain))
-    compute = chain.work[j, cores - 1] - chain.work[i, cores - 1]
-    load: int = run_load(compute, crossing(i, j, cores, chain), chain.overlap)
+        off = off_chip(i, j, cores, chain, chain.offchip, cores)
+    load: int = max(compute, max(move, off)) if chain.overlap else compute + move + off
     return load
 
 
@@ -114,21 +100,20 @@ def least_holding(held: int, room: IntArray) -> int:
 
 
 @plain
-def least_replicated(i: int, j: int, high: int, ceiling: int, held: int, chain: Chain) -> int:
-    """As :func:`least_cores`, over all numbers of replicas; ``held``: what a replica needs to hold, with off-chip memory 0.
+def least_replicated(i: int, j: int, low: int, high: int, ceiling: int, chain: Chain) -> int:
+    """As :func:`least_cores`, over all numbers of replicas, each of at least ``low`` cores.
 
     r replicas keep the ceiling if one of them takes at most r times as long.
     """
     best, largest = high + 1, chain.room.shape[0]
-    least = least_holding(held, chain.room)
     for r in range(1, chain.replicas + 1):
         top = min(largest, (best - 1) // r)
-        if least > top:
+        if low > top:
             break
-        c = least_cores(i, j, least, top, times(ceiling, r), chain)
+        c = least_cores(i, j, low, top, times(ceiling, r), chain)
         if c <= top:
             best = r * c
-    return best if best <= high else high + 1
+    return best
 
 
 @plain

@@ -10,8 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_loads import Chain, group_load, least_cores, least_holding
-from nmsolve.hw.pipeline.stages import stream_ticks, streamed_bytes
+from nmsolve.heuristics.pipeline.chain_loads import (
+    Chain,
+    group_load,
+    least_cores,
+    least_holding,
+    off_chip,
+)
 from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.types import IntArray
 
@@ -58,9 +63,7 @@ def moving_cost(i: int, j: int, cores: int, chain: Chain, costs: Costs) -> int:
     taken: int = costs.move[i, j]
     if chain.offchip == 0.0:
         return taken
-    moved = streamed_bytes(chain.storage[j] - chain.storage[i], chain.live[i, j], cores * chain.memory)
-    turns = 1 + chain.turns[j] - chain.turns[i]
-    return int(taken + stream_ticks(moved, costs.offchip * float(turns), 1))
+    return int(taken + off_chip(i, j, cores, chain, costs.offchip, 1))
 
 
 @kernel

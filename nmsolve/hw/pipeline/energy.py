@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.hw.pipeline.exchange import best_splits
-from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.figures import CoreFigures
+from nmsolve.model.pipeline.goals import Energy
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.layers import Layers

@@ -2,10 +2,9 @@
 
 A group of c cores takes ``compute`` = the sum of its layers' times on c cores, and ``transfer`` = the time of every tensor that
 comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or
-with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load, or the time
-of a batch of B micro-batches through all stages, one after the other: the sum of all loads plus B - 1 times the largest; or the
-energy of a micro-batch (:func:`energy_parts`). Where stages may have replicas, which take micro-batches in turns, each has the
-number with which its load is least.
+with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load, or another
+goal (:mod:`nmsolve.model.pipeline.goals`). Where stages may have replicas, which take micro-batches in turns, each has the number
+with which its load is least.
 
 A stage needs its layers' storage and, of a problem with buffers, the most bytes that are live while it runs. Where off-chip
 memory takes what the cores cannot hold, moving it takes time, which counts as transfer does (with ``overlap`` apart from it).
@@ -14,79 +13,57 @@ memory takes what the cores cannot hold, moving it takes time, which counts as t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.pipeline.buffers import MADE
-from nmsolve.model.pipeline.energy import Energy, EnergyParts
-from nmsolve.model.pipeline.objectives import LIMITS, PERIOD, minimised, used
+from nmsolve.model.pipeline.goals import SLOWEST
+from nmsolve.model.pipeline.loads import StageLoads
+from nmsolve.model.pipeline.objectives import LIMITS, used
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class StageLoads:
-    """Figures per stage, (K,) each, in the problem's units.
-
-    Attributes
-    ----------
-    cores : of the group; 0: a host
-    compute : time of the layers (inf: a layer cannot run on this host)
-    transfer_in, transfer_out : time of tensors from and to other stages; 0 for hosts
-    volume_in, volume_out : their volume; for hosts too
-    storage : what the stage needs of memory, on all of its cores together: that of its layers, and ``live``
-    resident : the part of ``storage`` that lies on the cores, all of it unless there is off-chip memory
-    live : most bytes live at once
-    streamed, offchip : bytes moved from and to off-chip memory in every run, and the time of that
-    replicas, group : groups of a stage that take micro-batches in turns, and the cores of each (0: a host). Times are per
-        micro-batch, so those of a group by their number; storage and live bytes are those of all
-    load : see the module
-    """
-
-    cores: IntArray
-    compute: FloatArray
-    transfer_in: FloatArray
-    transfer_out: FloatArray
-    volume_in: FloatArray
-    volume_out: FloatArray
-    storage: FloatArray
-    resident: FloatArray
-    live: IntArray
-    streamed: IntArray
-    offchip: FloatArray
-    replicas: IntArray
-    group: IntArray
-    load: FloatArray
 
 
 def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
     """The figures of every stage. The plan must have stages ``0..K - 1`` and group sizes up to C; else it may break any rule."""
     ticks, tensors, count = problem.ticks, problem.tensors, len(plan.cores)
     host = plan.cores == 0
-    on_host = host[plan.stage]
-    stuck = np.bincount(plan.stage, on_host & ticks.impossible, count) > 0
+    stuck = np.bincount(plan.stage, host[plan.stage] & ticks.impossible, count) > 0
     (tensor_out, stage_out), (tensor_in, stage_in) = _crossings(problem, plan)
     move_in = np.where(host, 0, _sums(stage_in, ticks.tensor[tensor_in], count))
     move_out = np.where(host, 0, _sums(stage_out, ticks.tensor[tensor_out], count))
     held, live = _float_sums(plan.stage, problem.storage, count), live_of(problem, plan)
-    many = _best_replicas(problem, plan, move_in + move_out, live)
-    group = np.minimum(plan.cores // many, problem.time.shape[1])
-    side = problem.sides[np.clip(group, 1, problem.largest_group) - 1]
-    move = -(-(move_in + move_out) // side)
-    per_layer = ticks.time[np.arange(problem.count), np.maximum(group, 1)[plan.stage] - 1]
-    compute = _sums(plan.stage, np.where(on_host, ticks.host, per_layer), count)
-    streamed = np.zeros(count, np.int64)
-    offchip = np.zeros(count, np.int64)
-    if problem.streams:
-        turns = moves_of(problem, plan)
-        for s, c in enumerate(group.tolist()):
+    moves = 1 + _sums(plan.stage, problem.trips, count)
+
+    def times(group: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Ticks of one group of these cores: compute, bytes moved off chip, the time of that, and the load."""
+        layer = ticks.time[np.arange(problem.count), np.maximum(group, 1)[plan.stage] - 1]
+        compute = _sums(plan.stage, np.where(host[plan.stage], ticks.host, layer), count)
+        move = -(-(move_in + move_out) // sides[np.maximum(group, 1) - 1])
+        streamed, off = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for s, c in enumerate(group.tolist() if problem.streams else ()):
             streamed[s] = streamed_bytes(int(held[s]), int(live[s]), c * int(problem.memory or 0))
-            offchip[s] = stream_ticks(streamed[s], ticks.offchip * float(turns[s]), c)
-    load = np.maximum(np.maximum(compute, move), offchip) if problem.overlap else compute + move + offchip
-    load = -(-load // many)
+            off[s] = stream_ticks(streamed[s], ticks.offchip * float(moves[s]), max(1, c))
+        load = np.maximum(np.maximum(compute, move), off) if problem.overlap else compute + move + off
+        return compute, streamed, off, load
+
+    largest = problem.time.shape[1]
+    sides = problem.groups.sides(largest)
+    many, group = np.ones(count, np.int64), np.minimum(plan.cores, largest)
+    compute, streamed, off, load = times(group)
+    for r in range(2, min(problem.groups.replicas, int(plan.cores.max())) + 1):
+        each = np.minimum(plan.cores // r, largest)
+        other = times(each)
+        better = (each > 0) & _fit(problem, plan, each, live) & (-(-other[3] // r) < load)
+        many, group = np.where(better, r, many), np.where(better, each, group)
+        compute, streamed, off = (
+            np.where(better, b, a) for a, b in zip((compute, streamed, off), other[:3], strict=True)
+        )
+        load = np.where(better, -(-other[3] // r), load)
+    side = sides[np.maximum(group, 1) - 1]
 
     def seconds(each: IntArray) -> FloatArray:
         """Times of one group, per micro-batch."""
@@ -105,41 +82,20 @@ def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
         resident=many * (np.minimum(held + live, room) if problem.streams else held + live),
         live=many * live,
         streamed=streamed,
-        offchip=seconds(offchip),
+        offchip=seconds(off),
+        moves=moves,
         replicas=many,
         group=group,
         load=np.where(stuck, np.inf, np.ldexp(load.astype(float), -ticks.exponent)),
     )
 
 
-def _best_replicas(problem: PipelineProblem, plan: PipelinePlan, move: IntArray, live: IntArray) -> IntArray:
-    """(K,) replicas of every stage that fit and make its load least, the fewest of those; 1 if none fit.
-
-    ``move``, ``live`` (K,) : ticks of transfer over one core, and most bytes live in it.
-    """
-    out, ticks, largest = np.ones(len(plan.cores), np.int64), problem.ticks, problem.largest_group
-    if problem.replicas == 1:
-        return out
-    turns = moves_of(problem, plan)
-    for s, c in enumerate(plan.cores.tolist()):
-        inner = plan.stage == s
-        many = np.arange(1, min(problem.replicas, c) + 1)
-        group = np.minimum(c // many, largest)
-        own, held = ticks.time[inner].sum(axis=0)[group - 1], math.fsum(problem.storage[inner])
-        off: IntArray = np.zeros(len(many), np.int64)
-        if problem.streams:
-            off_bytes = [
-                streamed_bytes(int(held), int(live[s]), g * int(problem.memory or 0)) for g in group.tolist()
-            ]
-            each = zip(off_bytes, group.tolist(), strict=True)
-            off = np.array([stream_ticks(m, ticks.offchip * float(turns[s]), g) for m, g in each], np.int64)
-        moved = -(-move[s] // problem.sides[group - 1])
-        load = np.maximum(np.maximum(own, moved), off) if problem.overlap else own + moved + off
-        load = -(-load // many)
-        if problem.memory is not None and not problem.streams:
-            load[(held + live[s] > group * problem.memory) & (many > 1)] = np.iinfo(np.int64).max
-        out[s] = many[load.argmin()]
-    return out
+def _fit(problem: PipelineProblem, plan: PipelinePlan, group: IntArray, live: IntArray) -> BoolArray:
+    """(K,) whether every stage fits on this many cores."""
+    if problem.memory is None or problem.streams:
+        return np.ones(len(group), bool)
+    held = np.array([math.fsum(problem.storage[plan.stage == s]) for s in range(len(group))])
+    return np.asarray(held + live <= group * problem.memory)
 
 
 def live_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
@@ -149,14 +105,6 @@ def live_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
         return np.zeros(count, np.int64)
     most: IntArray = live_peaks(plan.stage, count, *problem.buffers.arrays)
     return most
-
-
-def moves_of(problem: PipelineProblem, plan: PipelinePlan) -> IntArray:
-    """(K,) how often every stage moves in one run what it moves off chip: once, and once in every trip of its loops."""
-    out = np.ones(len(plan.cores), np.int64)
-    if problem.turns is not None:
-        np.add.at(out, plan.stage, problem.turns)
-    return out
 
 
 @embedded
@@ -223,20 +171,15 @@ def live_peaks(
 
 def all_objectives(problem: PipelineProblem, plan: PipelinePlan) -> dict[str, float]:
     """Return every objective of a legal plan by name: what the problem minimises, the period, and what can be limited."""
-    plain = replace(problem, rounds=None, energy=None)
-    values = {minimised(problem): objective(problem, plan), PERIOD: objective(plain, plan)}
+    goals = (problem.goal, SLOWEST)
+    values = {goal.name: objective(replace(problem, goal=goal), plan) for goal in goals}
     return values | {name: float(used(problem, plan, name)) for name in LIMITS}
 
 
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
-    """The largest load of a stage, the time of a batch or the energy; inf if a layer is on a host that cannot run it."""
-    if problem.energy is not None:
-        return energy_parts(problem, plan, problem.energy).total
-    if problem.rounds is not None:
-        load = stage_loads(problem, plan).load
-        return math.fsum(load) + (problem.rounds - 1) * float(load.max())
-    if problem.streams or problem.replicas > 1 or problem.border:
-        return float(stage_loads(problem, plan).load.max())
+    """What the problem minimises; inf if a layer is on a host that cannot run it."""
+    if problem.goal.adds_up or problem.streams or not problem.groups.single:
+        return problem.goal.value(plan, stage_loads(problem, plan))
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(
         int(
@@ -246,19 +189,6 @@ def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
             )
         )
     )  # fmt: skip
-
-
-def energy_parts(problem: PipelineProblem, plan: PipelinePlan, energy: Energy) -> EnergyParts:
-    """The energy of a micro-batch in the steady state, by parts; all cores of the machine have power for one period."""
-    loads = stage_loads(problem, plan)
-    own = np.maximum(loads.group, 1)[plan.stage] - 1
-    return EnergyParts(
-        math.fsum(energy.layer),
-        energy.byte * math.fsum(loads.volume_in),
-        energy.byte * math.fsum(energy.exchanged[np.arange(problem.count), own]),
-        energy.offchip * float((loads.streamed * moves_of(problem, plan)).sum()),
-        energy.power * float(loads.load.max()),
-    )
 
 
 def _sums(group: IntArray, values: IntArray, count: int) -> IntArray:

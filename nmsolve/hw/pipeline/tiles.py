@@ -27,6 +27,7 @@ import numpy as np
 from nmsolve.hw.pipeline.exchange import best_splits, tiles_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.figures import CoreFigures
+from nmsolve.model.pipeline.groups import Groups, OffChip
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -87,7 +88,7 @@ def pipeline_problem(
         offchip = figures.offchip
     offchip = _offchip(layers.name, offchip, live, memory)
     tensors, nesting = layers.tensors, layers.nesting
-    made, together, turns = np.zeros(layers.count), None, None
+    made, together, trips = np.zeros(layers.count), None, None
     if nesting is None:
         computes = (layers.macs > 0) | (layers.elements > 0)
         np.add.at(made, tensors.source, np.where(computes[tensors.source], tensors.volume, 0.0))
@@ -95,7 +96,7 @@ def pipeline_problem(
         made += nesting.made
         tensors = replace(tensors, volume=tensors.volume * nesting.passes)
         if nesting.trips:
-            together, turns = nesting.loop, _turns(nesting)
+            together, trips = nesting.loop, _trips(nesting)
     return PipelineProblem(
         name=layers.name,
         labels=layers.names,
@@ -110,14 +111,13 @@ def pipeline_problem(
         overlap=overlap,
         split=split,
         buffers=layers.buffers if live else None,
-        offchip=1e6 * cores / offchip if offchip else 0.0,
+        offchip=OffChip(1e6 * cores / offchip, trips) if offchip else None,
         together=together,
-        turns=turns if live and offchip else None,
-        border=figures.border,
+        groups=Groups(border=figures.border),
     )
 
 
-def _turns(nesting: Nesting) -> IntArray:
+def _trips(nesting: Nesting) -> IntArray:
     """Return (L,) trips of a loop at its first layer, else 0; one trip is no more than the run itself."""
     out = np.zeros(len(nesting.loop), np.int64)
     for number, trips in enumerate(nesting.trips):

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.pipeline.stages import StageLoads, stage_loads
+from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.to_graph import crossings
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
+from nmsolve.model.pipeline.loads import StageLoads
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.schedule.tasks_file import After, Links, Process, TaskEntry, TasksFile, Weights
@@ -107,7 +108,7 @@ def _require(run: PlannedRun, load: StageLoads, machine: Machine) -> None:
         raise InputError(
             f"stage {int(hosts[0])} runs on a host", run.where, "a plan whose stages all have cores"
         )
-    if run.problem.replicas > 1:
+    if run.problem.groups.replicas > 1:
         raise InputError("stages may have replicas", run.where, "a plan with --replicas 1")
     usable, most = int(machine.usable.sum()), int(run.plan.cores.max())
     if run.cores is None and most > usable:

@@ -161,7 +161,7 @@ def _stage_check(
     moved = reevaluated_stream(problem, one)
     time = [each / r for each, r in zip(reevaluated_offchip(problem, one), many, strict=True)]
     needs, groups = memory_needs(problem, stage, count), one.cores.tolist()
-    room = None if problem.offchip else problem.memory
+    room = None if problem.streams else problem.memory
     reached = [each / r for each, r in zip(group_loads(problem, one), many, strict=True)]
     for k, (found_load, best) in enumerate(zip(reached, reevaluated_loads(problem, plan), strict=True)):
         if not _same(found_load, best):
@@ -190,7 +190,7 @@ def _replicas_said(problem: PipelineProblem, plan: PipelinePlan, report: dict[st
     said = report.get("stages")
     parts = said if isinstance(said, list) else []
     many = [part.get("replicas", 1) if isinstance(part, dict) else None for part in parts]
-    whole = [r for r in many if type(r) is int and 1 <= r <= problem.replicas]
+    whole = [r for r in many if type(r) is int and 1 <= r <= problem.groups.replicas]
     return whole if len(whole) == len(parts) == len(plan.cores) else None
 
 
@@ -219,9 +219,7 @@ def plan_checks(
     claimed = positive(objective)
     same = _same(found, walked) and claimed is not None and _same(found, claimed)
     said = number(claimed) if claimed is not None else str(objective)[:40]
-    takes = "the slowest stage takes" if problem.rounds is None else f"a batch of {problem.rounds:,} takes"
-    takes = takes if problem.energy is None else "the energy of a micro-batch is"
-    text = f"{takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
+    text = f"{problem.goal.words.takes} {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
     return checks + [_bound_check(problem, b, walked, thorough, budget or Budget(SECONDS)) for b in bounds]
 

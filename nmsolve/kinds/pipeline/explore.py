@@ -11,9 +11,9 @@ from nmsolve.report.explore_network import Amount, Network, Part, Row, Sent
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.hw.pipeline.stages import StageLoads
     from nmsolve.kinds.pipeline.report import PipelineReport, StagePart
     from nmsolve.kinds.pipeline.statement import Given
+    from nmsolve.model.pipeline.loads import StageLoads
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import FloatArray

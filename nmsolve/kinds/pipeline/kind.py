@@ -102,7 +102,7 @@ class PipelineKind(WholeKind):
             raise InputError(
                 "no machine to place on", "--place", "--machine PRESET, mesh:RxC or machine.toml"
             )
-        if o.place and given.problem.replicas > 1:
+        if o.place and given.problem.groups.replicas > 1:
             raise InputError("replicas of stages are not placed", "--place", "--replicas 1")
         if o.write_onnx is not None:
             if given.graph is None:
@@ -359,9 +359,11 @@ class PipelineKind(WholeKind):
 def explainable(problem: PipelineProblem) -> Explainable:
     """Return memory, cores and stages of a model, whether there is a plan or not."""
     from nmsolve.model.pipeline.files import write_plan
+    from nmsolve.model.pipeline.goals import SLOWEST
+    from nmsolve.model.pipeline.groups import ONE_GROUP
     from nmsolve.solvers.pipeline.limits import PipelineLimits
 
-    alike = replace(problem, rounds=None, energy=None, replicas=1, border=False)  # the same for any objective
+    alike = replace(problem, goal=SLOWEST, groups=ONE_GROUP)  # the same for any objective
 
     def write(path: Path, plan: PipelinePlan) -> None:
         write_plan(path, alike, plan)

@@ -8,7 +8,6 @@ import numpy as np
 
 from nmsolve.kinds.pipeline.report import exchanged
 from nmsolve.kinds.pipeline.words import cores_words, pipeline_words, size_words
-from nmsolve.model.pipeline.objectives import ENERGY
 from nmsolve.report import pictures, pictures_pipeline
 from nmsolve.report.drawing import PALETTE, svg_of
 from nmsolve.report.explore import searched
@@ -38,7 +37,7 @@ def render_pipeline_html(
     Equal arguments give equal bytes.
     """
     drawn = {} if result.solution is None else plan_pictures(given, result.solution, report)
-    explorer = None
+    explorer, goal = None, given.problem.goal.words.title
     if not plain and result.solution is not None and given.problem.count <= MOST_NODES:
         from nmsolve.kinds.pipeline.explore import pipeline_network
 
@@ -52,24 +51,13 @@ def render_pipeline_html(
         drawn=drawn,
         explorer=explorer,
         palette=list(PALETTE),
-        convergence=""
-        if explorer
-        else pictures.convergence(
-            result.events, result.wall_seconds, target(report.minimised, report.rounds)
-        ),
-        target=target(report.minimised, report.rounds),
+        convergence="" if explorer else pictures.convergence(result.events, result.wall_seconds, goal),
+        target=goal,
         unit=report.unit,
         verify_command=verify_command,
         sized=size_words,
         cores_words=cores_words,
     )
-
-
-def target(minimised: str, rounds: int | None) -> str:
-    """Return what is minimised: the slowest stage, the time of this many micro-batches, or the energy of one."""
-    if minimised == ENERGY:
-        return "energy of a micro-batch"
-    return "slowest stage" if rounds is None else f"time of {rounds:,} micro-batch" + "es" * (rounds > 1)
 
 
 def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, str]:
@@ -100,7 +88,7 @@ def plan_drawings(given: Given, plan: PipelinePlan, report: PipelineReport) -> d
         work, label = given.layers.macs.astype(np.float64), "MACs"
         if given.layers.nesting is not None:
             work = work * given.layers.nesting.runs
-    bound = None if problem.adds_up else report.bound  # that of a sum is none of a stage
+    bound = None if problem.goal.adds_up else report.bound  # that of a sum is none of a stage
     stages = (parts, loads.cores, each / scale, memory, problem.overlap, bound, report.unit, store)
     layers = (work, plan.stage, loads.cores, label)
     drawn: dict[str, Drawable] = {

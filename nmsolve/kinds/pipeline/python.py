@@ -14,7 +14,6 @@ from nmsolve.kinds.mapping.python import MappingAnswer
 from nmsolve.kinds.mapping.python import map as map_graph
 from nmsolve.kinds.pipeline.kind import KIND, explainable
 from nmsolve.kinds.pipeline.options import PipelineOptions
-from nmsolve.kinds.pipeline.page import target
 from nmsolve.kinds.pipeline.report import PipelineReport
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
 from nmsolve.kinds.python.answers import started_from, table
@@ -24,7 +23,6 @@ from nmsolve.kinds.python.inputs import FOLDER, MachineLike, grid_text, machine_
 from nmsolve.kinds.python.stated import StatedAnswer, solved
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.objectives import minimised
 from nmsolve.model.pipeline.plan import PipelinePlan
 
 
@@ -92,7 +90,7 @@ class PipelineAnswer(StatedAnswer[PipelinePlan]):
         return KIND.build_report(self.options, self.given, self, {}, [])
 
     def _search(self) -> tuple[Any, ...]:
-        return self.events, self.wall_seconds, target(minimised(self.problem), self.problem.rounds)
+        return self.events, self.wall_seconds, self.problem.goal.words.title
 
     def place(self, **options: Unpack[MapHow]) -> MappingAnswer:
         """Place every tile of the plan on a core of the machine of its own; options as for :func:`nmsolve.map`.

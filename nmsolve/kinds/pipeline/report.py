@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.kinds.parts import BoundPart, CheckPart, EnginePart, ended, parts_of
-from nmsolve.model.pipeline.objectives import ENERGY, minimised
+from nmsolve.model.pipeline.goals import Batch
+from nmsolve.model.pipeline.objectives import ENERGY
 
 if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.statement import Given
@@ -181,8 +182,8 @@ def build_pipeline_report(
         branches=_branch_parts(given),
         loops=_loop_parts(given),
         overlap=problem.overlap,
-        minimised=minimised(problem),
-        rounds=problem.rounds,
+        minimised=problem.goal.name,
+        rounds=problem.goal.rounds if isinstance(problem.goal, Batch) else None,
         objective=result.objective,
         bound=result.bound,
         gap=result.gap,
@@ -301,7 +302,7 @@ def _baselines(given: Given) -> list[BaselinePart]:
         BaselinePart(name, None if wrong else objective(problem, plan), len(plan.cores), wrong or "")
         for name, (plan, wrong) in plans.items()
     ]
-    if problem.replicas > 1:
+    if problem.groups.replicas > 1:
         found = copies_of_cores(problem)
         trouble = "" if found else "no chain of such stages keeps the rules"
         value, stages = (found[1], len(found[0].cores)) if found else (None, 0)
@@ -329,9 +330,9 @@ def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPar
 
 def energy_part(given: Given, plan: PipelinePlan | None) -> EnergyPart | None:
     """Return the energy of a plan; None without a plan, or where it is not known."""
-    from nmsolve.hw.pipeline.stages import energy_parts
+    from nmsolve.hw.pipeline.stages import stage_loads
 
     if plan is None or given.energy is None:
         return None
-    found = energy_parts(given.problem, plan, given.energy)
+    found = given.energy.parts(plan, stage_loads(given.problem, plan))
     return EnergyPart(*found, found.total)

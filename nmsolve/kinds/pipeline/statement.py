@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.groups import MOST_REPLICAS, Groups
 from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
-from nmsolve.model.pipeline.problem import MOST_REPLICAS
 
 if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.options import PipelineProblemOptions
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
-    from nmsolve.model.pipeline.energy import Energy
     from nmsolve.model.pipeline.figures import CoreFigures
+    from nmsolve.model.pipeline.goals import Energy, Goal
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import BoolArray, FloatArray
 
@@ -175,15 +175,17 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         memory=problem.memory if inputs.core_memory is None else float(inputs.core_memory),
         overlap=inputs.overlap,
         split=inputs.split or problem.split,
-        rounds=_rounds(inputs),
-        replicas=inputs.replicas,
+        goal=_goal(inputs),
+        groups=Groups(inputs.replicas),
     )
     return Given(problem, "", machine)
 
 
-def _rounds(inputs: PipelineInputs) -> int | None:
-    """Return the micro-batches whose time is minimised; None: the period is."""
-    return inputs.batches or BATCHES if inputs.objective == BATCH else None
+def _goal(inputs: PipelineInputs) -> Goal:
+    """Return what is minimised where it is not energy."""
+    from nmsolve.model.pipeline.goals import SLOWEST, Batch
+
+    return Batch(inputs.batches or BATCHES) if inputs.objective == BATCH else SLOWEST
 
 
 def _exact(inputs: PipelineInputs) -> bool:
@@ -209,7 +211,8 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     figures = _figures(inputs, machine)
     problem = _of_layers(inputs, layers, figures, cores)
     energy = energy_of(layers, figures, cores, cores)
-    problem = replace(problem, energy=_minimised_energy(inputs, figures, energy))
+    if inputs.objective == ENERGY:
+        problem = replace(problem, goal=_minimised_energy(inputs, figures, energy))
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(
@@ -234,7 +237,8 @@ def _of_layers(inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cor
         offchip=inputs.offchip_bandwidth,
     )
     name = Path(inputs.model).stem  # exporters call every graph the same
-    return replace(problem, name=name, rounds=_rounds(inputs), replicas=inputs.replicas)
+    groups = replace(problem.groups, replicas=inputs.replicas)
+    return replace(problem, name=name, goal=_goal(inputs), groups=groups)
 
 
 def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
@@ -259,10 +263,8 @@ def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
     return replace(figures, border=inputs.group_border == BORDERS[1])
 
 
-def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Energy | None) -> Energy | None:
-    """Return the energy where it is the objective. InputError where it is not known."""
-    if inputs.objective != ENERGY:
-        return None
+def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Energy | None) -> Energy:
+    """Return the energy. InputError where it is not known."""
     if energy is None:
         raise InputError(
             f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,

@@ -19,8 +19,9 @@ from nmsolve.hw.pipeline.exchange import best_splits
 from nmsolve.model.machine import Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.buffers import buffers_from
-from nmsolve.model.pipeline.energy import Energy
 from nmsolve.model.pipeline.figures import ASSUMED
+from nmsolve.model.pipeline.goals import SLOWEST, Batch, Energy
+from nmsolve.model.pipeline.groups import Groups, OffChip
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
@@ -75,8 +76,8 @@ def _batch() -> None:
 def _sums() -> None:
     """Find the plan of the least sum while none is known, as searches do that a poor plan begins."""
     for problem in _problems().values():
-        if problem.adds_up:
-            partition = ChainPartition(replace(problem, rounds=None, energy=None))
+        if problem.goal.adds_up:
+            partition = ChainPartition(replace(problem, goal=SLOWEST))
             BatchSearch(problem, partition, Descent()).exact(ANY_LOAD, 0.0)
 
 
@@ -122,17 +123,18 @@ def _problems() -> dict[str, PipelineProblem]:
     )
     buffers = buffers_from([(1, {k: True, k + 1: False}) for k in range(LAYERS)])
     live = replace(group, split="chain", memory=12.0, buffers=buffers)
+    streams = replace(live, memory=4.0, offchip=OffChip(1.0))
     energy = Energy(np.ones(LAYERS), np.ones(group.time.shape), 1.0, 1.0, 1.0)
     return {
         "chain": replace(group, split="chain"),
-        "chain, borders": replace(group, split="chain", border=True),
-        "chain, replicas": replace(group, split="chain", replicas=3),
-        "chain, replicas off chip": replace(live, memory=4.0, offchip=1.0, replicas=3),
-        "chain, a batch": replace(group, split="chain", rounds=3),
-        "chain, energy": replace(group, split="chain", energy=energy),
-        "chain, energy off chip": replace(live, memory=4.0, offchip=1.0, energy=energy),
+        "chain, borders": replace(group, split="chain", groups=Groups(border=True)),
+        "chain, replicas": replace(group, split="chain", groups=Groups(3)),
+        "chain, replicas off chip": replace(streams, groups=Groups(3)),
+        "chain, a batch": replace(group, split="chain", goal=Batch(3)),
+        "chain, energy": replace(group, split="chain", goal=energy),
+        "chain, energy off chip": replace(streams, goal=energy),
         "chain, live ranges": live,
-        "chain, off chip": replace(live, memory=4.0, offchip=1.0),
+        "chain, off chip": streams,
         "chain of three": replace(group, split="chain", exact_stages=True),
         "contiguous": single,
         "contiguous, groups": group,

@@ -38,7 +38,7 @@ def _groups(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
     """Stages have 1 to C cores, up to R C with R replicas, and N together; the others are hosts that can run all they hold."""
     for s, c in enumerate(cores):
         if not 0 <= c <= problem.largest_stage:
-            what = "group" if problem.replicas == 1 else "stage"
+            what = "group" if problem.groups.replicas == 1 else "stage"
             return f"stage {s} has {c} cores, a {what} has 1 to {problem.largest_stage}"
     if sum(cores) > problem.cores or (problem.use_all and sum(cores) != problem.cores):
         return f"{sum(cores)} cores in use, not {'' if problem.use_all else 'at most '}{problem.cores}"

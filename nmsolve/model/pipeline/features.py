@@ -19,10 +19,8 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         lambda p: p.buffers is not None and p.memory is not None,
         rare=True,
     ),
-    "batch": Feature("the time of a batch as objective", lambda p: p.rounds is not None, rare=True),
-    "energy": Feature("energy as objective", lambda p: p.energy is not None, rare=True),
-    "replicas": Feature("replicas of stages", lambda p: p.replicas > 1, rare=True),
-    "border": Feature("borders of groups", lambda p: p.border, rare=True),
+    "sum": Feature(lambda p: p.goal.words.asks, lambda p: p.goal.adds_up, rare=True),
+    "shared": Feature(lambda p: p.groups.asks, lambda p: not p.groups.single, rare=True),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),
 }
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model.pipeline.goals import SLOWEST
+from nmsolve.model.pipeline.groups import ONE_GROUP
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -129,12 +131,9 @@ def _contracted(problem: PipelineProblem, group: IntArray) -> PipelineProblem:
         together=None,
         buffers=problem.buffers if whole else None,
         memory=problem.memory if whole or not problem.streams else None,
-        offchip=problem.offchip if whole else 0.0,
-        turns=problem.turns if whole else None,
-        rounds=None,
-        energy=None,
-        replicas=1,
-        border=False,
+        offchip=problem.offchip if whole else None,
+        groups=ONE_GROUP,
+        goal=SLOWEST,
     )
 
 

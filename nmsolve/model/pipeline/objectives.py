@@ -14,25 +14,15 @@ from typing import Any
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import memory_needs
+from nmsolve.model.pipeline.goals import Batch, Energy, Goal
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
-#: The load of the slowest stage.
-PERIOD = "period"
-#: The time of a number of micro-batches (``PipelineProblem.rounds``); not for fronts.
-BATCH = "batch"
-#: The energy of a micro-batch (``PipelineProblem.energy``); not for fronts.
-ENERGY = "energy"
+#: What a problem may have as its goal; of these fronts have the load of the slowest stage alone.
+PERIOD, BATCH, ENERGY = Goal.name, Batch.name, Energy.name
 #: Objectives that are limits: the field of the problem, and the field that fixes it. Their values are whole numbers.
 LIMITS = {"cores": ("cores", "use_all"), "stages": ("stages", "exact_stages"), "core-memory": ("memory", "")}
 PIPELINE_OBJECTIVES = (PERIOD, *LIMITS)
-
-
-def minimised(problem: PipelineProblem) -> str:
-    """Return the name of the problem's objective."""
-    if problem.energy is not None:
-        return ENERGY
-    return PERIOD if problem.rounds is None else BATCH
 
 
 def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
@@ -43,7 +33,7 @@ def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
             "--offchip-bandwidth",
             "none with objective core-memory",
         )
-    if problem.replicas > 1 and "core-memory" in names:
+    if problem.groups.replicas > 1 and "core-memory" in names:
         what = "with less memory stages have fewer replicas, so the period depends on the limit"
         raise InputError(what, "--replicas", "--replicas 1 with objective core-memory")
     for name in names:

@@ -11,7 +11,8 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.buffers import Buffers
-from nmsolve.model.pipeline.energy import Energy, EnergyTicks
+from nmsolve.model.pipeline.goals import SLOWEST, Goal, Sums
+from nmsolve.model.pipeline.groups import ONE_GROUP, Groups, OffChip
 from nmsolve.model.pipeline.ticks import Ticks, require_range, ticks_of
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -68,8 +69,6 @@ class Tensors:
 
 #: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
 SPLITS = ("chain", "contiguous", "any")
-#: Most replicas of a stage that can be asked for.
-MOST_REPLICAS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ class PipelineProblem:
     """Cut a network of L layers into stages and give every stage a group of cores (M5.2).
 
     The load of a stage is the time of its layers on its group plus the time of the tensors it takes in and gives out (or the
-    larger of the two, with ``overlap``); the objective is the largest load. Docs: docs/pipeline.md.
+    larger of the two, with ``overlap``); the objective is the largest load, or another ``goal``. Docs: docs/pipeline.md.
 
     Attributes
     ----------
@@ -97,19 +96,9 @@ class PipelineProblem:
         memory limit
     together : (L,) layers with equal numbers >= 0 must share a stage; -1: free
     buffers : what a stage needs besides ``storage`` (then whole bytes of weights): the most that is live at once; None: nothing
-    offchip : time in which a core on its share of the off-chip bandwidth moves a byte. What a stage needs beyond the memory of
-        its cores is then moved in every run, in place of a rule: weights once, live bytes beyond those twice. 0: no such memory
-    turns : (L,) trips of the loop that begins with a layer, else 0: bytes moved off chip are moved once more in every trip of
-        every loop of the stage; None: no loops
-    rounds : the objective is the time of this many micro-batches, B: the sum of all loads plus B - 1 times the largest (chains
-        without hosts); None: it is the period, the largest load
-    energy : the objective is the energy of a micro-batch: what stages take, and power for the largest load (chains without
-        hosts); None: it is a time
-    border : what a group of c cores takes in and gives out passes isqrt(c) cores at a time, the side of a square, and so in that
-        part of its tensors' times, rounded up to a tick (chains); False: one core at a time
-    replicas : most replicas of a stage (chains without hosts). A stage of c cores may be r groups of min(c // r, C)
-        cores that each hold all of it and take micro-batches in turns: its load is a group's, divided by r and rounded up to a
-        tick. It has as many as make its load least
+    offchip : memory that takes what a stage needs beyond its cores', in place of a rule; None: no such memory
+    groups : how the cores of a stage work together
+    goal : what is minimised
     """
 
     name: str
@@ -128,12 +117,9 @@ class PipelineProblem:
     hosts: int = 0
     together: IntArray | None = None
     buffers: Buffers | None = None
-    offchip: float = 0.0
-    turns: IntArray | None = None
-    rounds: int | None = None
-    energy: Energy | None = None
-    replicas: int = 1
-    border: bool = False
+    offchip: OffChip | None = None
+    groups: Groups = ONE_GROUP
+    goal: Goal = SLOWEST
 
     def __post_init__(self) -> None:
         count = len(self.labels)
@@ -175,22 +161,13 @@ class PipelineProblem:
                 f"{self.stages} stages of {count} layers on {self.cores} cores", self.name,
                 f"at most {min(self.cores + self.hosts, count)} stages",
             )  # fmt: skip
-        for what, array in (
-            ("host_time", self.host_time),
-            ("together", self.together),
-            ("turns", self.turns),
-        ):
+        for what, array in (("host_time", self.host_time), ("together", self.together)):
             if array is not None and array.shape != (count,):
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)
         self._require_live()
-        if self.rounds is not None:
-            self._require_rounds(self.rounds)
-        if self.energy is not None:
-            self._require_energy(self.energy)
-        if self.border and self.split != "chain":
-            raise InputError("borders of groups with another split", self.name, "--split chain")
-        self._require_replicas()
+        self.goal.require(self)
+        self.groups.require(self)
         self._require_ranges()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
@@ -198,7 +175,7 @@ class PipelineProblem:
             )
 
     def _require_ranges(self) -> None:
-        """Raise InputError where sums of times, storage or energy could not be counted in ticks."""
+        """Raise InputError where sums of times or storage could not be counted in ticks."""
         host = np.zeros(self.count) if self.host_time is None else self.host_time
         sources = [self.labels[k] for k in self.tensors.source]
         for what, values, names in (
@@ -207,18 +184,15 @@ class PipelineProblem:
             ("storage size", self.storage, self.labels),
             ("time of transfer", self.tensors.time, sources),
             ("tensor size", self.tensors.volume, sources),
-            ("time off chip", np.array([self.offchip * self._most_moved()]), ["off-chip memory"]),
-            *([] if self.energy is None else [("energy", self.energy.layer, self.labels)]),
+            ("time off chip", np.array([self._most_streamed]), ["off-chip memory"]),
         ):
             require_range(values, names, what, self.name)
 
     def _require_live(self) -> None:
         """Raise InputError where buffers or off-chip memory do not go with the rest."""
-        if not (math.isfinite(self.offchip) and self.offchip >= 0):
-            raise InputError(f"{self.offchip} per byte moved off chip", self.name, "a finite time >= 0")
+        if self.offchip is not None:
+            self.offchip.require(self)
         if self.buffers is None:
-            if self.offchip:
-                raise InputError("off-chip memory without live ranges", self.name, "buffers")
             return
         self.buffers.require(self.count, self.name)
         if self.hosts:
@@ -230,38 +204,6 @@ class PipelineProblem:
         ):
             raise InputError("storage or memory in parts of bytes", self.name, "whole bytes below 2^53")
 
-    def _require_rounds(self, rounds: int) -> None:
-        """Raise InputError where the time of micro-batches is not what stages of a chain take one after the other."""
-        if self.split != "chain" or self.hosts:
-            raise InputError(
-                "the time of a batch with another split or hosts", self.name, "--split chain, no hosts"
-            )
-        if not 1 <= rounds < 2**31:
-            raise InputError(f"{rounds} micro-batches", self.name, "1 or more, below 2^31")
-
-    def _require_energy(self, energy: Energy) -> None:
-        """Raise InputError where the energy of a micro-batch is not a sum over stages of a chain and of power."""
-        if self.split != "chain" or self.hosts or self.rounds is not None:
-            raise InputError(
-                "the objective energy with another split, hosts or a batch", self.name,
-                "--split chain alone",
-            )  # fmt: skip
-        if self.use_all:
-            raise InputError(
-                "--use-all: cores that a plan does not need may cost energy", self.name,
-                "no --use-all with the objective energy",
-            )  # fmt: skip
-        energy.require((self.count, self.time.shape[1]), self.name)
-
-    def _require_replicas(self) -> None:
-        """Raise InputError where replicas of stages do not go with the rest."""
-        if not 1 <= self.replicas <= MOST_REPLICAS:
-            raise InputError(f"{self.replicas} replicas of a stage", self.name, f"1 to {MOST_REPLICAS}")
-        if self.replicas > 1 and (self.split != "chain" or self.hosts):
-            raise InputError("replicas with another split or hosts", self.name, "--split chain, no hosts")
-        if self.replicas > 1 and self.adds_up:
-            raise InputError("the objectives batch and energy with replicas", self.name, "--objective period")
-
     @property
     def count(self) -> int:
         """L, the number of layers."""
@@ -270,7 +212,7 @@ class PipelineProblem:
     @property
     def streams(self) -> bool:
         """What does not fit on the cores is moved from and to off-chip memory."""
-        return self.offchip > 0 and self.memory is not None
+        return self.offchip is not None and self.memory is not None
 
     @property
     def largest_group(self) -> int:
@@ -280,13 +222,13 @@ class PipelineProblem:
     @property
     def largest_stage(self) -> int:
         """The most cores a stage may have, in all of its replicas."""
-        return min(self.largest_group * self.replicas, self.cores)
+        return min(self.largest_group * self.groups.replicas, self.cores)
 
     @cached_property
-    def sides(self) -> IntArray:
-        """(C,) cores that a group of every size moves data through at a time."""
-        each = [math.isqrt(c) if self.border else 1 for c in range(1, self.largest_group + 1)]
-        return np.array(each, np.int64)
+    def trips(self) -> IntArray:
+        """(L,) how often more what a stage moves off chip is moved for the loops that begin with its layers."""
+        given = None if self.offchip is None else self.offchip.trips
+        return np.zeros(self.count, np.int64) if given is None else given
 
     @property
     def slots(self) -> int:
@@ -296,37 +238,26 @@ class PipelineProblem:
     @cached_property
     def ticks(self) -> Ticks:
         """All times as whole numbers: what loads are summed in, exactly."""
-        most = self.offchip * self._most_moved()
-        return ticks_of(self.time, self.tensors.time, self.host_time, most, self.offchip)
+        byte = 0.0 if self.offchip is None else self.offchip.byte
+        return ticks_of(self.time, self.tensors.time, self.host_time, self._most_streamed, byte)
 
-    def _most_moved(self) -> float:
-        """Return more bytes than any plan moves off chip."""
+    @property
+    def most_moved(self) -> float:
+        """More bytes than any plan moves off chip."""
         if not self.streams or self.buffers is None:
             return 0.0
         once = math.fsum(self.storage) + 2.0 * float(self.buffers.size.sum())
-        return once * (1.0 if self.turns is None else 1.0 + float(self.turns.sum()))
+        return once * (1.0 + float(self.trips.sum()))
+
+    @property
+    def _most_streamed(self) -> float:
+        """More time than moving takes in any plan."""
+        return 0.0 if self.offchip is None else self.offchip.byte * self.most_moved
 
     @cached_property
-    def energy_ticks(self) -> EnergyTicks:
-        """All energies as whole numbers, of a problem with the objective energy."""
-        assert self.energy is not None
-        uses = np.diff(self.tensors.indptr)
-        return self.energy.in_ticks(self.tensors.volume, uses, self._most_moved(), self.ticks.exponent)
-
-    @property
-    def adds_up(self) -> bool:
-        """The objective is a sum over stages with ``weight`` times the largest load, not the largest load alone."""
-        return self.rounds is not None or self.energy is not None
-
-    @property
-    def weight(self) -> float:
-        """What a tick of the largest load adds to such an objective, in its ticks of ``2**-exponent``."""
-        return self.energy_ticks.weight if self.energy is not None else float((self.rounds or 1) - 1)
-
-    @property
-    def exponent(self) -> int:
-        """Of the ticks of the objective."""
-        return self.ticks.exponent if self.energy is None else self.energy_ticks.exponent
+    def sums(self) -> Sums:
+        """What is added up, of a problem whose goal does so."""
+        return self.goal.sums(self)
 
     @cached_property
     def content_hash(self) -> str:
@@ -341,19 +272,14 @@ class PipelineProblem:
             None,  # layers of a backward pass stood here once: files of older runs are still of this problem
         ]
         if self.buffers is not None:
-            h.update(repr(self.offchip).encode())
+            h.update(repr(0.0 if self.offchip is None else self.offchip.byte).encode())
             arrays += self.buffers.arrays
-        if self.turns is not None:
-            arrays.append(self.turns)
-        if self.border:
-            h.update(b"border")
-        if self.replicas > 1:
-            h.update(repr(("replicas", self.replicas)).encode())
-        if self.rounds is not None:
-            h.update(repr(("rounds", self.rounds)).encode())
-        if self.energy is not None:
-            h.update(repr(("energy", self.energy.byte, self.energy.offchip, self.energy.power)).encode())
-            arrays += [self.energy.layer, self.energy.exchanged]
+        arrays += () if self.offchip is None else self.offchip.hashed
+        for part in (*self.groups.hashed, *self.goal.hashed):
+            if isinstance(part, bytes):
+                h.update(part)
+            else:
+                arrays.append(part)
         for array in (*arrays, *self.tensors.arrays):
             h.update(
                 b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()

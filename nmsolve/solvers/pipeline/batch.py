@@ -25,7 +25,7 @@ class ChainBatch:
 
     name = "chain-batch"
     finds = "both"
-    refuses = takes("live border +batch | live border +energy")
+    refuses = takes("live shared +sum")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, cuts by rules of thumb, then every better plan, and raise the bound."""
@@ -42,7 +42,7 @@ class ChainBatch:
         for found in fastest_batch(problem, lambda: 0.0 if context.should_stop() else context.time_left()):
             if found.plan is not None and found.value < best:
                 best = found.value
-                context.offer(found.plan.packed(problem), "batch" if problem.energy is None else "energy")
+                context.offer(found.plan.packed(problem), problem.goal.name)
             if found.bound > proved:
                 proved = found.bound
                 context.raise_bound(bound_of(problem, found))
@@ -57,5 +57,5 @@ def bound_of(problem: PipelineProblem, found: Descent) -> Bound:
     certificate = {
         "method": ChainBatch.name, "floor": found.floor, "ceiling": list(found.ceilings), "price": list(found.prices),
     }  # fmt: skip
-    value = math.ldexp(found.bound, -problem.exponent)
+    value = math.ldexp(found.bound, -problem.sums.exponent)
     return Bound(claimed(value), ChainBatch.name, certificate=certificate)

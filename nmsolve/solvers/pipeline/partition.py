@@ -24,7 +24,7 @@ class Chain:
 
     name = "chain"
     finds = "both"
-    refuses = takes("live replicas border")
+    refuses = takes("live shared")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, then the best plan, whose value is the bound of a chain."""
@@ -35,7 +35,7 @@ class Chain:
         merged = merge(problem if exact else replace(problem, split="contiguous"))
         # live ranges are those of single layers; and sums of classes, rounded once more, would not be those of the rules
         joined = problem.together is not None and (exact or problem.buffers is not None)
-        if joined or problem.replicas > 1 or problem.border:
+        if joined or not problem.groups.single:
             merged = Merged(problem, np.arange(problem.count), merged.before[:0], merged.after[:0])
         order = np.arange(merged.problem.count)
         plan, value = ChainPartition(merged.problem).in_order(order, fewest_stages=exact)
