@@ -18,6 +18,7 @@ from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.hw.pipeline.trace import pipeline_trace
 from nmsolve.kinds.run_trace import run_trace
 from nmsolve.model.bound import Event
+from nmsolve.model.pipeline.groups import Groups
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
@@ -58,7 +59,7 @@ def chain(times: list[float], cores: int, replicas: int = 1) -> PipelineProblem:
     )
     return PipelineProblem(
         "c", tuple(f"l{i}" for i in range(n)), np.tile(np.array(times)[:, None], (1, cores)), np.ones(n), tensors, cores, n,
-        split="chain", replicas=replicas,
+        split="chain", groups=Groups(replicas),
     )  # fmt: skip
 
 
