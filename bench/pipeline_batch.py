@@ -74,7 +74,7 @@ def energy_row(layers: Layers, o: argparse.Namespace, cores: int) -> tuple[str, 
     again = time.process_time() - begun
     partition = ChainPartition(replace(problem, goal=SLOWEST))
     period, least = partition.in_order(np.arange(problem.count), fewest_stages=True)
-    parts = energy.parts(found.plan, stage_loads(problem, found.plan))
+    parts = energy.parts(found.plan.stage, stage_loads(problem, found.plan))
     cells = [
         f"{value:,.0f}", gap_of(value, bound.value), *(f"{part / value:.1%}" for part in parts), f"{len(found.plan.cores)}",
         f"{parts.static / energy.power / least:.2f}x", "-" if period is None else times(problem, value, period, 4),

@@ -80,7 +80,7 @@ def test_formulas(problem: PipelineProblem) -> None:
     for number, plan in enumerate(every_chain(problem)):
         if number > 40:
             break
-        parts = problem.goal.parts(plan, stage_loads(problem, plan))
+        parts = problem.goal.parts(plan.stage, stage_loads(problem, plan))
         assert reevaluated_energy(problem, plan, problem.goal) == pytest.approx(
             list(parts), rel=1e-12, abs=1e-12
         )

@@ -179,7 +179,7 @@ def all_objectives(problem: PipelineProblem, plan: PipelinePlan) -> dict[str, fl
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
     """What the problem minimises; inf if a layer is on a host that cannot run it."""
     if problem.goal.adds_up or problem.streams or not problem.groups.single:
-        return problem.goal.value(plan, stage_loads(problem, plan))
+        return problem.goal.value(plan.stage, stage_loads(problem, plan))
     ticks, tensors = problem.ticks, problem.tensors
     return ticks.seconds(
         int(

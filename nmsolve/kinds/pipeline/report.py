@@ -334,5 +334,5 @@ def energy_part(given: Given, plan: PipelinePlan | None) -> EnergyPart | None:
 
     if plan is None or given.energy is None:
         return None
-    found = given.energy.parts(plan, stage_loads(given.problem, plan))
+    found = given.energy.parts(plan.stage, stage_loads(given.problem, plan))
     return EnergyPart(*found, found.total)

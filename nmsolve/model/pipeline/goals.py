@@ -9,18 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.loads import StageLoads
 from nmsolve.model.pipeline.ticks import exponent_for, in_ticks, require_range
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from nmsolve.model.pipeline.loads import StageLoads
-    from nmsolve.model.pipeline.plan import PipelinePlan
-    from nmsolve.model.pipeline.problem import PipelineProblem
 
 
 class Sums(NamedTuple):
@@ -62,26 +58,28 @@ class Goal:
         """For people."""
         return Words("slowest stage", "the slowest stage takes")
 
-    def require(self, problem: PipelineProblem) -> None:
-        """Raise InputError where it does not go with the rest of a problem."""
+    def require(self, where: str, labels: Sequence[str], largest: int, use_all: bool) -> None:
+        """Raise InputError where it does not go with L ``labels``, groups of up to ``largest`` cores, or all cores in use."""
 
-    def value(self, plan: PipelinePlan, loads: StageLoads) -> float:
-        """Of a plan with these figures; inf if a layer is on a host that cannot run it."""
+    def value(self, stage: IntArray, loads: StageLoads) -> float:
+        """Of a plan: (L,) stages and their figures; inf if a layer is on a host that cannot run it."""
         return float(loads.load.max())
 
-    def sums(self, problem: PipelineProblem) -> Sums:
-        """What is added up."""
+    def sums(self, volume: FloatArray, uses: IntArray, moved: float, exponent: int) -> Sums:
+        """What is added up.
+
+        Parameters
+        ----------
+        volume, uses : (T,) bytes of the tensors, and by how many layers each is used
+        moved : more bytes than any plan moves off chip
+        exponent : of the ticks of time
+        """
         raise NotImplementedError
 
     @property
     def hashed(self) -> Sequence[bytes | AnyArray]:
         """What tells it from others."""
         return ()
-
-
-def _require_chain(problem: PipelineProblem, what: str) -> None:
-    if problem.split != "chain" or problem.hosts:
-        raise InputError(f"{what} with another split or hosts", problem.name, "--split chain, no hosts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +95,16 @@ class Batch(Goal):
         title = f"time of {self.rounds:,} micro-batch" + "es" * (self.rounds > 1)
         return Words(title, f"a batch of {self.rounds:,} takes", "the time of a batch as objective")
 
-    def require(self, problem: PipelineProblem) -> None:
-        _require_chain(problem, "the time of a batch")
+    def require(self, where: str, labels: Sequence[str], largest: int, use_all: bool) -> None:
         if not 1 <= self.rounds < 2**31:
-            raise InputError(f"{self.rounds} micro-batches", problem.name, "1 or more, below 2^31")
+            raise InputError(f"{self.rounds} micro-batches", where, "1 or more, below 2^31")
 
-    def value(self, plan: PipelinePlan, loads: StageLoads) -> float:
+    def value(self, stage: IntArray, loads: StageLoads) -> float:
         return math.fsum(loads.load) + (self.rounds - 1) * float(loads.load.max())
 
-    def sums(self, problem: PipelineProblem) -> Sums:
+    def sums(self, volume: FloatArray, uses: IntArray, moved: float, exponent: int) -> Sums:
         """Stages cost their loads."""
-        return Sums(problem.ticks.exponent, float(self.rounds - 1))
+        return Sums(exponent, float(self.rounds - 1))
 
     @property
     def hashed(self) -> Sequence[bytes | AnyArray]:
@@ -156,26 +153,25 @@ class Energy(Goal):
         title = "energy of a micro-batch"
         return Words(title, f"the {title} is", "energy as objective", "need")
 
-    def require(self, problem: PipelineProblem) -> None:
-        _require_chain(problem, "the objective energy")
-        if problem.use_all:
+    def require(self, where: str, labels: Sequence[str], largest: int, use_all: bool) -> None:
+        if use_all:
             what = "--use-all: cores that a plan does not need may cost energy"
-            raise InputError(what, problem.name, "no --use-all with the objective energy")
-        shape = (problem.count, problem.time.shape[1])
+            raise InputError(what, where, "no --use-all with the objective energy")
+        shape = (len(labels), largest)
         if self.layer.shape != shape[:1] or self.exchanged.shape != shape:
             what = f"energies of shapes {self.layer.shape} and {self.exchanged.shape}"
-            raise InputError(what, problem.name, f"{shape[:1]} and {shape}")
+            raise InputError(what, where, f"{shape[:1]} and {shape}")
         single = np.array([self.byte, self.offchip, self.power])
         parts = {"layers": self.layer, "exchanged bytes": self.exchanged, "bytes and power": single}
         for what, values in parts.items():
             if not (np.isfinite(values) & (values >= 0)).all():
                 what = f"the energy of {what} is negative or not finite"
-                raise InputError(what, problem.name, "finite numbers >= 0")
-        require_range(self.layer, problem.labels, "energy", problem.name)
+                raise InputError(what, where, "finite numbers >= 0")
+        require_range(self.layer, labels, "energy", where)
 
-    def parts(self, plan: PipelinePlan, loads: StageLoads) -> EnergyParts:
-        """The energy of a plan with these figures, by parts; all cores of the machine have power for one period."""
-        own = np.maximum(loads.group, 1)[plan.stage] - 1
+    def parts(self, stage: IntArray, loads: StageLoads) -> EnergyParts:
+        """The energy of a plan, (L,) stages and their figures, by parts; all cores of the machine have power for one period."""
+        own = np.maximum(loads.group, 1)[stage] - 1
         return EnergyParts(
             math.fsum(self.layer),
             self.byte * math.fsum(loads.volume_in),
@@ -184,21 +180,20 @@ class Energy(Goal):
             self.power * float(loads.load.max()),
         )
 
-    def value(self, plan: PipelinePlan, loads: StageLoads) -> float:
-        return self.parts(plan, loads).total
+    def value(self, stage: IntArray, loads: StageLoads) -> float:
+        return self.parts(stage, loads).total
 
-    def sums(self, problem: PipelineProblem) -> Sums:
+    def sums(self, volume: FloatArray, uses: IntArray, moved: float, exponent: int) -> Sums:
         """Layers with what the cores of their group exchange, and what stages take in."""
-        volume, uses = problem.tensors.volume, np.diff(problem.tensors.indptr)
         most = math.fsum(self.layer) + self.byte * math.fsum(self.exchanged.max(axis=1))
-        most += self.byte * math.fsum(volume * uses) + self.offchip * problem.most_moved
-        exponent = exponent_for(most)
+        most += self.byte * math.fsum(volume * uses) + self.offchip * moved
+        own = exponent_for(most)
         return Sums(
-            exponent,
-            math.ldexp(self.power, exponent - problem.ticks.exponent),
-            in_ticks(self.layer[:, None] + self.byte * self.exchanged, exponent),
-            in_ticks(self.byte * volume, exponent),
-            math.ldexp(self.offchip, exponent),
+            own,
+            math.ldexp(self.power, own - exponent),
+            in_ticks(self.layer[:, None] + self.byte * self.exchanged, own),
+            in_ticks(self.byte * volume, own),
+            math.ldexp(self.offchip, own),
         )
 
     @property

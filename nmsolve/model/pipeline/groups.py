@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import AnyArray, IntArray
-
-if TYPE_CHECKING:
-    from nmsolve.model.pipeline.problem import PipelineProblem
 
 #: Most replicas of a stage that can be asked for.
 MOST_REPLICAS = 1024
@@ -51,21 +47,21 @@ class Groups:
             return np.ones(largest, np.int64)
         return np.array([math.isqrt(c) for c in range(1, largest + 1)], np.int64)
 
-    def require(self, problem: PipelineProblem) -> None:
-        """Raise InputError where it does not go with the rest of a problem."""
-        chain, many = problem.split == "chain", self.replicas > 1
+    def require(self, where: str, chain: bool, hosts: int, adds_up: bool) -> None:
+        """Raise InputError where it does not go with the split, hosts, or a goal that adds up."""
+        many = self.replicas > 1
         for wrong, what, expected in (
             (self.border and not chain, "borders of groups with another split", "--split chain"),
             (not 1 <= self.replicas <= MOST_REPLICAS, f"{self.replicas} replicas", f"1 to {MOST_REPLICAS}"),
             (
-                many and (not chain or problem.hosts),
+                many and (not chain or hosts),
                 "replicas with another split or hosts",
                 "--split chain, no hosts",
             ),
-            (many and problem.goal.adds_up, "replicas with another objective", "--objective period"),
+            (many and adds_up, "replicas with another objective", "--objective period"),
         ):
             if wrong:
-                raise InputError(what, problem.name, expected)
+                raise InputError(what, where, expected)
 
     @property
     def hashed(self) -> Sequence[bytes]:
@@ -93,14 +89,14 @@ class OffChip:
     byte: float
     trips: IntArray | None = None
 
-    def require(self, problem: PipelineProblem) -> None:
-        """Raise InputError where it does not go with the rest of a problem."""
+    def require(self, where: str, count: int, live: bool) -> None:
+        """Raise InputError where it does not go with L = ``count`` layers, or memory that is not counted by live ranges."""
         if not (math.isfinite(self.byte) and self.byte > 0):
-            raise InputError(f"{self.byte} per byte moved off chip", problem.name, "a finite time > 0")
-        if problem.buffers is None:
-            raise InputError("off-chip memory without live ranges", problem.name, "buffers")
-        if self.trips is not None and self.trips.shape != (problem.count,):
-            raise InputError(f"trips of shape {self.trips.shape}", problem.name, f"({problem.count},)")
+            raise InputError(f"{self.byte} per byte moved off chip", where, "a finite time > 0")
+        if not live:
+            raise InputError("off-chip memory without live ranges", where, "buffers")
+        if self.trips is not None and self.trips.shape != (count,):
+            raise InputError(f"trips of shape {self.trips.shape}", where, f"({count},)")
 
     @property
     def hashed(self) -> Sequence[AnyArray]:

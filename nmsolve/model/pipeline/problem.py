@@ -166,8 +166,12 @@ class PipelineProblem:
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)
         self._require_live()
-        self.goal.require(self)
-        self.groups.require(self)
+        chain, goal = self.split == "chain", self.goal
+        if goal.adds_up and (not chain or self.hosts):
+            what = f"the objective {goal.name} with another split or hosts"
+            raise InputError(what, self.name, "--split chain, no hosts")
+        goal.require(self.name, self.labels, self.time.shape[1], self.use_all)
+        self.groups.require(self.name, chain, self.hosts, goal.adds_up)
         self._require_ranges()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
@@ -191,7 +195,7 @@ class PipelineProblem:
     def _require_live(self) -> None:
         """Raise InputError where buffers or off-chip memory do not go with the rest."""
         if self.offchip is not None:
-            self.offchip.require(self)
+            self.offchip.require(self.name, self.count, self.buffers is not None)
         if self.buffers is None:
             return
         self.buffers.require(self.count, self.name)
@@ -242,7 +246,7 @@ class PipelineProblem:
         return ticks_of(self.time, self.tensors.time, self.host_time, self._most_streamed, byte)
 
     @property
-    def most_moved(self) -> float:
+    def _most_moved(self) -> float:
         """More bytes than any plan moves off chip."""
         if not self.streams or self.buffers is None:
             return 0.0
@@ -252,12 +256,13 @@ class PipelineProblem:
     @property
     def _most_streamed(self) -> float:
         """More time than moving takes in any plan."""
-        return 0.0 if self.offchip is None else self.offchip.byte * self.most_moved
+        return 0.0 if self.offchip is None else self.offchip.byte * self._most_moved
 
     @cached_property
     def sums(self) -> Sums:
         """What is added up, of a problem whose goal does so."""
-        return self.goal.sums(self)
+        uses = np.diff(self.tensors.indptr)
+        return self.goal.sums(self.tensors.volume, uses, self._most_moved, self.ticks.exponent)
 
     @cached_property
     def content_hash(self) -> str:
