@@ -7,6 +7,7 @@ The clock of these runs counts looks at it, so a cooling schedule has the same s
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hw_reference import times
 from strength_cases import at_most, board, casts, found, near, placement, run
 
@@ -15,6 +16,7 @@ from nmsolve.heuristics.mapping.nets import Nets
 from nmsolve.heuristics.mapping.remap import Remap
 from nmsolve.heuristics.mapping.reward import Reward
 from nmsolve.heuristics.mapping.steps import Steps
+from nmsolve.model.generators import generate
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -26,6 +28,14 @@ FREE = np.random.default_rng(2).permutation(64)
 def test_nets() -> None:
     """Fails without descent: if every move is taken, whatever it costs."""
     at_most(found(Nets(), CASTS, 3, seconds=0.1), 285)
+
+
+@pytest.mark.parametrize(("objective", "floor"), [("connectivity", 10_320), ("multicast-hops", 14_920)])
+def test_nets_on_layers(objective: str, floor: float) -> None:
+    """Fails without annealing, without swaps, or if prices of cores are not kept up to date."""
+    graph = generate("snn", nodes=800, synapses=12_000, layers=4, directed=1)
+    problem = MappingProblem(graph, board(4, 4), objective, (), 55)
+    at_most(found(Nets(), problem, 3, seconds=0.3), floor)
 
 
 def test_links() -> None:
