@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets_support import sweeper_of
 from search_fakes import QuietContext
 
+from nmsolve.heuristics.mapping.common.kinds import recount
+from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.nets import Nets
-from nmsolve.heuristics.mapping.nets.anneal import anneal
-from nmsolve.heuristics.mapping.nets.changes import all_changes, new_ramps
-from nmsolve.heuristics.mapping.nets.engine import refine
-from nmsolve.heuristics.mapping.nets.model import nets_of, state_bytes
-from nmsolve.heuristics.mapping.nets.moves import move, move_change
-from nmsolve.heuristics.mapping.nets.search import build
-from nmsolve.heuristics.mapping.nets.tables import total_cost
-from nmsolve.heuristics.rng import new_rng
+from nmsolve.heuristics.mapping.nets.incidence import one_list
+from nmsolve.heuristics.mapping.nets.levels import Messages, in_order, level_bytes, one_level
+from nmsolve.heuristics.mapping.nets.moves import one_change, shift, weigh
+from nmsolve.heuristics.mapping.nets.search import refine
+from nmsolve.heuristics.mapping.nets.state import empty_tables, fill, new_work, pairs_at
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
@@ -81,19 +84,24 @@ def random_problem(
 
 def check_all_changes(problem, core, nodes):
     """All three ways to a node's cost on every core agree: one pass, one move, the evaluator."""
-    state = build(problem, core)
-    ramps, change = new_ramps(state), np.zeros(problem.cores)
-    cost = objective_value(problem, core)
-    assert np.isclose(total_cost(state), cost)
+    level = one_level(problem, Messages.of(problem))
+    t = sweeper_of(problem, level, core).tables
+    s, cost = new_work(t), objective_value(problem, core)
+    assert np.isclose(fill(t, s, level.source, level.lists.data, level.lists.at), cost)
+    slack = 1e-3 if t.unit == 1.0 else t.unit * problem.graph.rate.sum()
     for u in nodes:
-        all_changes(state, ramps, u, change)
+        rows = one_list(level.lists, u)
+        weigh(t, s, u, rows)
+        weighed = s.fine.copy()
         for q in range(problem.cores):
             trial = core.copy()
             trial[u] = q
             want = objective_value(problem, trial) - cost
-            assert np.isclose(change[q], want, atol=1e-9), (u, q)
+            assert np.isclose(weighed[q], want, atol=slack), (u, q)
+            assert np.isclose(one_change(t, s, u, q, rows), want, atol=slack), (u, q)
             if q != core[u]:
-                assert np.isclose(move_change(state, u, q), want, atol=1e-9), (u, q)
+                assert np.isclose(shift(t, s, u, q, rows), want, atol=1e-9), (u, q)
+                shift(t, s, u, int(core[u]), rows)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -126,40 +134,41 @@ def test_hypergraphs_with_several_nets_per_source(objective):
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(OBJECTIVES))
 def test_tables_after_many_moves_equal_tables_built_anew(seed, objective):
-    """Few destinations on many cores, so that counts live in hash tables and entries are deleted."""
+    """Messages of both kinds, few destinations on many cores."""
     problem = random_problem(seed, objective, 9, 9, n=12, m=60)
     rng = np.random.default_rng(seed)
-    state = build(problem, rng.integers(0, 81, problem.n))
-    assert (np.diff(state.base) < 81).any()
+    level = one_level(problem, Messages.of(problem))
+    t = sweeper_of(problem, level, rng.integers(0, 81, problem.n)).tables
+    s = new_work(t)
     for _ in range(150):
         u, q = int(rng.integers(problem.n)), int(rng.integers(81))
-        if state.room.core[u] != q:
-            move(state, u, q)
-    fresh = build(problem, state.room.core)
-    assert total_cost(state) == total_cost(fresh)
-    assert np.array_equal(state.room.load, fresh.room.load) and np.array_equal(state.origin, fresh.origin)
-    assert np.array_equal(state.row_bits, fresh.row_bits) and np.array_equal(state.col_bits, fresh.col_bits)
-    for e in range(len(state.source)):
-        piece = slice(state.base[e], state.base[e + 1])
-        if state.base[e + 1] - state.base[e] == problem.cores:
-            assert np.array_equal(state.hits[piece], fresh.hits[piece])
-        else:
-            entries = [
-                sorted((k, c) for k, c in zip(s.keys[piece], s.hits[piece], strict=True) if k >= 0)
-                for s in (state, fresh)
-            ]
-            assert entries[0] == entries[1]
-    for p in range(81):
-        ring, u = [], state.room.head[p]
-        while u >= 0 and u not in ring:
-            ring.append(int(u))
-            u = state.room.after[u]
-        assert sorted(ring) == np.flatnonzero(state.room.core == p).tolist()
+        if t.room.core[u] != q:
+            shift(t, s, u, q, one_list(level.lists, u))
+    fresh = sweeper_of(problem, level, t.room.core).tables
+    assert np.array_equal(t.room.load, fresh.room.load)
+    for name in ("origin", "hits", "fan", "lone", "low", "high", "span", "paid", "price", "busy"):
+        assert np.array_equal(getattr(t, name), getattr(fresh, name)), name
+
+
+def test_tables_without_prices_know_the_change_of_every_move():
+    """As a search on another objective uses them."""
+    problem = random_problem(4, "energy", 5, 5, n=30, m=200)
+    messages = Messages.of(problem)
+    level = one_level(problem, messages)
+    t = empty_tables(problem, level.vertices, level.source, messages.rate, pairs=level.pairs, priced=False)
+    rng, s = np.random.default_rng(0), new_work(t)
+    t.room.core[:] = rng.integers(0, 25, 30)
+    value = fill(t, s, level.source, level.lists.data, level.lists.at)
+    for _ in range(100):
+        u, q = int(rng.integers(30)), int(rng.integers(25))
+        if t.room.core[u] != q:
+            value += shift(t, s, u, q, one_list(level.lists, u))
+            assert value == pytest.approx(objective_value(problem, t.room.core))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("heat", [0.0, 5.0])
-def test_a_slice_reports_the_change_it_made_and_stays_legal(objective, heat):
+def test_a_sweep_reports_the_change_it_made_and_stays_legal(objective, heat):
     problem = random_problem(
         7, objective, 2, 2, (1, 2), n=30, m=200, capacity=4,
         constraints=(
@@ -168,17 +177,39 @@ def test_a_slice_reports_the_change_it_made_and_stays_legal(objective, heat):
             SideConstraint("c", "apart", (5, 6, 7)),
         ),
     )  # fmt: skip
-    from nmsolve.heuristics.mapping.common.repair import repair
-
     core = repair(problem, np.arange(30) % 8)
-    state = build(problem, core)
-    tally = np.zeros(3, np.int64)
-    change = anneal(state, new_ramps(state), np.zeros(8), heat, 200_000, new_rng(1), tally)
-    assert not check_mapping(problem, state.room.core)
-    assert np.isclose(objective_value(problem, core) + change, objective_value(problem, state.room.core))
-    assert tally[1] > 0 and tally[2] > 0
+    sweeper = sweeper_of(problem, one_level(problem, Messages.of(problem)), core)
+    for _ in range(20):
+        assert sweeper.sweep(lambda: heat)
+    found = sweeper.tables.room.core
+    assert not check_mapping(problem, found)
+    assert np.isclose(objective_value(problem, found), sweeper.cost)
+    assert sweeper.tally[1] > 0
     if heat == 0.0:
-        assert change < 0
+        assert sweeper.cost < objective_value(problem, core)
+
+
+@pytest.mark.parametrize("objective", [*OBJECTIVES, "hops"])
+def test_kinds_of_every_core_stay_within_their_limit(objective):
+    """The search knows which kinds are where, and what it offers passes the checker."""
+    problem = random_problem(13, objective, 2, 3, n=40, m=250, capacity=9)
+    kinds = node_kinds([f"k{u % 5}" for u in range(40)])
+    limits = {"neurons": 9, AXONS_IN: 28, AXONS_OUT: 60} if objective == "hops" else {"neurons": 9}
+    machine = replace(problem.machine, kinds_per_core=2, capacity=limits)
+    problem = MappingProblem(replace(problem.graph, kinds=kinds), machine, objective)
+    assert problem.kinds is not None
+    context = Recorder(problem, polls=3000)
+    Nets().run(problem, context)
+    assert context.best is not None
+    core = in_order(problem)
+    sweeper = sweeper_of(problem, one_level(problem, Messages.of(problem)), core)
+    for _ in range(5):
+        assert sweeper.sweep(lambda: 3.0, lambda: 1.0)
+    room = sweeper.tables.room
+    seen = room.kinds.nodes.copy()
+    recount(room.kinds, room.kind_of, room.core)
+    assert np.array_equal(seen, room.kinds.nodes)
+    assert (room.kinds.kinds <= 2).all()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -196,7 +227,7 @@ def test_better_than_its_start_and_the_same_for_the_same_seed():
     problem = random_problem(5, "connectivity", 4, 4, n=200, m=2000, part=1.0, capacity=15)
     core = np.arange(200, dtype=np.int64) // 13
     first = objective_value(problem, core)
-    ends = [refine(problem, core, 3, 2e6, lambda: False, lambda core, move: True) for _ in range(2)]
+    ends = [refine(problem, core, Recorder(problem, polls=2000), 0.1) for _ in "12"]
     assert np.array_equal(*ends)
     assert objective_value(problem, ends[0]) < 0.9 * first
 
@@ -235,19 +266,21 @@ def test_what_it_refuses_and_why():
     assert Nets().refuses(MappingProblem(graph, mesh, "energy")) is None
 
 
-def test_free_messages_are_left_out_and_memory_is_estimated():
+def test_free_messages_cost_nothing_and_memory_is_estimated():
     problem = random_problem(0, "multicast-hops")
-    nets = nets_of(problem)
-    assert (nets.rate > 0).all() and (np.diff(nets.pin_ptr) > 0).all()
-    state = build(problem, np.zeros(problem.n, np.int64))
-    real = state.hits.nbytes + state.row_bits.nbytes + state.col_bits.nbytes
-    assert real <= state_bytes(problem)
+    messages = Messages.of(problem)
+    assert not messages.listed[problem.graph.rate == 0].any()
+    level = one_level(problem, messages)
+    t = sweeper_of(problem, level, np.zeros(problem.n, np.int64)).tables
+    real = sum(a.nbytes for a in (t.hits, t.price, t.low, t.high, t.pairs.other, t.pairs.weight))
+    assert real <= level_bytes(problem)
+    assert all(pairs_at(t, v, 0) == 0.0 for v in range(problem.n))
 
 
-def test_a_slice_ends_where_nodes_have_no_messages_and_cores_are_few():
+def test_a_sweep_ends_where_nodes_have_no_messages_and_cores_are_few():
     graph = LogicGraph.from_edges(1, [], [], [], multicast=np.ones(1, bool))
     machine = Machine("m", (1, 1), (1, 3), faulty_cores=(1, 2))
-    state = build(MappingProblem(graph, machine, "multicast-hops"), np.zeros(1, np.int64))
-    tally = np.zeros(3, np.int64)
-    assert anneal(state, new_ramps(state), np.zeros(3), 0.0, 50, new_rng(1), tally) == 0.0
-    assert 0 < tally[0] <= 50
+    problem = MappingProblem(graph, machine, "multicast-hops")
+    context = Recorder(problem, polls=50)
+    Nets().run(problem, context)
+    assert context.best is not None and context.best.tolist() == [0]

@@ -103,24 +103,24 @@ def test_external_again() -> None:
 
 def test_external_messages_start() -> None:
     """Fails without a start from pairs of nodes."""
-    at_most(found(External(), CASTS, 3, seconds=0.1), 625)
+    at_most(found(External(), CASTS, 3, seconds=0.1), 600)
 
 
 def test_external_messages_levels() -> None:
     """Fails if messages are not coarsened."""
     start = np.random.default_rng(1).permutation(1500) % 16
-    at_most(found(External(), REACH, 3, seconds=0.05, start=start), 4600)
+    at_most(found(External(), REACH, 3, seconds=0.05, start=start), 2600)
 
 
 def test_external_messages_heat() -> None:
     """Fails if levels are cold from the start."""
     start = np.random.default_rng(1).permutation(1500) % 16
-    at_most(found(External(), REACH, 2, seconds=0.2, start=start), 2500)
+    at_most(found(External(), REACH, 2, seconds=0.2, start=start), 1700)
 
 
 def test_external_on_messages() -> None:
     """Fails if levels of messages are not annealed."""
-    at_most(found(External(), CASTS, 2, seconds=0.02), 900)
+    at_most(found(External(), CASTS, 2, seconds=0.02), 800)
 
 
 def test_m2() -> None:

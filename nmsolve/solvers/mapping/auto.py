@@ -301,7 +301,7 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
     outside = problem.kinds is None  # `external` knows no kinds
     large = outside and (problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES)
     if problem.uses_nets:
-        return {"external": 1.0} if large else {"multilevel": 0.3, "nets": 0.7}
+        return {"external": 1.0} if large else {"nets": 1.0}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmsolve.heuristics.mapping.external.nets_engine import net_memory
+from nmsolve.heuristics.mapping.nets.search import net_memory
 from nmsolve.model.formats import read_graph
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading, as_multicast
 from nmsolve.model.graph import READERS, LogicGraph

@@ -14,7 +14,9 @@ REGISTRY: dict[str, Entry] = {
     "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, threads=True),
     "anneal": Entry(_H + "placement.engine:Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu:Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
-    "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True),
+    "nets": Entry(
+        _H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True, threads=True
+    ),
     "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True),
     "steps": Entry(_H + "steps:Steps", "local search on the time of a step", repeat=True),
     "reward": Entry(_H + "reward:Reward", "local search on the reward of method M1 (M1.7)", repeat=True),

@@ -15,7 +15,6 @@ from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.holder import Holder
 from nmsolve.heuristics.mapping.external.lawful import legal
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
-from nmsolve.heuristics.mapping.external.nets_engine import NETS, refine_nets
 from nmsolve.heuristics.mapping.external.propose import Cores
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.search import EARLY, again, glance, search
@@ -23,6 +22,7 @@ from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
+from nmsolve.heuristics.mapping.nets.search import NETS, refine_nets
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.engine import Context, Remotes

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.metropolis import SLICE, Slices, cooled
+from nmsolve.heuristics.mapping.common.start import start
 from nmsolve.heuristics.mapping.links.moves import search, value
 from nmsolve.heuristics.mapping.links.state import build, reset
-from nmsolve.heuristics.mapping.nets.engine import WORK_PER_SECOND, refine, start
+from nmsolve.heuristics.mapping.nets.search import refine
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -87,17 +88,7 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     if core is None or not problem.uses_links or problem.ceilings or _total(total) is not None:
         return core
     seconds = TOTAL * context.time_left()
-    end = context.time_left() - seconds
     if seconds <= 0:
         return core
-    last = refine(
-        total,
-        core,
-        context.seed,
-        seconds * WORK_PER_SECOND[1],
-        lambda: context.should_stop() or context.time_left() <= end,
-        context.offer,
-        lambda: 1.0 - (context.time_left() - end) / seconds,
-    )
-    context.offer(last, "total load")
+    context.offer(refine(total, core, context, seconds), "total load")
     return context.incumbent()[0]

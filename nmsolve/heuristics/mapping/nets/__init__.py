@@ -1,8 +1,8 @@
-"""Mapping for messages with many destinations: exact local search on the net objectives.
+"""Mapping for messages with many destinations: search on the net objectives themselves, in memory or from disk.
 
-``model`` states the messages and their tables, ``tables`` keeps them, ``moves`` changes them, ``changes``
-weighs all cores for a node at once, ``anneal`` is the search kernel, ``search`` a state with what it needs and
-``engine`` its schedule, and how a mapping is brought within limited axon tables.
+``search`` has the schedule: a start, levels of clusters (``levels``, ``clusters``, ``whole``), annealing of each. A level is
+the lists of messages that reach each vertex (``incidence``) and tables of whom each message reaches and what one more core
+would cost it (``state``, ``moves``, ``axons``); ``sweep`` visits all vertices with any number of threads.
 """
 
 from nmsolve.heuristics.mapping.nets.engine import Nets

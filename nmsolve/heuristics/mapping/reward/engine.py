@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.metropolis import Slices, cooled
-from nmsolve.heuristics.mapping.nets.engine import start
+from nmsolve.heuristics.mapping.common.start import start
 from nmsolve.heuristics.mapping.reward.moves import changes, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
 from nmsolve.model.engine import Context

@@ -10,7 +10,8 @@ from nmsolve.heuristics.mapping.common.metropolis import PASSING, SOUND, metropo
 from nmsolve.heuristics.mapping.common.norm import CEILING, OVER, PRICE, largest
 from nmsolve.heuristics.mapping.common.room import fits, seat, trades
 from nmsolve.heuristics.mapping.links.moves import SLACK
-from nmsolve.heuristics.mapping.nets.moves import follow, move_change
+from nmsolve.heuristics.mapping.nets.incidence import unpack
+from nmsolve.heuristics.mapping.nets.moves import follow
 from nmsolve.heuristics.mapping.steps.state import StepState, carry, plant, reached, shift
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import plain
@@ -57,9 +58,11 @@ def verdict(s: StepState) -> int:
 def move(s: StepState, u: int, q: int) -> None:
     """Put node ``u`` on core ``q`` and bring all times up to date."""
     p, cores = s.room.core[u], len(s.room.head)
-    if len(s.sum.source) > 0:
-        s.paid[0] += move_change(s.sum, u, q)
-        follow(s.sum, u, p, q)
+    if len(s.sum.at) > 1:
+        one = s.sum
+        s.paid[0] += follow(
+            one.tables, one.work, u, q, one.rows[: unpack(one.data, one.at[u], one.at[u + 1], one.rows)]
+        )
     fresh = s.room.head[q] < 0
     seat(s.room, u, q)
     if len(s.draw) > 0:

@@ -9,11 +9,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes, build_axons, recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, table_sizes
+from nmsolve.heuristics.mapping.common.nets import nets_of
 from nmsolve.heuristics.mapping.common.norm import OVER, SUM, add
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
-from nmsolve.heuristics.mapping.nets import model, search, tables
-from nmsolve.heuristics.mapping.nets.model import NetState, nets_of
-from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, total_cost
+from nmsolve.heuristics.mapping.nets.levels import Messages, level_bytes, one_level
+from nmsolve.heuristics.mapping.nets.state import NetTables, Work, empty_tables, fill, new_work
 from nmsolve.hw.links import Links, link_before, links_of
 from nmsolve.hw.power import draw_of
 from nmsolve.hw.step_time import fixed_times, step_costs
@@ -21,7 +21,20 @@ from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.axons_fit import without_axons
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, Int32Array, IntArray, starts
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, starts
+
+
+class SumState(NamedTuple):
+    """The tables of a sum, without prices, in the room of the search; ``source`` (rows,) of its messages, and the lists
+    (``data``, ``at``: :class:`~nmsolve.heuristics.mapping.nets.incidence.Incidence`) of those that reach every node. ``work``
+    and ``rows`` are scratch. ``at`` has a single entry where there is no sum."""
+
+    tables: NetTables
+    source: Int32Array
+    data: AnyArray
+    at: IntArray
+    work: Work
+    rows: Int32Array
 
 
 class StepState(NamedTuple):
@@ -69,7 +82,7 @@ class StepState(NamedTuple):
     busy: FloatArray
     heat: FloatArray
     axons: AxonState
-    sum: NetState
+    sum: SumState
     paid: FloatArray
     draw: FloatArray
     shared: int
@@ -87,37 +100,46 @@ def sum_of(problem: MappingProblem) -> MappingProblem | None:
     return None
 
 
-def _tables_of_sum(problem: MappingProblem, core: IntArray, room: Room) -> NetState:
-    """The tables of the sum, of no messages where there is none."""
-    one = sum_of(problem)
+def _state_of_sum(problem: MappingProblem, room: Room) -> SumState:
+    """The tables of the sum, to be filled; of no messages where there is none."""
+    one, none = sum_of(problem), np.zeros(0, np.int32)
+    lone = one is None
     if one is None:
-        none = np.zeros(0, np.int32)
         silent = replace(
             problem.graph, indptr=starts(none), targets=none, weights=np.zeros(0), source=none,
             multicast=np.zeros(0, bool), rate=np.zeros(0),
         )  # fmt: skip
         one = MappingProblem(silent, problem.machine, "connectivity", node_limit=problem.node_limit)
-    return search.build(one, core)._replace(room=room)
+    messages = Messages.of(one)
+    level = one_level(one, messages)
+    tables = empty_tables(
+        one, level.vertices, level.source, messages.rate, pairs=level.pairs, priced=False
+    )._replace(room=room)
+    data, at = level.lists.data, level.lists.at
+    assert data is not None
+    rows = np.zeros(int(np.diff(at).max(initial=0)) + 1, np.int32)
+    return SumState(tables, level.source, data, at[:1] if lone else at, new_work(tables), rows)
 
 
 def build(problem: MappingProblem, core: IntArray) -> StepState:
     """The state of the legal mapping ``core`` (n,)."""
-    nets = nets_of(replace(problem, objective="multicast-hops", ceilings=()))
+    nets = nets_of(problem.graph)
     n, cores = problem.n, problem.cores
     costs = step_costs(problem.machine)
     own, heard = fixed_times(problem.graph, costs)
     in_ptr = starts(np.bincount(nets.pins, minlength=n))
     base = starts(table_sizes(np.diff(nets.pin_ptr), cores))
+    net = np.repeat(np.arange(len(nets.rate), dtype=np.int32), np.diff(nets.pin_ptr))
     room = room_of(problem, core)
     state = StepState(
         nets.source, nets.rate, nets.pin_ptr, nets.pins,
-        in_ptr, nets_of_pins(nets.pin_ptr, nets.pins, in_ptr),
+        in_ptr, net[np.argsort(nets.pins, kind="stable")],
         starts(np.bincount(nets.source, minlength=n)), np.argsort(nets.source, kind="stable").astype(np.int32),
         own, heard, np.array([costs.sent, costs.taken, costs.link]), links_of(problem.machine),
         cores if costs.aside else 0, room, np.zeros(len(nets.rate), np.int32), base,
         np.full(base[-1], -1, np.int32), np.zeros(base[-1], np.int32), np.zeros(len(nets.rate), np.int64),
         np.zeros(6 * cores), np.array([0.0, 1.0, 3.0, 0.0, _ceiling(problem, True), 0.0]), build_axons(problem, room.core),
-        _tables_of_sum(problem, core, room), np.array([0.0, _ceiling(problem, False), problem.aim.charges != "time", 0.0]),
+        _state_of_sum(problem, room), np.array([0.0, _ceiling(problem, False), problem.aim.charges != "time", 0.0]),
         _drawn(problem), int(costs.shared), np.zeros(cores, np.int64), np.zeros(1, np.int64),
     )  # fmt: skip
     reset(state)
@@ -140,7 +162,7 @@ def state_bytes(problem: MappingProblem) -> int:
     entries = int(table_sizes(length, problem.cores).sum())
     entries += 4 * int(np.diff(graph.indptr)[~graph.multicast].sum())
     one = sum_of(problem)
-    more = 0 if one is None else model.state_bytes(one)
+    more = 0 if one is None else level_bytes(one)
     return 8 * entries + 16 * graph.m + 400 * problem.n + axon_bytes(problem) + more
 
 
@@ -155,9 +177,8 @@ def reset(s: StepState) -> None:
     """Recompute everything that changes from ``room.core``; rounding that has gathered is gone."""
     _fill(s)
     recount(s.axons)
-    if len(s.sum.source) > 0:
-        tables.reset(s.sum, s.room.core)
-        s.paid[0] = total_cost(s.sum)
+    if len(s.sum.at) > 1:
+        s.paid[0] = fill(s.sum.tables, s.sum.work, s.sum.source, s.sum.data, s.sum.at)
     if len(s.draw) > 0:
         s.draw[5] = float((s.room.head >= 0).sum())
 

@@ -8,12 +8,12 @@ of p, where u is there; ``carried[u,l]``: ns that u's messages are on link l.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.nets.model import Nets, nets_of
+from nmsolve.heuristics.mapping.common.nets import Nets, nets_of
 from nmsolve.hw.step_time import StepCosts, fixed_times, step_costs
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -50,7 +50,7 @@ class StepData:
 def step_data(problem: MappingProblem) -> StepData:
     """Return the data: rounded down where the numbers are not whole after scaling, so that the model never costs too much."""
     costs: StepCosts = step_costs(problem.machine)
-    nets = nets_of(replace(problem, objective="multicast-hops", ceilings=()))
+    nets = nets_of(problem.graph)
     parts = [
         *fixed_times(problem.graph, costs),
         *(nets.rate * c for c in (costs.sent, costs.taken, costs.link)),

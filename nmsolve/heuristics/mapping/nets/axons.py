@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.nets_state import NetTables, Work
+from nmsolve.heuristics.mapping.nets.state import NetTables, Work
 from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray

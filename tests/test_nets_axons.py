@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from external_nets_support import OBJECTIVES, PLAN, Clock, no_pairs, some_problem, spread, sweeper_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets_support import OBJECTIVES, PLAN, Clock, no_pairs, some_problem, spread, sweeper_of
 
 from nmsolve.heuristics.mapping.external.engine import External
-from nmsolve.heuristics.mapping.external.nets_axons import entries, newcomers, swapped
-from nmsolve.heuristics.mapping.external.nets_engine import refine_nets
-from nmsolve.heuristics.mapping.external.nets_incidence import one_list
-from nmsolve.heuristics.mapping.external.nets_levels import (
+from nmsolve.heuristics.mapping.nets.axons import entries, newcomers, swapped
+from nmsolve.heuristics.mapping.nets.incidence import one_list
+from nmsolve.heuristics.mapping.nets.levels import (
     Messages,
     in_order,
     level_of,
     numbering,
     on_level,
 )
-from nmsolve.heuristics.mapping.external.nets_moves import shift
-from nmsolve.heuristics.mapping.external.nets_state import new_work
+from nmsolve.heuristics.mapping.nets.moves import shift
+from nmsolve.heuristics.mapping.nets.search import refine_nets
+from nmsolve.heuristics.mapping.nets.state import new_work
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.formats import save_graph
 from nmsolve.model.generators import generate

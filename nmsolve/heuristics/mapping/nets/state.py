@@ -5,6 +5,8 @@ for every row: how many vertices of each core it reaches (``hits``), the lines i
 *price* of every core, what the row would pay on top if it had to reach that core, too. A core that is reached already
 has price 0. Moving a vertex then costs the sum of the prices of its rows, except for rows that reach nothing else on the
 vertex's old core: their trees get shorter.
+
+Messages that are charged edge by edge are *pairs*: symmetric traffic, of which only the cores of its ends matter.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.kinds import kinds_of
+from nmsolve.heuristics.mapping.common.kinds import kinds_of, recount, unlimited
 from nmsolve.heuristics.mapping.common.room import Room
-from nmsolve.heuristics.mapping.external.nets_incidence import Piece, next_gap
+from nmsolve.heuristics.mapping.nets.incidence import Piece, next_gap
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
@@ -29,12 +31,23 @@ PAD = 32
 PRICED, LONE = np.uint8(1), np.uint8(2)
 
 
+class Pairs(NamedTuple):
+    """Symmetric traffic between vertices as CSR, each pair stored twice; empty where every message is charged by its tree."""
+
+    ptr: IntArray
+    other: Int32Array
+    weight: FloatArray
+
+
+NO_PAIRS = Pairs(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+
 class NetTables(NamedTuple):
     """Everything the kernels need at one level; a tuple of flat arrays, changed in place.
 
     Fixed: ``rate`` (R,); ``out_ptr``, ``out_row``: CSR of the rows that start in each vertex; ``x`` (cols,), ``y``
     (rows,), ``step`` as in ``CoreDistance`` (connectivity takes all cores as one column without length); ``unit`` of
-    the prices.
+    the prices; ``pairs``, traffic that is charged edge by edge.
 
     Changing: ``room``, who sits where (without rings); per row ``origin`` (R,) core of its source, ``hits`` (R, P)
     vertices reached on each core, ``fan`` (R,) cores reached, ``lone`` (R,) cores on which just one vertex is reached,
@@ -53,6 +66,7 @@ class NetTables(NamedTuple):
     y: FloatArray
     step: float
     unit: float
+    pairs: Pairs
     room: Room
     origin: Int32Array
     hits: AnyArray
@@ -71,13 +85,15 @@ class NetTables(NamedTuple):
 
 
 class Vertices(NamedTuple):
-    """The vertices of a level: ``label`` (nodes,) int32 and, per vertex, sizes, allowed cores and ``apart``."""
+    """The vertices of a level: ``label`` (nodes,) int32 and, per vertex, sizes, allowed cores, ``apart`` and set of kinds
+    (``kind_of`` is empty where kinds are not limited)."""
 
     label: Int32Array
     sizes: IntArray
     domain_of: Int32Array
     apart_ptr: IntArray
     apart: Int32Array
+    kind_of: Int32Array
 
     @property
     def n(self) -> int:
@@ -113,11 +129,17 @@ def _padded(cores: int) -> int:
 
 
 def empty_tables(
-    problem: MappingProblem, vertices: Vertices, rate: FloatArray, inner: BoolArray | None = None
-) -> NetTables:
-    """Tables for one level, to be filled by ``Sweeper.put``; ``rate`` (rows,) is 0 for messages without cost.
+    problem: MappingProblem, vertices: Vertices, source: Int32Array, rate: FloatArray, inner: BoolArray | None = None,
+    pairs: Pairs = NO_PAIRS, priced: bool = True,
+) -> NetTables:  # fmt: skip
+    """Tables for one level, to be filled by ``Sweeper.put``.
 
-    Axon tables are limited if ``inner`` (rows,) is given.
+    Parameters
+    ----------
+    source, rate : (rows,) vertex in which each message starts, and how often it is sent, 0 for those without cost
+    inner : (rows,) messages that reach that vertex, if axon tables are limited
+    pairs : what is charged edge by edge
+    priced : whether prices are kept; without them only single moves are weighed
     """
     limits = problem.axons if inner is not None else None
     distance, machine = core_distance(problem), problem.machine
@@ -125,13 +147,13 @@ def empty_tables(
     flat = frozen(np.zeros(machine.size))  # as the distances are: kernels are compiled once
     x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     rows, cores = len(rate), machine.size
-    source = vertices.label[problem.graph.source]
     out_ptr = starts(np.bincount(source, minlength=vertices.n))
     none = np.zeros(0, np.int64)
     room = Room(
-        vertices.sizes, problem.capacity, np.zeros(problem.capacity.shape, np.int64), vertices.domain_of, problem.domains,
-        vertices.apart_ptr, vertices.apart, np.zeros(vertices.n, np.int64), none, none, none,
-        *kinds_of(problem),
+        vertices.sizes, np.array(problem.capacity), np.zeros(problem.capacity.shape, np.int64), vertices.domain_of,
+        np.array(problem.domains),
+        vertices.apart_ptr, vertices.apart, np.zeros(vertices.n, np.int64), none, none, none, vertices.kind_of,
+        kinds_of(problem)[1] if len(vertices.kind_of) else unlimited(),
     )  # fmt: skip
     return NetTables(
         rate=rate,
@@ -141,6 +163,7 @@ def empty_tables(
         y=y,
         step=distance.step,
         unit=price_unit(x, y, distance.step),
+        pairs=pairs,
         room=room,
         origin=np.zeros(rows, np.int32),
         hits=np.zeros((rows, cores), np.uint16 if vertices.n < 2**16 else np.int32),
@@ -150,7 +173,7 @@ def empty_tables(
         high=np.zeros((rows, len(x)), np.int16),
         span=np.zeros((rows, 2), np.int32),
         paid=np.zeros(rows),
-        price=np.zeros((rows, _padded(cores)), np.uint8),
+        price=np.zeros((rows, _padded(cores) if priced else 0), np.uint8),
         busy=np.zeros(rows, np.uint8),
         inner=np.zeros(0, bool) if inner is None else inner,
         most=np.zeros(2, np.int64) if limits is None else np.array([limits.most_in, limits.most_out]),
@@ -182,7 +205,29 @@ def reset(t: NetTables, source: Int32Array, core: AnyArray) -> None:
     t.origin[:] = t.room.core[source]
     t.room.load[:] = 0
     np.add.at(t.room.load, t.room.core, t.room.sizes)
+    recount(t.room.kinds, t.room.kind_of, t.room.core)
     t.hits[:] = 0
+
+
+@plain
+def pair_cost(t: NetTables) -> float:
+    """What all pairs cost."""
+    total = 0.0
+    for v in range(len(t.pairs.ptr) - 1):
+        total += 0.5 * pairs_at(t, v, t.room.core[v])
+    return total
+
+
+@plain
+def pairs_at(t: NetTables, v: int, p: int) -> float:
+    """What the pairs of vertex ``v`` would cost with it on core ``p``."""
+    cols, total = len(t.x), 0.0
+    ptr, other, weight, core, x, y = t.pairs.ptr, t.pairs.other, t.pairs.weight, t.room.core, t.x, t.y
+    for i in range(ptr[v], ptr[v + 1]):
+        q = core[other[i]]
+        if other[i] != v and q != p:
+            total += weight[i] * (t.step + abs(x[p % cols] - x[q % cols]) + abs(y[p // cols] - y[q // cols]))
+    return total
 
 
 @plain
@@ -227,6 +272,14 @@ def fill_rows(t: NetTables, s: Work, first: int, last: int) -> float:
     return total
 
 
+def fill(t: NetTables, s: Work, source: Int32Array, data: AnyArray, at: IntArray) -> float:
+    """Work out all tables from ``t.room.core``, in which every vertex is; the objective. Lists as in :class:`Piece`."""
+    t.origin[:] = t.room.core[source]
+    t.hits[:] = 0
+    count_hits(t, Piece(0, len(at) - 1, 0, at, data), 0, len(t.rate))
+    return float(fill_rows(t, s, 0, len(t.rate)) + pair_cost(t))
+
+
 @plain
 def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
     """Cost per message of ``row`` if its source were on core ``origin``; first and last column of the tree."""
@@ -245,11 +298,13 @@ def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
 
 @plain
 def price_row(t: NetTables, s: Work, row: int) -> float:
-    """Bring cost and prices of ``row`` up to date; returns its cost per message."""
+    """Bring cost and prices (if there are any) of ``row`` up to date; returns its cost per message."""
     cols, o = len(t.x), t.origin[row]
     line = o // cols
     cost, first, final = tree(t, row, o)
     t.paid[row], t.span[row, 0], t.span[row, 1] = cost, first, final
+    if t.price.shape[1] == 0:
+        return float(cost)
     x, y, price, hits, unit = t.x, t.y, t.price, t.hits, t.unit
     top, bottom, across = s.top, s.bottom, s.across
     for c in range(cols):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from search_fakes import QuietContext
 
-from nmsolve.heuristics.mapping.external.nets_levels import Messages, Plan, _vertices, level_of
-from nmsolve.heuristics.mapping.external.nets_state import empty_tables
-from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
+from nmsolve.heuristics.mapping.nets.levels import Messages, Plan, _vertices, level_of
+from nmsolve.heuristics.mapping.nets.state import empty_tables
+from nmsolve.heuristics.mapping.nets.sweep import Sweeper
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
@@ -54,7 +54,9 @@ def level_with(problem, label, count, **options):
 def sweeper_of(problem, level, core, workers=1, seed=0):
     """The level's tables at ``core``."""
     sweeper = Sweeper(
-        empty_tables(problem, level.vertices, Messages.of(problem).rate, level.inner),
+        empty_tables(
+            problem, level.vertices, level.source, Messages.of(problem).rate, level.inner, level.pairs
+        ),
         level.lists,
         level.source,
         seed,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.external.nets_axons import (
+from nmsolve.heuristics.mapping.nets.axons import (
     IN,
     OUT,
     STRICT,
@@ -28,22 +28,27 @@ from nmsolve.heuristics.mapping.external.nets_axons import (
     rise,
     swapped,
 )
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, at_once, unpack
-from nmsolve.heuristics.mapping.external.nets_moves import one_change, shift, weigh
-from nmsolve.heuristics.mapping.external.nets_state import (
+from nmsolve.heuristics.mapping.nets.incidence import Incidence, Piece, at_once, unpack
+from nmsolve.heuristics.mapping.nets.moves import one_change, shift, weigh
+from nmsolve.heuristics.mapping.nets.state import (
     NetTables,
     Work,
     count_hits,
     fill_rows,
     new_work,
+    pair_cost,
     reset,
 )
-from nmsolve.model.compiled import embedded, kernel, plain
+from nmsolve.model.compiled import embedded, plain
 from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: A batch has about this many (vertex, row) pairs, and at most this share of the level's vertices.
 BATCH, SHARE = 400_000, 0.01
+#: The vertices of a block are sorted by core again after at most so many batches.
+SORTED = 8
+#: A batch with less than this many prices to add up is not worth waking other threads.
+ALONE = 2_000_000
 #: Partners tried for a vertex that wants to go to a full core.
 PARTNERS = 2
 
@@ -55,18 +60,25 @@ def draw(key: int, v: int, turn: int) -> float:
     return float(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
-def by_core(core: IntArray, first: int, last: int, members: Int32Array, start: IntArray) -> None:
-    """Vertices ``first`` to ``last - 1`` in order of their cores, core ``p``'s from ``start[p]`` (P + 1,)."""
+class Crowds(NamedTuple):
+    """The vertices of a block by core: those of core ``p`` are ``members[start[p]:start[p + 1]]``."""
+
+    members: Int32Array
+    start: IntArray
+
+
+@plain
+def by_core(core: IntArray, first: int, last: int, crowds: Crowds) -> None:
+    """Sort the vertices ``first`` to ``last - 1`` by their cores into ``crowds``."""
+    members, start = crowds.members, crowds.start
     start[:] = 0
     for v in range(first, last):
-        start[core[v] + 1] += 1
-    for p in range(len(start) - 1):
-        start[p + 1] += start[p]
-    free = start[:-1].copy()
-    for v in range(first, last):
-        members[free[core[v]]] = v
-        free[core[v]] += 1
+        start[core[v]] += 1
+    for p in range(1, len(start)):
+        start[p] += start[p - 1]
+    for v in range(last - 1, first - 1, -1):
+        start[core[v]] -= 1
+        members[start[core[v]]] = v
 
 
 class Proposals(NamedTuple):
@@ -77,13 +89,6 @@ class Proposals(NamedTuple):
     partner: Int32Array
     limit: FloatArray
     change: FloatArray
-
-
-class Crowds(NamedTuple):
-    """The vertices of a block by core: those of core ``p`` are ``members[start[p]:start[p + 1]]``."""
-
-    members: Int32Array
-    start: IntArray
 
 
 @plain
@@ -223,6 +228,27 @@ def accept(
     return total
 
 
+@plain
+def visit(
+    t: NetTables, s: Work, piece: Piece, begin: int, end: int, size: int, heat: float, key: int, price: float, crowds: Crowds,
+    rows: Int32Array, wants: Proposals, tally: IntArray,
+) -> float:  # fmt: skip
+    """:func:`propose` and :func:`accept` for vertices ``begin`` to ``end - 1`` in batches of ``size``; the change made."""
+    total = 0.0
+    for first in range(begin, end, size):
+        last = min(end, first + size)
+        propose(t, s, piece, first, last, heat, key, price, crowds, rows, wants)
+        total += accept(t, s, piece, first, last, rows, wants, tally, price)
+    return total
+
+
+def sweep_work(lists: Incidence, cores: int, first: int = 0, last: int | None = None) -> int:
+    """Work of visits to vertices ``first`` to ``last - 1`` (all): as measured, by the bytes of their lists and by cores."""
+    last = lists.n if last is None else last
+    read = int(lists.at[last] - lists.at[first])
+    return (read * (32 + cores) + (last - first) * (512 + 4 * cores)) // 32
+
+
 class Sweeper:
     """Passes over one level with ``workers`` threads.
 
@@ -230,7 +256,7 @@ class Sweeper:
     ----------
     cost : objective of the mapping in the tables, kept up to date exactly (up to rounding of sums)
     tally : proposals, moves made, moves taken back
-    done : work of all sweeps: bytes of lists read, and two units per vertex and core
+    done : work of all sweeps (:func:`sweep_work`)
     """
 
     def __init__(
@@ -288,7 +314,7 @@ class Sweeper:
         sums = np.zeros(len(cuts) - 1)
         for group, part in zip(groups, parts, strict=True):
             sums[list(group)] = part
-        self.cost = float(sums.sum())
+        self.cost = float(sums.sum()) + pair_cost(self.tables)
 
     @property
     def excess(self) -> int:
@@ -307,33 +333,64 @@ class Sweeper:
         self.turn += 1
         for k in order.tolist():
             piece = self.lists.read(*pieces[k])
-            if not self.block(piece, heat(), key, price()):
+            if not self.block(piece, heat, key, price):
                 return False
-            begin, end = (int(self.lists.at[i]) for i in pieces[k])
-            self.done += end - begin + 2 * len(self.tables.room.load) * (piece.last - piece.first)
         return True
 
-    def block(self, piece: Piece, heat: float, key: int, price: float = 0.0) -> bool:
-        """Visit the vertices of a block, batch by batch."""
+    def block(
+        self, piece: Piece, heat: Callable[[], float], key: int, price: Callable[[], float] = float
+    ) -> bool:
+        """Visit the vertices of a block, batch by batch; False if stopped."""
         first, last = piece.first, piece.last
-        size = BATCH * max(1, last - first) // max(1, int(self.lists.at[last] - self.lists.at[first]))
-        size = int(max(1, min(size, SHARE * self.lists.n)))
-        for begin in range(first, last, size):
+        each = max(1, int(self.lists.at[last] - self.lists.at[first]) // max(1, last - first))
+        size = int(max(1, min(BATCH // each, SHARE * self.lists.n)))
+        many = max(1, min(BATCH // (each * size), SORTED))
+        crowds = self.crowds(piece)
+        for begin in range(first, last, many * size):
             if self.should_stop():
                 return False
-            end = min(last, begin + size)
-            self.propose(piece, begin, end, heat, key, price)
-            self.cost += accept(
-                self.tables, self.scratch[0], piece, begin, end, self.rows[0], self.wants, self.tally, price
-            )
+            end = min(last, begin + many * size)
+            by_core(self.tables.room.core, first, last, crowds)
+            self.batches(piece, begin, end, size, heat(), key, price(), crowds)
+            self.done += sweep_work(self.lists, len(self.tables.room.load), begin, end)
         return True
 
-    def propose(self, piece: Piece, begin: int, end: int, heat: float, key: int, price: float = 0.0) -> None:
-        """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
-        crowds = Crowds(
+    def batches(
+        self,
+        piece: Piece,
+        begin: int,
+        end: int,
+        size: int,
+        heat: float,
+        key: int,
+        price: float,
+        crowds: Crowds,
+    ) -> None:
+        """Visit vertices ``begin`` to ``end - 1`` in batches of ``size``: by all threads where that pays."""
+        t, s, rows = self.tables, self.scratch[0], self.rows[0]
+        each = int(self.lists.at[end] - self.lists.at[begin]) // (end - begin) * t.hits.shape[1]
+        if self.workers == 1 or each * size < ALONE:
+            self.cost += visit(
+                t, s, piece, begin, end, size, heat, key, price, crowds, rows, self.wants, self.tally
+            )
+            return
+        for first in range(begin, end, size):
+            last = min(end, first + size)
+            self.propose(piece, first, last, heat, key, price, crowds)
+            self.cost += accept(t, s, piece, first, last, rows, self.wants, self.tally, price)
+
+    def crowds(self, piece: Piece) -> Crowds:
+        """The vertices of a block by core."""
+        out = Crowds(
             np.zeros(piece.last - piece.first, np.int32), np.zeros(len(self.tables.room.load) + 1, np.int64)
         )
-        by_core(self.tables.room.core, piece.first, piece.last, *crowds)
+        by_core(self.tables.room.core, piece.first, piece.last, out)
+        return out
+
+    def propose(
+        self, piece: Piece, begin: int, end: int, heat: float, key: int, price: float, crowds: Crowds
+    ) -> None:
+        """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
 
         def work(k: int, first: int, last: int) -> None:
             s, rows = self.scratch[k], self.rows[k]
@@ -348,10 +405,10 @@ class Sweeper:
         do not add up to a rise.
         """
         piece = self.lists.read(*self.lists.pieces()[0])
-        end = min(piece.last, piece.first + sample)
+        end, crowds = min(piece.last, piece.first + sample), self.crowds(piece)
 
         def growth(heat: float) -> float:
-            self.propose(piece, piece.first, end, heat, self.seed)
+            self.propose(piece, piece.first, end, heat, self.seed, 0.0, crowds)
             going = self.wants.goal[piece.first : end] >= 0
             return float(self.wants.change[piece.first : end][going].sum())
 

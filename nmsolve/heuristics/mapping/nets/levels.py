@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.repair import repair
-from nmsolve.heuristics.mapping.external.nets_axons import inner_rows
-from nmsolve.heuristics.mapping.external.nets_clusters import clusters
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, charged_rows, incidence, one_list
-from nmsolve.heuristics.mapping.external.nets_state import Vertices
+from nmsolve.heuristics.mapping.nets.axons import inner_rows
+from nmsolve.heuristics.mapping.nets.clusters import clusters
+from nmsolve.heuristics.mapping.nets.incidence import Incidence, charged_rows, incidence, one_list
+from nmsolve.heuristics.mapping.nets.state import NO_PAIRS, Pairs, Vertices, table_bytes
+from nmsolve.model.graph import compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, starts
 
@@ -28,13 +29,15 @@ SAMPLE = 300
 class NetLevel(NamedTuple):
     """Vertices of one level, the lists of messages that reach them, and (rows,) the vertex each message starts from.
 
-    ``inner`` (rows,) marks messages that reach that vertex; None without limits on axon tables.
+    ``inner`` (rows,) marks messages that reach that vertex; None without limits on axon tables. ``pairs``: traffic between
+    vertices that is charged edge by edge.
     """
 
     vertices: Vertices
     lists: Incidence
     source: Int32Array
     inner: BoolArray | None = None
+    pairs: Pairs = NO_PAIRS
 
 
 class Plan(NamedTuple):
@@ -48,20 +51,39 @@ class Plan(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """(rows,) whether each message is in the lists, and its rate, 0 for those that cost nothing.
+    """(rows,) whether each message is in the lists, its source and its rate, 0 for those that cost nothing as a whole.
 
-    Those that cost nothing are in the lists only where axon tables are limited.
+    Those that cost nothing are in the lists only where axon tables are limited. ``pairs`` is traffic between nodes that is
+    charged edge by edge. No message is listed: there are no rows.
     """
 
     listed: BoolArray
+    source: Int32Array
     rate: FloatArray
+    pairs: Pairs
 
     @classmethod
     def of(cls, problem: MappingProblem) -> Messages:
-        """Return the messages of a problem with a net objective."""
-        charged = charged_rows(problem.graph, problem.aim.reach)
+        """Return the messages of a problem whose objective is a sum."""
+        graph = problem.graph
+        charged = charged_rows(graph, problem.aim.reach) if problem.uses_nets else np.zeros(graph.rows, bool)
         listed = charged if problem.axons is None else np.ones_like(charged)
-        return cls(listed, np.where(charged, problem.graph.rate, 0.0))
+        rows = slice(None if listed.any() else 0)
+        return cls(listed, graph.source[rows], np.where(charged, graph.rate, 0.0)[rows], _pairs(problem))
+
+
+def _pairs(problem: MappingProblem) -> Pairs:
+    """Return the traffic of messages that are charged edge by edge."""
+    graph = problem.graph
+    if problem.aim.reach or (problem.uses_nets and graph.multicast.all()):
+        return NO_PAIRS
+    if not problem.uses_nets:
+        ptr, other, weight = graph.traffic
+        return Pairs(np.array(ptr), np.array(other), np.array(weight))
+    kept = ~np.repeat(graph.multicast, np.diff(graph.indptr))
+    source, target, weight = graph.edge_source[kept], graph.targets[kept], graph.weights[kept]
+    ends = np.concatenate([source, target]), np.concatenate([target, source])
+    return Pairs(*compress_rows(graph.n, *ends, np.tile(weight, 2)))
 
 
 def numbering(problem: MappingProblem, seed: int) -> Vertices:
@@ -83,7 +105,36 @@ def level_of(
     if lists is None:
         return None
     inner = inner_rows(problem, vertices.label, plan.workers)
-    return NetLevel(vertices, lists, vertices.label[problem.graph.source], inner)
+    return NetLevel(
+        vertices, lists, vertices.label[messages.source], inner, _renamed(messages.pairs, vertices)
+    )
+
+
+def one_level(problem: MappingProblem, messages: Messages) -> NetLevel:
+    """Return the nodes as they are numbered as the only level, in memory."""
+    vertices = _vertices(problem, np.arange(problem.n, dtype=np.int32), problem.n)
+    level = level_of(problem, messages, vertices, Plan(0, 1, None, None, lambda: False), [])
+    assert level is not None
+    return level
+
+
+def level_bytes(problem: MappingProblem) -> int:
+    """Return bytes that the tables and the pairs of a level of nodes take."""
+    graph, machine = problem.graph, problem.machine
+    paired = not (problem.aim.reach or (problem.uses_nets and graph.multicast.all()))
+    rows = graph.rows if problem.uses_nets or problem.axons is not None else 0
+    return table_bytes(rows, machine.rows, machine.cols, graph.n) + paired * 24 * graph.m
+
+
+def _renamed(pairs: Pairs, vertices: Vertices) -> Pairs:
+    """Return the pairs of the nodes as those of the vertices, which are the nodes in another order where there are any."""
+    if not len(pairs.other):
+        return pairs
+    node = np.argsort(vertices.label)
+    length = np.diff(pairs.ptr)[node]
+    ptr = starts(length)
+    at = np.arange(ptr[-1]) + np.repeat(pairs.ptr[node] - ptr[:-1], length)
+    return Pairs(ptr, vertices.label[pairs.other[at]], pairs.weight[at])
 
 
 def grouped(
@@ -153,7 +204,10 @@ def _vertices(problem: MappingProblem, label: Int32Array, n: int) -> Vertices:
     first = np.repeat(label, np.diff(ptr))
     order = np.argsort(first, kind="stable")
     indptr = starts(np.bincount(first, minlength=n))
-    return Vertices(label, sizes, domain, indptr, label[other[order]].astype(np.int32))
+    kind = np.zeros(0 if problem.kinds is None else n, np.int32)
+    if problem.kinds is not None:
+        kind[label] = problem.kinds.of
+    return Vertices(label, sizes, domain, indptr, label[other[order]].astype(np.int32), kind)
 
 
 def in_order(problem: MappingProblem) -> IntArray | None:

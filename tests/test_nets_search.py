@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from external_nets_support import OBJECTIVES, Clock, no_pairs, some_problem
+from nets_support import OBJECTIVES, Clock, no_pairs, some_problem
 
-from nmsolve.heuristics.mapping.external import nets_engine, nets_incidence
-from nmsolve.heuristics.mapping.external.nets_engine import PartOfTime, refine_nets, refuses_nets
-from nmsolve.heuristics.mapping.external.nets_levels import in_order
+from nmsolve.heuristics.mapping.nets import incidence, search
+from nmsolve.heuristics.mapping.nets.levels import in_order
+from nmsolve.heuristics.mapping.nets.search import PartOfTime, refine_nets, refuses_nets
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
@@ -72,10 +72,10 @@ def test_too_little_memory_is_said_in_one_line():
 
 def test_lists_go_to_a_file_where_memory_is_short(monkeypatch):
     """Same answer with lists in a scratch file, in several blocks."""
-    monkeypatch.setattr(nets_incidence, "BLOCK", 64)
+    monkeypatch.setattr(incidence, "BLOCK", 64)
     problem = some_problem(33, capacity=5, n=60)
     values, much = [], 1 << 30
-    tables = much - nets_engine._list_memory(problem, Clock(problem, 1, memory=much))
+    tables = much - search._list_memory(problem, Clock(problem, 1, memory=much))
     for memory in (None, tables + 100):
         context = Clock(problem, 2000, memory=memory)
         refine_nets(problem, context, no_pairs)

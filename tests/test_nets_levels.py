@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from external_nets_support import PLAN, level_with, some_problem, sweeper_of
+from nets_support import PLAN, level_with, some_problem, sweeper_of
 
-from nmsolve.heuristics.mapping.external import nets_engine
-from nmsolve.heuristics.mapping.external.nets_levels import (
+from nmsolve.heuristics.mapping.nets import search
+from nmsolve.heuristics.mapping.nets.levels import (
     Messages,
     coarsen,
     grouped,
@@ -17,9 +17,9 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
     on_level,
     overlap,
 )
-from nmsolve.heuristics.mapping.external.nets_state import empty_tables, new_work
-from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
-from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
+from nmsolve.heuristics.mapping.nets.state import empty_tables, new_work
+from nmsolve.heuristics.mapping.nets.sweep import Sweeper
+from nmsolve.heuristics.mapping.nets.whole import sampled, trade, whole_cores
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.generators import generate
@@ -83,7 +83,7 @@ def test_structure_is_told_from_noise():
         level = level_of(problem, messages, numbering(problem, 0), PLAN, [])
         label, _ = grouped(problem, messages, level, PLAN)
         found.append(overlap(level.lists, label, graph.rows))
-    assert 0.8 < found[0] < nets_engine.STRUCTURE < found[1] / 2
+    assert 0.8 < found[0] < search.STRUCTURE < found[1] / 2
 
 
 @pytest.mark.parametrize("objective", ["multicast-hops", "energy"])
@@ -95,7 +95,7 @@ def test_whole_cores_trade_places_at_the_evaluators_price(objective):
     label = np.arange(problem.n)
     fine = sweeper_of(problem, level_with(problem, label, problem.n), nodes)
     whole, allowed = whole_cores(fine.tables, nodes, sampled(rate, 1))
-    t = empty_tables(problem, whole.vertices, rate)
+    t = empty_tables(problem, whole.vertices, whole.source, rate)
     t = t._replace(room=t.room._replace(domains=allowed))
     with Sweeper(t, whole.lists, whole.source, 0, 1) as sweeper:
         assert sweeper.put(on_level(whole.vertices, nodes))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from external_nets_support import Clock, no_pairs
+from nets_support import Clock, no_pairs
 
-from nmsolve.heuristics.mapping.external.nets_engine import NO_RESUME, net_memory, refine_nets
+from nmsolve.heuristics.mapping.nets.search import NO_RESUME, net_memory, refine_nets
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.formats import save_graph

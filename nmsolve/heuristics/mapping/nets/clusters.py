@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, at_once, unpack
-from nmsolve.heuristics.mapping.external.nets_state import Vertices
+from nmsolve.heuristics.mapping.nets.incidence import Incidence, Piece, at_once, unpack
+from nmsolve.heuristics.mapping.nets.state import Vertices
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -62,6 +62,8 @@ def clusters(
     alone = (np.diff(vertices.apart_ptr) > 0).astype(np.uint8)
     wish = np.zeros(n, np.int32)
     kind = vertices.domain_of.astype(np.int64)
+    if len(vertices.kind_of):
+        kind = kind * (int(vertices.kind_of.max()) + 1) + vertices.kind_of
     if core is not None:
         kind += (int(kind.max()) + 1) * core.astype(np.int64)
     s = Groups(vertices.sizes, kind, alone, limit, label, vertices.sizes.copy())

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, gap_bytes, unpack
-from nmsolve.heuristics.mapping.external.nets_levels import NetLevel
-from nmsolve.heuristics.mapping.external.nets_moves import shift
-from nmsolve.heuristics.mapping.external.nets_state import NetTables, Vertices, Work
+from nmsolve.heuristics.mapping.nets.incidence import Incidence, gap_bytes, unpack
+from nmsolve.heuristics.mapping.nets.levels import NetLevel
+from nmsolve.heuristics.mapping.nets.moves import shift
+from nmsolve.heuristics.mapping.nets.state import NetTables, Vertices, Work
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.store.varint import put
@@ -52,7 +52,7 @@ def whole_cores(t: NetTables, nodes: IntArray, rate: FloatArray) -> tuple[NetLev
     allowed = np.ones((len(used), len(t.room.load)), bool)
     for d in range(len(t.room.domains)):
         allowed[number[np.unique(t.room.core[t.room.domain_of == d])]] &= t.room.domains[d]
-    alone = np.zeros(len(used) + 1, np.int64), np.zeros(0, np.int32)
+    alone = np.zeros(len(used) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32)
     vertices = Vertices(
         label.astype(np.int32), t.room.load[used].copy(), np.arange(len(used), dtype=np.int32), *alone
     )

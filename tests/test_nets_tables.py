@@ -6,13 +6,13 @@ import tempfile
 
 import numpy as np
 import pytest
-from external_nets_support import OBJECTIVES, level_with, some_problem, spread, sweeper_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets_support import OBJECTIVES, level_with, some_problem, spread, sweeper_of
 
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.external.nets_incidence import one_list
-from nmsolve.heuristics.mapping.external.nets_levels import (
+from nmsolve.heuristics.mapping.nets.incidence import one_list
+from nmsolve.heuristics.mapping.nets.levels import (
     Messages,
     Plan,
     in_order,
@@ -20,8 +20,8 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
     numbering,
     on_level,
 )
-from nmsolve.heuristics.mapping.external.nets_moves import one_change, shift, weigh
-from nmsolve.heuristics.mapping.external.nets_state import new_work
+from nmsolve.heuristics.mapping.nets.moves import one_change, shift, weigh
+from nmsolve.heuristics.mapping.nets.state import new_work
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.solution import check_mapping

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 
 import numpy as np
-from external_nets_support import some_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets_support import some_problem
 
-from nmsolve.heuristics.mapping.external.nets_incidence import incidence, one_list
-from nmsolve.heuristics.mapping.external.nets_levels import Messages
+from nmsolve.heuristics.mapping.nets.incidence import incidence, one_list
+from nmsolve.heuristics.mapping.nets.levels import Messages
 from nmsolve.model.graph import LogicGraph
 
 
