@@ -75,7 +75,7 @@ MUTATIONS = [
     Mutation("particle-swarm", "no pull to the best", _PLACE + "particle_swarm", _H + "published/prior_art/particle_swarm.py",
              "        _follow(self._a, particle, self.best, SWARM, self._rng)\n", ""),
     Mutation("nets", "no descent", _TRUE + "nets", _H + "nets/search.py",
-             "        return hot * COOLING**cooled if cooled < 1.0 else 0.0\n\n    def price", "        return 1e9\n\n    def price"),
+             "return hot * COOLING**cooled if cooled < 1.0 else 0.0\n\n    def price", "return 1e9\n\n    def price"),
     Mutation("links", "no descent", _TRUE + "links", _H + "links/engine.py",
              "cooled(HOT, COLD / HOT, share, GREEDY)", "1e9"),
     Mutation("reward", "no descent", _TRUE + "reward", _H + "reward/engine.py",

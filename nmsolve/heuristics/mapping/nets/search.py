@@ -64,7 +64,7 @@ LEAST = 64 << 20
 #: Clusters mean something if messages reach several of their vertices this many times as often as by chance.
 STRUCTURE = 2.0
 #: Then the search starts from a mapping for pairwise traffic, which takes this share of the time ...
-PAIRWISE_SHARE = 0.3
+PAIRWISE_SHARE = 0.35
 #: ... and bytes per connection.
 PAIRWISE_BYTES = 40
 
