@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nets_support import OBJECTIVES, PLAN, Clock, no_pairs, some_problem, spread, sweeper_of
 
 from nmsolve.heuristics.mapping.external.engine import External
+from nmsolve.heuristics.mapping.nets import sweep
 from nmsolve.heuristics.mapping.nets.axons import entries, newcomers, swapped
 from nmsolve.heuristics.mapping.nets.incidence import one_list
 from nmsolve.heuristics.mapping.nets.levels import (
@@ -129,8 +130,9 @@ def test_answer_within_tighter_tables_than_the_free_one_needs(objective):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_answer_does_not_depend_on_threads(objective):
+def test_answer_does_not_depend_on_threads(objective, monkeypatch):
     """Three sweeps, the price rising; counts are those of the mapping, and none is too many once none was."""
+    monkeypatch.setattr(sweep, "ALONE", 0)
     problem = limited(some_problem(11, objective, capacity=4, n=60, rows=5, cols=7), 6, 12)
     start, answers = in_order(problem), []
     assert check_mapping(problem, start)

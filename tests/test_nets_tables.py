@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nets_support import OBJECTIVES, level_with, some_problem, spread, sweeper_of
 
 from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.nets import sweep
 from nmsolve.heuristics.mapping.nets.incidence import one_list
 from nmsolve.heuristics.mapping.nets.levels import (
     Messages,
@@ -104,8 +105,9 @@ def test_whether_a_vertex_fits_is_the_checkers_word():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_answer_does_not_depend_on_threads_or_where_lists_lie(objective):
-    """Three sweeps, hot to cold, from the same start."""
+def test_answer_does_not_depend_on_threads_or_where_lists_lie(objective, monkeypatch):
+    """Three sweeps, hot to cold, from the same start; batches of any size go to all threads."""
+    monkeypatch.setattr(sweep, "ALONE", 0)
     problem = some_problem(11, objective, capacity=4, n=60, rows=5, cols=7)
     start = in_order(problem)
     answers = []

@@ -48,7 +48,7 @@ BATCH, SHARE = 400_000, 0.01
 #: The vertices of a block are sorted by core again after at most so many batches.
 SORTED = 8
 #: A batch with less than this many prices to add up is not worth waking other threads.
-ALONE = 2_000_000
+ALONE = 200_000
 #: Partners tried for a vertex that wants to go to a full core.
 PARTNERS = 2
 
@@ -81,6 +81,15 @@ def by_core(core: IntArray, first: int, last: int, crowds: Crowds) -> None:
         members[start[core[v]]] = v
 
 
+class Turn(NamedTuple):
+    """How a pass judges moves for a while: its temperature, its ``key`` of random numbers, and the price of an entry too many
+    in an axon table."""
+
+    heat: float
+    key: int
+    price: float
+
+
 class Proposals(NamedTuple):
     """By vertex: ``goal``, the core to go to (-1: none), ``partner`` to swap with (-1: none), ``limit`` of the change that is
     accepted, and ``change``, what the tables say it will be."""
@@ -93,27 +102,18 @@ class Proposals(NamedTuple):
 
 @plain
 def propose(
-    t: NetTables,
-    s: Work,
-    piece: Piece,
-    begin: int,
-    end: int,
-    heat: float,
-    key: int,
-    price: float,
-    crowds: Crowds,
-    rows: Int32Array,
-    wants: Proposals,
-) -> None:
+    t: NetTables, s: Work, piece: Piece, begin: int, end: int, turn: Turn, crowds: Crowds, rows: Int32Array, wants: Proposals,
+) -> None:  # fmt: skip
     """Proposals for vertices ``begin`` to ``end - 1``.
 
     Each accepts changes up to a limit (Metropolis: ``-heat * log(random)``; improvements only for ``heat`` 0) and
     wants to go to a random core within it; to a full one only if a random vertex of it in the block (``crowds``)
-    makes the sum small enough when they swap. Every entry too many in an axon table costs ``price`` on top.
+    makes the sum small enough when they swap. Every entry too many in an axon table costs a price on top.
     """
     data, base, at = piece.data, piece.base, piece.at
     members, start, goal = crowds.members, crowds.start, wants.goal
     partner, limit, change = wants.partner, wants.limit, wants.change
+    heat, key, price = turn
     limited = len(t.inner) > 0
     for v in range(begin, end):
         goal[v], partner[v] = -1, -1
@@ -230,15 +230,15 @@ def accept(
 
 @plain
 def visit(
-    t: NetTables, s: Work, piece: Piece, begin: int, end: int, size: int, heat: float, key: int, price: float, crowds: Crowds,
-    rows: Int32Array, wants: Proposals, tally: IntArray,
+    t: NetTables, s: Work, piece: Piece, begin: int, end: int, size: int, turn: Turn, crowds: Crowds, rows: Int32Array,
+    wants: Proposals, tally: IntArray,
 ) -> float:  # fmt: skip
     """:func:`propose` and :func:`accept` for vertices ``begin`` to ``end - 1`` in batches of ``size``; the change made."""
     total = 0.0
     for first in range(begin, end, size):
         last = min(end, first + size)
-        propose(t, s, piece, first, last, heat, key, price, crowds, rows, wants)
-        total += accept(t, s, piece, first, last, rows, wants, tally, price)
+        propose(t, s, piece, first, last, turn, crowds, rows, wants)
+        total += accept(t, s, piece, first, last, rows, wants, tally, turn.price)
     return total
 
 
@@ -351,33 +351,21 @@ class Sweeper:
                 return False
             end = min(last, begin + many * size)
             by_core(self.tables.room.core, first, last, crowds)
-            self.batches(piece, begin, end, size, heat(), key, price(), crowds)
+            self.batches(piece, begin, end, size, Turn(heat(), key, price()), crowds)
             self.done += sweep_work(self.lists, len(self.tables.room.load), begin, end)
         return True
 
-    def batches(
-        self,
-        piece: Piece,
-        begin: int,
-        end: int,
-        size: int,
-        heat: float,
-        key: int,
-        price: float,
-        crowds: Crowds,
-    ) -> None:
+    def batches(self, piece: Piece, begin: int, end: int, size: int, turn: Turn, crowds: Crowds) -> None:
         """Visit vertices ``begin`` to ``end - 1`` in batches of ``size``: by all threads where that pays."""
         t, s, rows = self.tables, self.scratch[0], self.rows[0]
         each = int(self.lists.at[end] - self.lists.at[begin]) // (end - begin) * t.hits.shape[1]
         if self.workers == 1 or each * size < ALONE:
-            self.cost += visit(
-                t, s, piece, begin, end, size, heat, key, price, crowds, rows, self.wants, self.tally
-            )
+            self.cost += visit(t, s, piece, begin, end, size, turn, crowds, rows, self.wants, self.tally)
             return
         for first in range(begin, end, size):
             last = min(end, first + size)
-            self.propose(piece, first, last, heat, key, price, crowds)
-            self.cost += accept(t, s, piece, first, last, rows, self.wants, self.tally, price)
+            self.propose(piece, first, last, turn, crowds)
+            self.cost += accept(t, s, piece, first, last, rows, self.wants, self.tally, turn.price)
 
     def crowds(self, piece: Piece) -> Crowds:
         """The vertices of a block by core."""
@@ -387,14 +375,12 @@ class Sweeper:
         by_core(self.tables.room.core, piece.first, piece.last, out)
         return out
 
-    def propose(
-        self, piece: Piece, begin: int, end: int, heat: float, key: int, price: float, crowds: Crowds
-    ) -> None:
+    def propose(self, piece: Piece, begin: int, end: int, turn: Turn, crowds: Crowds) -> None:
         """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
 
         def work(k: int, first: int, last: int) -> None:
             s, rows = self.scratch[k], self.rows[k]
-            propose(self.tables, s, piece, first, last, heat, key, price, crowds, rows, self.wants)
+            propose(self.tables, s, piece, first, last, turn, crowds, rows, self.wants)
 
         at_once(self.pool, self.workers, begin, end, work)
 
@@ -408,7 +394,7 @@ class Sweeper:
         end, crowds = min(piece.last, piece.first + sample), self.crowds(piece)
 
         def growth(heat: float) -> float:
-            self.propose(piece, piece.first, end, heat, self.seed, 0.0, crowds)
+            self.propose(piece, piece.first, end, Turn(heat, self.seed, 0.0), crowds)
             going = self.wants.goal[piece.first : end] >= 0
             return float(self.wants.change[piece.first : end][going].sum())
 
