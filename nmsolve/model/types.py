@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 IntArray = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
@@ -26,6 +26,18 @@ def frozen(array: AnyArray) -> AnyArray:
     """Return ``array`` made read-only (problems are never changed after they are built)."""
     array.setflags(write=False)
     return array
+
+
+def first_true(marks: ArrayLike) -> int | None:
+    """Return the place of the first of ``marks`` (k,) that is true or not 0, None if none is."""
+    true = np.asarray(marks, bool)
+    at = int(true.argmax()) if len(true) else 0
+    return at if len(true) and true[at] else None
+
+
+def within(numbers: AnyArray, count: int) -> bool:
+    """Return whether all ``numbers``, of any shape, are ``0..count - 1``."""
+    return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < count)
 
 
 def starts(lengths: AnyArray) -> IntArray:

@@ -209,22 +209,12 @@ def _processor(p: _ProcessorTable, path: str, figures: _Figures) -> Processor:
             )
         rates[width] = Rate(numbers[0] * 1e9, numbers[1] * 1e9, numbers[2])
     return Processor(
-        name=p.name,
-        host=p.kind == "host",
-        cores=p.cores,
-        threads=p.threads,
-        memory=p.memory,
-        rates=rates,
-        only=None if p.only is None else frozenset(p.only),
-        never=frozenset(p.never),
-        bandwidth=1e9 * read("bandwidth", BANDWIDTH, -1.0),
-        on_chip=int(read("on_chip", BYTES)),
-        launch=1e6 * read("launch", TIME),
-        interrupt=1e6 * read("interrupt", TIME),
-        energy_byte=read("energy_byte", ENERGY),
-        fuses=p.fuses,
-        library=p.library or p.name,
-    )
+        name=p.name, host=p.kind == "host", cores=p.cores, threads=p.threads, memory=p.memory, rates=rates,
+        only=None if p.only is None else frozenset(p.only), never=frozenset(p.never),
+        bandwidth=1e9 * read("bandwidth", BANDWIDTH, -1.0), on_chip=int(read("on_chip", BYTES)),
+        launch=1e6 * read("launch", TIME), interrupt=1e6 * read("interrupt", TIME), energy_byte=read("energy_byte", ENERGY),
+        fuses=p.fuses, library=p.library or p.name,
+    )  # fmt: skip
 
 
 def _link(link: _LinkTable, path: str, figures: _Figures) -> Link:

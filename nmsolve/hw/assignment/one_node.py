@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,8 +63,6 @@ class NodeModels:
         ------
         BackendError : the node cannot be found, or its inputs cannot be made up
         """
-        from onnx import helper, numpy_helper
-
         graph, operator = step.graph, step.operator
         assert graph is not None and operator is not None
         names = [graph.tensors[k].name if k >= 0 else "" for k in operator.outputs]
@@ -73,7 +71,8 @@ class NodeModels:
             raise BackendError("the node is not in the file")
         rng = np.random.default_rng(self.seed)
         feeds: dict[str, AnyArray] = {}
-        fixed, inputs = [], []
+        fixed: dict[str, AnyArray] = {}
+        inputs = []
         for place, k in enumerate(operator.inputs):
             if k < 0:
                 inputs.append("")
@@ -81,10 +80,7 @@ class NodeModels:
             name = f"in{place}"
             inputs.append(name)
             array, constant = self._input(graph, step, place, k, rng)
-            if constant:
-                fixed.append(numpy_helper.from_array(array, name))
-            else:
-                feeds[name] = array
+            (fixed if constant else feeds)[name] = array
         nodes = []
         for copy in range(copies):
             clone = type(node)()
@@ -94,19 +90,13 @@ class NodeModels:
             clone.input.extend(inputs)
             clone.output.extend(f"out{copy}_{j}" if name else "" for j, name in enumerate(node.output))
             nodes.append(clone)
-        outputs = [
-            helper.make_tensor_value_info(f"out0_{j}", _type(graph.tensors[operator.outputs[j]]), None)
+        outputs = {
+            f"out0_{j}": _type(graph.tensors[operator.outputs[j]])
             for j, name in enumerate(node.output) if name and j < len(operator.outputs) and operator.outputs[j] >= 0
-        ]  # fmt: skip
-        taken = [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-            for name, a in feeds.items()
-        ]
-        whole = helper.make_model(
-            helper.make_graph(nodes, "node", taken, outputs, fixed), opset_imports=list(self.proto.opset_import),
-            ir_version=min(self.proto.ir_version, 10),
+        }  # fmt: skip
+        return model_of(
+            nodes, feeds, outputs, fixed, opsets=list(self.proto.opset_import), ir_version=min(self.proto.ir_version, 10)
         )  # fmt: skip
-        return Model(whole.SerializeToString(), feeds, tuple(o.name for o in outputs))
 
     def _input(
         self, graph: OperatorGraph, step: Step, place: int, k: int, rng: np.random.Generator
@@ -159,7 +149,7 @@ def integer_twin(step: Step, bindings: Mapping[str, int], seed: int = 0) -> tupl
     ------
     BackendError : factors too large to be made up
     """
-    from onnx import helper, numpy_helper
+    from onnx import helper
 
     graph, operator = step.graph, step.operator
     forms = {"MatMul": "MatMulInteger", "Gemm": "MatMulInteger", "Conv": "ConvInteger"}
@@ -177,16 +167,24 @@ def integer_twin(step: Step, bindings: Mapping[str, int], seed: int = 0) -> tupl
     kind = forms[operator.kind]
     node = helper.make_node(kind, ["in0", "in1"], ["out0_0"], **settings)
     constant = tensors[1].weight or tensors[1].producer < 0
-    feeds: dict[str, AnyArray] = {"in0": x} if constant else {"in0": x, "in1": w}
+    feeds = {"in0": x} if constant else {"in0": x, "in1": w}
+    return kind, model_of([node], feeds, {"out0_0": 6}, {"in1": w} if constant else {})
+
+
+def model_of(
+    nodes: Sequence[Any], feeds: dict[str, AnyArray], outputs: Mapping[str, int],
+    fixed: Mapping[str, AnyArray] | None = None, *, opsets: Sequence[Any] = (), ir_version: int = 8,
+) -> Model:  # fmt: skip
+    """Return a model of nodes: what to ``feed`` it, ONNX's numbers of the types of its ``outputs``, ``fixed`` constants."""
+    from onnx import helper, numpy_helper
+
     taken = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for n, a in feeds.items()
-    ]
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for name, a in feeds.items()
+    ]  # fmt: skip
+    made = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
+    constants = [numpy_helper.from_array(a, name) for name, a in (fixed or {}).items()]
     whole = helper.make_model(
-        helper.make_graph(
-            [node], "node", taken, [helper.make_tensor_value_info("out0_0", 6, None)],
-            [numpy_helper.from_array(w, "in1")] if constant else [],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
+        helper.make_graph(nodes, "node", taken, made, constants), opset_imports=opsets or [helper.make_opsetid("", 17)],
+        ir_version=ir_version,
     )  # fmt: skip
-    return kind, Model(whole.SerializeToString(), feeds, ("out0_0",))
+    return Model(whole.SerializeToString(), feeds, tuple(outputs))

@@ -19,7 +19,7 @@ from nmsolve.hw.assignment.fusion import groups_of
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused, Key, key_of
 from nmsolve.hw.assignment.machine import MOST_THREADS
-from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
+from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin, model_of
 from nmsolve.hw.assignment.random_values import random_array
 from nmsolve.hw.assignment.roofline import OperatorWork
 from nmsolve.hw.assignment.runtime import Patience, Session, Times, runtime_name, sent, timed, to_runtime
@@ -205,7 +205,7 @@ class _Profiler:
         key = Key(COPY, "{}", "", f"[[{size}]]")
         if self._known(key, threads):
             return
-        model = _copying(4)
+        model = _copying()
         try:
             session = Session(model.data, threads)
             session.feed(model.feeds, model.outputs)
@@ -328,7 +328,7 @@ class _Profiler:
             if many.time > one.time:
                 return Times((many.time - one.time) / (most - 1), many.spread, many.runs)
         if threads not in self.empty:
-            self.empty[threads] = self._session(_copying(4), threads).time
+            self.empty[threads] = self._session(_copying(), threads).time
         return Times(max(1.0, one.time - self.empty[threads]), one.spread, one.runs)
 
     def _session(self, model: Model, threads: int) -> Times:
@@ -356,20 +356,12 @@ def integer_gain(library: Library, processor: str, threads: int) -> tuple[float,
     return (float(np.median(ratios)), len(ratios)) if ratios else None
 
 
-def _copying(size: int) -> Model:
-    """Return a model that gives back what it is given."""
+def _copying() -> Model:
+    """Return a model that gives back four bytes that it is given."""
     from onnx import TensorProto, helper
 
-    array = np.zeros(max(1, size), np.uint8)
-    whole = helper.make_model(
-        helper.make_graph(
-            [helper.make_node("Identity", ["in0"], ["out0_0"])], "copy",
-            [helper.make_tensor_value_info("in0", TensorProto.UINT8, array.shape)],
-            [helper.make_tensor_value_info("out0_0", TensorProto.UINT8, array.shape)],
-        ),
-        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
-    )  # fmt: skip
-    return Model(whole.SerializeToString(), {"in0": array}, ("out0_0",))
+    node = helper.make_node("Identity", ["in0"], ["out0_0"])
+    return model_of([node], {"in0": np.zeros(4, np.uint8)}, {"out0_0": TensorProto.UINT8})
 
 
 def _first_two(sizes: str) -> str:

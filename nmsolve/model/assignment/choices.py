@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray, first_true
 
 
 def gain_of(problem: AssignProblem) -> IntArray:
@@ -51,9 +51,8 @@ def operator_nodes(problem: AssignProblem) -> OperatorNodes:
     cost, possible = np.zeros((count, units), np.int64), np.ones((count, units), bool)
     np.add.at(cost, node, np.maximum(run, 0))
     np.logical_and.at(possible, node, run >= 0)
-    nowhere = np.flatnonzero(~possible.any(axis=1))
-    if len(nowhere):
-        names = [problem.labels[i] for i in np.flatnonzero(node == nowhere[0])]
+    if (k := first_true(~possible.any(axis=1))) is not None:
+        names = [problem.labels[i] for i in np.flatnonzero(node == k)]
         raise InputError(
             f"no unit can run all of {', '.join(names[:5])}, which must share one",
             problem.name,

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray, within
 
 #: A cost that stands for "forbidden", as in the contest's files; all others add up to less.
 FORBIDDEN = 10**18
@@ -52,7 +52,7 @@ class CostNetwork:
             raise InputError(
                 "a node without strategies", self.name, "at least one node, and strategies for each"
             )
-        if self.ends.shape != (len(self.table_ptr) - 1, 2) or not _within(self.ends, len(sizes)):
+        if self.ends.shape != (len(self.table_ptr) - 1, 2) or not within(self.ends, len(sizes)):
             raise InputError("pairs of nodes that do not exist", self.name, f"0..{len(sizes) - 1}")
         if (self.ends[:, 0] == self.ends[:, 1]).any():
             raise InputError("a node is paired with itself", self.name, "two different nodes")
@@ -64,8 +64,8 @@ class CostNetwork:
         if (
             d.ndim != 2
             or d.shape[1] != 5
-            or not _within(d[:, 0], len(self.cost))
-            or not _within(d[:, 4], len(self.capacity))
+            or not within(d[:, 0], len(self.cost))
+            or not within(d[:, 4], len(self.capacity))
         ):
             raise InputError(
                 "demands of memory that fit nothing",
@@ -155,8 +155,3 @@ def peak_of(network: CostNetwork, strategy: IntArray, memory: int) -> tuple[int,
     held = np.cumsum(held)
     top = int(held.argmax())
     return int(held[top]), int(times[top])
-
-
-def _within(numbers: IntArray, count: int) -> bool:
-    """Return whether all numbers are ``0..count - 1``."""
-    return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < count)

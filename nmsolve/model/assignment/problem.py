@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, first_true, within
 
 #: What can be minimised, and its unit.
 OBJECTIVES = {"latency": "ps", "energy": "pJ", "load": "ps", "makespan": "ps"}
@@ -191,12 +191,11 @@ class AssignProblem:
         for what, table in (("times", self.time), ("energies", self.energy)):
             if table.shape != shape or (table < -1).any():
                 raise InputError(f"{what} of shape {table.shape}", where, f"{shape}, whole numbers >= -1")
-        nowhere = np.flatnonzero(
-            (self.time < 0).all(axis=1) | ((self.time < 0) != (self.energy < 0)).any(axis=1)
-        )
-        if len(nowhere):
+        if (
+            k := first_true((self.time < 0).all(axis=1) | ((self.time < 0) != (self.energy < 0)).any(axis=1))
+        ) is not None:
             raise InputError(
-                f"no unit can run operator {self.labels[int(nowhere[0])]!r} ({self.kinds[int(nowhere[0])]})", where,
+                f"no unit can run operator {self.labels[k]!r} ({self.kinds[k]})", where,
                 "a unit that supports it",
             )  # fmt: skip
         if self.together is not None and self.together.shape != (self.count,):
@@ -224,12 +223,12 @@ class AssignProblem:
         u = self.units
         fine = (
             u.site.shape == u.host.shape == (u.count,)
-            and _within(u.site, u.sites)
-            and _within(u.memory, len(u.memories))
+            and within(u.site, u.sites)
+            and within(u.memory, len(u.memories))
             and u.capacity.shape == (len(u.memories),)
             and bool((u.capacity >= 0).all())
             and u.channel.shape == (u.sites, u.sites)
-            and _within(u.channel + 1, len(u.channels) + 1)
+            and within(u.channel + 1, len(u.channels) + 1)
         )
         if not fine:
             raise InputError(
@@ -242,9 +241,9 @@ class AssignProblem:
         fine = (
             len(starts) == len(f.targets) == len(f.until)
             and len(f.names) == len(f.bytes) == len(f.kept) == len(f.since) == f.count
-            and _within(f.source, self.count)
-            and _within(f.targets, self.count)
-            and _within(f.until, self.count)
+            and within(f.source, self.count)
+            and within(f.targets, self.count)
+            and within(f.until, self.count)
             and bool((f.until >= f.targets).all() and (f.since >= 0).all() and (f.since <= f.source).all())
             and bool((f.bytes >= 0).all())
         )
@@ -258,7 +257,7 @@ class AssignProblem:
 
     def _require_groups(self) -> None:
         g, shape = self.groups, (self.groups.count, self.units.count)
-        fine = g.time.shape == g.energy.shape == shape and _within(g.members, self.count)
+        fine = g.time.shape == g.energy.shape == shape and within(g.members, self.count)
         fine = fine and bool((g.time >= 0).all() and (g.energy >= 0).all())
         for k in range(g.count if fine else 0):
             own = g.of(k)
@@ -314,8 +313,3 @@ class AssignProblem:
                 b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()
             )
         return h.hexdigest()
-
-
-def _within(numbers: AnyArray, count: int) -> bool:
-    """Return whether all numbers are ``0..count - 1``."""
-    return not len(numbers.ravel()) or bool(numbers.min() >= 0 and numbers.max() < count)

@@ -1,10 +1,9 @@
 """Graph files: one module per format, chosen by the file's extension. Other packages may add formats (:mod:`.foreign`).
 
-Every format module has ``load(path) -> LogicGraph``, or ``load(path, reading)`` and the names of the options that it obeys in
-``OPTIONS`` (:mod:`.reading`), most have ``save(graph, path) -> None``, and those of formats that
-hold large networks have ``stream(path) -> Network``, with which :func:`convert` needs little memory. They raise
-:class:`InputError` only. What a file says about its machine is kept in ``graph.meta`` (see
-:mod:`nmsolve.model.formats.implied`).
+Every format module has ``load(path) -> LogicGraph``, or of formats that hold large networks ``stream(path) -> Network`` (with
+which :func:`convert` needs little memory), or both, where only some files can be streamed. With the names of options in
+``OPTIONS`` they take a :class:`GraphReading`, too. Most have ``save(graph, path) -> None``. They raise :class:`InputError` only.
+What a file says about its machine is kept in ``graph.meta`` (see :mod:`nmsolve.model.formats.implied`).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from nmsolve.model.files import PACKED
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading, as_multicast, network_as_multicast
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.network import graph as graph_of
 
 #: extension -> (module in this package, what it is)
 FORMATS: dict[str, tuple[str, str]] = {
@@ -94,7 +95,9 @@ def load_graph(
 def read_graph(path: str | Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
     """Read a graph as ``reading`` says; else as :func:`load_graph`."""
     module = _module(path)
-    graph: LogicGraph = module.load(Path(path), *_obeyed(module, path, reading))
+    given = _obeyed(module, path, reading)
+    whole = getattr(module, "load", None) or (lambda *asked: graph_of(module.stream(*asked)))
+    graph: LogicGraph = whole(Path(path), *given)
     if Path(path).suffix.lower() == PACKED and graph.name == Path(path).stem:
         graph = replace(graph, name=Path(graph.name).stem)
     return as_multicast(graph) if reading.multicast else graph
@@ -126,6 +129,8 @@ LACKS = {
     "qaplib": ("names", "sizes", "kinds", "multicast"), "metis": ("names", "kinds", "multicast"),
     "hmetis": ("names", "kinds"), "axon": ("names", "sizes", "kinds"),
 }  # fmt: skip
+#: Formats that have one message per node, by module.
+NO_NETS = ("edge_list", "matrix_market", "metis")
 
 
 def say_lost(graph: LogicGraph, path: str | Path) -> None:
@@ -135,7 +140,7 @@ def say_lost(graph: LogicGraph, path: str | Path) -> None:
     ------
     InputError : unknown extension
     """
-    lacks = LACKS.get(getattr(_module(path), "__name__", "").rpartition(".")[2])
+    lacks = LACKS.get(_name(path))
     if lacks is None:
         return
     has = {
@@ -160,7 +165,13 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
     save: Callable[[LogicGraph, Path], None] | None = getattr(_module(path), "save", None)
     if save is None:
         raise InputError("this format can be read but not written", str(path), "one of " + ", ".join(FORMATS))
-    return save
+    return partial(_without_nets, save) if _name(path) in NO_NETS else save
+
+
+def _without_nets(save: Callable[[LogicGraph, Path], None], graph: LogicGraph, path: Path) -> None:
+    if not graph.one_row_per_node:
+        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
+    save(graph, path)
 
 
 def convert(
@@ -219,6 +230,11 @@ def extensions() -> list[str]:
 def _of_others() -> list[str]:
     offered = dict.fromkeys(f".{one.name.lower()}" for one in plugins.offered(plugins.FORMATS))
     return [extension for extension in offered if extension not in OWN]
+
+
+def _name(path: str | Path) -> str:
+    """Return the name of the module of a format of ours, else nothing. InputError as :func:`_module`."""
+    return str(getattr(_module(path), "__name__", "")).rpartition(".")[2]
 
 
 def _module(path: str | Path) -> Any:

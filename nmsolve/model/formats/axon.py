@@ -23,8 +23,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import LARGEST_FILE, PACKED, believed_nodes, input_file, write_atomic
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Connections, Network, graph
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.network import Connections, Network
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true
 
 if TYPE_CHECKING:
     from nmsolve.model.store.block import Records
@@ -40,16 +40,6 @@ def is_binary(path: Path) -> bool:
     return b"\0" in head and path.suffix.lower() != PACKED
 
 
-def load(path: Path) -> LogicGraph:
-    """Read a hypergraph into memory; :func:`stream` says what becomes of it.
-
-    Raises
-    ------
-    InputError : a truncated file, counts that do not fit its length, indices out of range, wrong rates
-    """
-    return graph(stream(path))
-
-
 def stream(path: Path) -> Network:
     """Return the hypergraph in blocks. Every node is one neuron; its ``synapses`` are the pins that it receives on.
 
@@ -58,7 +48,7 @@ def stream(path: Path) -> Network:
 
     Raises
     ------
-    InputError : as :func:`load`
+    InputError : a truncated file, counts that do not fit its length, indices out of range, wrong rates
     """
     heads = _heads(path)
     n, order = heads.nodes, np.argsort(heads.source, kind="stable")
@@ -118,9 +108,8 @@ def _heads(path: Path) -> _Heads:
     synapses = np.zeros(nodes, np.int64)
     for _ in _scan(path, (source, rate, synapses)):
         continue
-    bad = np.flatnonzero(~(np.isfinite(rate) & (rate >= 0)))
-    if len(bad):
-        raise InputError(f"hyperedge {bad[0]} has rate {rate[bad[0]]}", str(path), "a finite number >= 0")
+    if (k := first_true(~(np.isfinite(rate) & (rate >= 0)))) is not None:
+        raise InputError(f"hyperedge {k} has rate {rate[k]}", str(path), "a finite number >= 0")
     return _Heads(nodes, source, rate.astype(np.float64), synapses)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import PIECE
-from nmsolve.model.formats.delimited import COMMENT, WHITE, fields_of, fields_or_none, mark_length, separator
+from nmsolve.model.formats.delimited import WHITE, Line, fields_of, fields_or_none, first_lines, separator
 from nmsolve.model.formats.text import decimal
 
 #: Names of columns, as :func:`plain_name` leaves them.
@@ -101,15 +101,6 @@ class Layout(NamedTuple):
         return self.kind < 0 and not self.attributes and not self.owners
 
 
-class _Line(NamedTuple):
-    """A line that is no comment: the byte where it begins and that behind it, its number, its text."""
-
-    begin: int
-    end: int
-    number: int
-    text: str
-
-
 def layout_of(head: bytes, path: Path) -> Layout:
     """Return what the columns are; ``head`` are the first lines of the file.
 
@@ -122,7 +113,7 @@ def layout_of(head: bytes, path: Path) -> Layout:
     """
     if len(head) >= PIECE and b"\n" not in head:
         raise InputError("the line is too long", f"{path}:1", f"at most {PIECE} bytes")
-    lines, comments = _first_lines(head, path)
+    lines, comments = first_lines(head, path)
     if not lines:
         raise InputError("there are no edges", str(path), "lines of source, target and weight")
     for number, text in comments:
@@ -185,23 +176,6 @@ def plain_name(name: str) -> str:
     while shorter := re.fullmatch(r"(.{2,}?)(id|ids|gid|idx|index|node|neuron|cell)", short):
         short = shorter[1]
     return word if short in _NOT_NODES else short
-
-
-def _first_lines(head: bytes, path: Path) -> tuple[list[_Line], list[tuple[int, str]]]:
-    """Return up to 100 lines of edges, and the comments above them with their numbers."""
-    lines: list[_Line] = []
-    comments: list[tuple[int, str]] = []
-    begin = mark_length(head, path)
-    number = 1
-    while begin < len(head) and len(lines) < 100:
-        end = head.find(b"\n", begin) + 1 or len(head)
-        text = head[begin:end].decode("utf-8", "replace").strip("\r\n")
-        if text.lstrip(WHITE).startswith(COMMENT):
-            comments += [] if lines else [(number, text.strip(WHITE))]
-        elif text.strip(WHITE):
-            lines.append(_Line(begin, end, number, text))
-        begin, number = end, number + 1
-    return lines, comments
 
 
 def unit_in(name: str) -> str:
@@ -268,7 +242,7 @@ def _titles_above(
     return "", []
 
 
-def _unnamed(columns: int, attributes: bool, between: str, first: _Line, path: Path) -> Layout:
+def _unnamed(columns: int, attributes: bool, between: str, first: Line, path: Path) -> Layout:
     """Return the layout of an edge list without names: source, target, and perhaps weight or attributes."""
     if columns not in ((2,) if attributes else (2, 3)):
         what = f"found {first.text[:60]!r}, {columns} columns without names"

@@ -26,23 +26,13 @@ from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.formats.text import DIGITS, decimal
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Connections, Network, graph
+from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from nmsolve.model.store.block import Records
 
 OPTIONS = ("nodes",)
-
-
-def load(path: Path, reading: GraphReading = AS_IT_IS) -> LogicGraph:
-    """Read an edge list into memory; :func:`stream` says what becomes of it.
-
-    Raises
-    ------
-    InputError : a line that is not an edge (with its number), a damaged archive, no edges
-    """
-    return graph(stream(path, reading))
 
 
 def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
@@ -54,7 +44,7 @@ def stream(path: Path, reading: GraphReading = AS_IT_IS) -> Network:
 
     Raises
     ------
-    InputError : as :func:`load`; a node that is not in the table
+    InputError : a line that is not an edge (with its number), a damaged archive, no edges; a node that is not in the table
     """
     table = None if reading.nodes is None else read_nodes(reading.nodes, reading.multicast)
     layout = layout_of(next(text_pieces(path), b""), path)
@@ -289,10 +279,8 @@ def save(graph: LogicGraph, path: Path) -> None:
 
     Raises
     ------
-    InputError : a hypergraph, a file that cannot be written
+    InputError : a file that cannot be written
     """
-    if not graph.one_row_per_node:
-        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
     ids: list[Any] = list(range(graph.n)) if graph.ids is None else list(graph.ids)
     if not all(isinstance(i, int) and 0 <= i < 10**DIGITS for i in ids):
         ids = _as_names(ids, path)

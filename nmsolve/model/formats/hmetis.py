@@ -19,8 +19,8 @@ from nmsolve.model.files import believed_nodes, write_atomic
 from nmsolve.model.formats import axon
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Network
-from nmsolve.model.types import IntArray
+from nmsolve.model.network import Network, graph
+from nmsolve.model.types import IntArray, first_true
 
 
 def load(path: Path) -> LogicGraph:
@@ -33,7 +33,7 @@ def load(path: Path) -> LogicGraph:
     InputError : anything that is not as the header promises, with the line
     """
     if axon.is_binary(path):
-        return axon.load(path)
+        return graph(axon.stream(path))
     lines = read_integer_lines(path)
     nets, n, fmt = _header(lines)
     weighted, sized = fmt in (1, 11), fmt in (10, 11)
@@ -48,19 +48,17 @@ def load(path: Path) -> LogicGraph:
             lines.where(last),
             f"{nets} nets" + (f" and {n} node weights" if sized else ""),
         )
-    short = np.flatnonzero(length[:nets] < 1 + weighted)
-    if len(short):
-        raise InputError(f"net {short[0] + 1} has no pin", lines.where(1 + int(short[0])), "at least one pin")
+    if (k := first_true(length[:nets] < 1 + weighted)) is not None:
+        raise InputError(f"net {k + 1} has no pin", lines.where(1 + k), "at least one pin")
     begin, end = int(lines.start[1]), int(lines.start[1 + nets])
     tokens = lines.tokens[begin:end]
     heads = lines.start[1 : 1 + nets] - begin
     weight = tokens[heads].astype(np.float64) if weighted else np.ones(nets)
     pins = np.delete(tokens, heads) if weighted else tokens
     indptr = np.concatenate([[0], np.cumsum(length[:nets] - weighted)])
-    outside = np.flatnonzero((pins < 1) | (pins > n))
-    if len(outside):
-        net = int(np.searchsorted(indptr, outside[0], side="right")) - 1
-        raise InputError(f"net {net + 1} has pin {pins[outside[0]]}", lines.where(1 + net), f"1..{n}")
+    if (at := first_true((pins < 1) | (pins > n))) is not None:
+        net = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise InputError(f"net {net + 1} has pin {pins[at]}", lines.where(1 + net), f"1..{n}")
     sizes = _node_weights(lines, nets, n, length) if sized else None
     _warn_of_repeats(lines, indptr, pins, n)
     return LogicGraph.from_nets(n, indptr, pins - 1, weight, sizes=sizes, name=path.stem)
@@ -112,11 +110,10 @@ def _warn_of_repeats(lines: IntegerLines, indptr: IntArray, pins: IntArray, n: i
 
 
 def _node_weights(lines: IntegerLines, nets: int, n: int, length: IntArray) -> IntArray:
-    wrong = np.flatnonzero(length[nets : nets + n] != 1)
-    if len(wrong):
+    if (k := first_true(length[nets : nets + n] != 1)) is not None:
         raise InputError(
-            f"node {wrong[0] + 1} has {length[nets + wrong[0]]} weights",
-            lines.where(1 + nets + int(wrong[0])),
+            f"node {k + 1} has {length[nets + k]} weights",
+            lines.where(1 + nets + k),
             "one weight per line",
         )
     return lines.tokens[lines.start[1 + nets] : lines.start[1 + nets + n]].reshape(n, 1)

@@ -18,7 +18,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
 from nmsolve.model.errors import InputError, doubtful, shortened
 from nmsolve.model.files import decode_json, input_file, read_limited, unpacked, write_atomic
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, first_true
 
 #: No instance may be larger than this (bytes), packed or unpacked; the contest's largest has less than half of it.
 LARGEST_INSTANCE = 2 * 2**30
@@ -91,9 +91,7 @@ def load_iopddl(path: str | Path) -> CostNetwork:
             f"{len(costs)} tables for {len(ends)} pairs of nodes", f"{where}.edges.costs", "one per pair"
         )
     lengths = _lengths(costs)
-    wrong = np.flatnonzero(lengths != sizes[ends[:, 0]] * sizes[ends[:, 1]])
-    if len(wrong):
-        e = int(wrong[0])
+    if (e := first_true(lengths != sizes[ends[:, 0]] * sizes[ends[:, 1]])) is not None:
         a, b = sizes[ends[e]].tolist()
         raise InputError(f"{lengths[e]} costs", f"{where}.edges.costs[{e}]", f"{a} x {b} of them")
     limit = problem.usage_limit

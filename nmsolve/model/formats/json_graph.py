@@ -15,7 +15,7 @@ from nmsolve.model.files import believed_nodes, convert_json, decode_json, read_
 from nmsolve.model.formats import json_columns, json_node_link
 from nmsolve.model.formats.json_parts import Columns, Edge, Form, Net, NodeLink
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Network
+from nmsolve.model.network import Network, graph
 
 T = TypeVar("T", NodeLink, Columns)
 #: Keys of ``graph`` that have a meaning.
@@ -39,7 +39,7 @@ def load(path: Path) -> LogicGraph:
     if _is_circuit(form, data, path):
         from nmsolve.model.formats import sonata_circuit
 
-        return sonata_circuit.load(path)
+        return graph(sonata_circuit.stream(path))
     if _is_netpyne(form, data, path):
         from nmsolve.model.formats import netpyne
 

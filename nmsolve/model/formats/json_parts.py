@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.text import whole_number
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, first_true
 
 
 class NodeIndex:
@@ -83,9 +83,7 @@ def amounts(
         out = np.array(values, np.float64)
     except OverflowError:
         out = np.array([as_float(v) for v in values])
-    bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
-    if len(bad):
-        k = int(bad[0])
+    if (k := first_true(~(np.isfinite(out) & (out >= 0)))) is not None:
         owner = f" of {names[k]}" if names is not None else ""
         raise InputError(f"{key.lstrip('.') or 'value'}{owner} is {out[k]:g}", f"{where}[{k}]{key}", ">= 0")
     return out

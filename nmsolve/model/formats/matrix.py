@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true
 
 
 class Entries(NamedTuple):
@@ -60,9 +60,7 @@ def matrix_graph(
     row, col, value = _summed(entries, how.pattern)
     if how.absolute:
         value = np.abs(value)
-    wrong = np.flatnonzero(~(np.isfinite(value) & (value.imag == 0) & (value.real >= 0)))
-    if len(wrong):
-        k = wrong[0]
+    if (k := first_true(~(np.isfinite(value) & (value.imag == 0) & (value.real >= 0)))) is not None:
         shown = f"{value[k]:g}".strip("()") if value.dtype.kind == "c" else f"{value[k]:.15g}"
         raise InputError(
             f"{label(int(row[k]), int(col[k]))} is {shown}",
@@ -128,12 +126,9 @@ def each_edge_once(
     """
     n = len(indptr) - 1
     w = np.asarray(weights, np.float64)
-    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
-    if len(bad):
-        u, v = _ends(indptr, indices, int(bad[0]))
-        raise InputError(
-            f"edge {u + base}-{v + base} has weight {w[bad[0]]}", where(u), "a finite number >= 0"
-        )
+    if (k := first_true(~(np.isfinite(w) & (w >= 0)))) is not None:
+        u, v = _ends(indptr, indices, k)
+        raise InputError(f"edge {u + base}-{v + base} has weight {w[k]}", where(u), "a finite number >= 0")
     ptr, ind, val, mirror = _sorted_and_mirrored(n, indptr, indices, w)
     _check_pairs(ptr, ind, val, mirror, where, base)
     row = np.repeat(np.arange(n), np.diff(ptr))
@@ -164,13 +159,11 @@ def _check_pairs(
 ) -> None:
     """Raise for self-loops, repeated edges and edges whose two ends do not agree."""
     row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    loops = np.flatnonzero(ind == row)
-    if len(loops):
-        u = int(row[loops[0]])
+    if (at := first_true(ind == row)) is not None:
+        u = int(row[at])
         raise InputError(f"vertex {u + base} has an edge to itself", where(u), "no self-loops")
-    twice = np.flatnonzero((ind[1:] == ind[:-1]) & (row[1:] == row[:-1]))
-    if len(twice):
-        u, v = int(row[twice[0]]), int(ind[twice[0]])
+    if (place := first_true((ind[1:] == ind[:-1]) & (row[1:] == row[:-1]))) is not None:
+        u, v = int(row[place]), int(ind[place])
         raise InputError(
             f"edge {u + base}-{v + base} is listed twice", where(u), "each neighbour once per vertex"
         )
@@ -186,9 +179,7 @@ def _check_pairs(
             where(u),
             "each edge at both ends",
         )
-    differs = np.flatnonzero(m_val != val)
-    if len(differs):
-        k = differs[0]
+    if (k := first_true(m_val != val)) is not None:
         u, v = int(row[k]), int(ind[k])
         raise InputError(
             f"edge {u + base}-{v + base} has weight {val[k]:g} at one end and {m_val[k]:g} at the other",

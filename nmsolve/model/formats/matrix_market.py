@@ -18,7 +18,7 @@ from nmsolve.model.formats.matrix import WITH, Entries, matrix_graph
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
 from nmsolve.model.formats.text import decimal, decimal_lines, whole_number
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true
 
 OPTIONS = ("pattern", "absolute")
 
@@ -174,9 +174,7 @@ def _dense_places(header: Header) -> tuple[IntArray, IntArray]:
 def _places(table: FloatArray, header: Header, path: Path) -> tuple[IntArray, IntArray]:
     """Return rows and columns of a coordinate list; only the lower triangle of a matrix that is not general."""
     at = table[:, :2]
-    bad = np.flatnonzero(~((at >= 1) & (at <= header.size) & (at == np.rint(at))).all(axis=1))
-    if len(bad):
-        k = int(bad[0])
+    if (k := first_true(~((at >= 1) & (at <= header.size) & (at == np.rint(at))).all(axis=1))) is not None:
         raise InputError(
             f"entry {k + 1} is at ({at[k, 0]:g}, {at[k, 1]:g})",
             str(path),
@@ -220,10 +218,8 @@ def save(graph: LogicGraph, path: Path) -> None:
 
     Raises
     ------
-    InputError : a hypergraph, a file that cannot be written
+    InputError : a file that cannot be written
     """
-    if not graph.one_row_per_node:
-        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
     row, col = graph.edge_source.astype(np.int64) + 1, graph.targets.astype(np.int64) + 1
     if not graph.directed:
         row, col = col, row

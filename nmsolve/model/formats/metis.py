@@ -17,7 +17,7 @@ from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.matrix import each_edge_once
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, BoolArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, IntArray, first_true
 
 
 def load(path: Path) -> LogicGraph:
@@ -54,12 +54,9 @@ def load(path: Path) -> LogicGraph:
     flat = tokens[body].reshape(-1, step)
     indptr = np.concatenate([[0], np.cumsum(entries)])
     neighbour = flat[:, 0] - 1
-    outside = np.flatnonzero((neighbour < 0) | (neighbour >= n))
-    if len(outside):
-        u = int(np.searchsorted(indptr, outside[0], side="right")) - 1
-        raise InputError(
-            f"vertex {u + 1} has neighbour {neighbour[outside[0]] + 1}", lines.where(u + 1), f"1..{n}"
-        )
+    if (k := first_true((neighbour < 0) | (neighbour >= n))) is not None:
+        u = int(np.searchsorted(indptr, k, side="right")) - 1
+        raise InputError(f"vertex {u + 1} has neighbour {neighbour[k] + 1}", lines.where(u + 1), f"1..{n}")
     weights = flat[:, 1] if step == 2 else np.ones(len(neighbour))
     edges = each_edge_once(indptr, neighbour, weights, lambda u: lines.where(u + 1), 1)
     _check_count(lines, len(edges[0]), m)
@@ -103,11 +100,10 @@ def _vertex_starts(lines: IntegerLines, n: int, m: int, per_vertex: int, step: i
     start = lines.start[1:]
     given = lines.lines - 1
     if given > n:
-        extra = np.flatnonzero(np.diff(start)[n:])
-        if len(extra):
+        if (k := first_true(np.diff(start)[n:])) is not None:
             raise InputError(
                 "there is a line after the last vertex",
-                lines.where(1 + n + int(extra[0])),
+                lines.where(1 + n + k),
                 f"{n} vertex lines",
             )
         return start[: n + 1]
@@ -139,9 +135,7 @@ def _written_as_zero(lines: IntegerLines, start: IntArray, per_vertex: int) -> B
 
 def _check_lengths(lines: IntegerLines, length: IntArray, per_vertex: int, step: int) -> None:
     """Refuse a line without its vertex weights, or with half a pair."""
-    broken = np.flatnonzero((length < per_vertex) | ((length - per_vertex) % step != 0))
-    if len(broken):
-        u = int(broken[0])
+    if (u := first_true((length < per_vertex) | ((length - per_vertex) % step != 0))) is not None:
         what = f"{per_vertex} vertex weights, then " if per_vertex else ""
         raise InputError(
             f"vertex {u + 1} has {length[u]} numbers",
@@ -164,10 +158,8 @@ def save(graph: LogicGraph, path: Path) -> None:
 
     Raises
     ------
-    InputError : weights that are not whole numbers >= 1, a hypergraph, a file that cannot be written
+    InputError : weights that are not whole numbers >= 1, a file that cannot be written
     """
-    if not graph.one_row_per_node:
-        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
     indptr, indices, w = graph.traffic
     if not (w == np.rint(w)).all() or (len(w) and w.min() < 1):
         raise InputError(

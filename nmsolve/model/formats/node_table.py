@@ -19,9 +19,8 @@ from nmsolve.model.formats.delimited import (
     Rows,
     fields_of,
     fields_or_none,
-    mark_length,
+    first_lines,
     separator,
-    whole_lines,
 )
 from nmsolve.model.formats.edge_columns import plain_name, unit_in
 from nmsolve.model.formats.json_sizes import RESOURCES
@@ -128,26 +127,19 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        head = next(text_pieces(path), b"")
-        begin = mark_length(head, path)
-        for text in whole_lines(path, begin):
-            lines = text.split(b"\n")
-            first = next((k for k, v in enumerate(lines) if v.strip() and v.strip()[:1] not in b"#%"), None)
-            if first is not None:
-                break
-        else:
+        lines, _ = first_lines(next(text_pieces(path), b""), path, most=1)
+        if not lines:
             raise InputError("there is no table", str(path), "a line of names, such as node,neurons")
-        title = lines[first].decode("utf-8", "replace")
+        title, first = lines[0].text, lines[0].number
         between = separator([title])
         if between == BLANK and len(fields_or_none(title, BLANK)) == 1:
             between = "\t"  # nothing separates ids alone
-        self.title = f"{path}:{first + 1}"
+        self.title = f"{path}:{first}"
         try:
             self.names = fields_of(title, between)
         except csv.Error as error:
             raise InputError(str(error), self.title, "fields quoted as in CSV, if they are") from None
-        end = begin + sum(len(v) + 1 for v in lines[: first + 1])
-        self.rows = Rows(path, between, end, first + 2, len(self.names))
+        self.rows = Rows(path, between, lines[0].end, first + 1, len(self.names))
         self.values: list[list[str]] = []
         self.lines: list[int] = []
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, name_unread
 from nmsolve.model.files import LARGEST_FILE
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, IntArray, first_true
 
 #: Above this many unpacked bytes an archive may not shrink by more than PACKING.
 UNSUSPICIOUS = 2**26
@@ -189,9 +189,8 @@ def indices_of(arrays: dict[str, AnyArray], key: str, path: Path, end: int) -> I
     array = numbers_of(arrays, key, path)
     if array.dtype.kind not in "iu":
         raise InputError(f"found {array.dtype}", f"{path}: {key}", "whole numbers")
-    bad = np.flatnonzero((array < 0) | (array >= end))
-    if len(bad):
-        raise InputError(f"found {array[bad[0]]}", f"{path}: {key}[{bad[0]}]", f"0..{end - 1}")
+    if (k := first_true((array < 0) | (array >= end))) is not None:
+        raise InputError(f"found {array[k]}", f"{path}: {key}[{k}]", f"0..{end - 1}")
     return array.astype(np.int64)
 
 

@@ -19,7 +19,7 @@ from nmsolve.model.formats.populations import Neurons, assembled
 from nmsolve.model.formats.sanafe_own import ids_and_nodes, own_graph
 from nmsolve.model.formats.sanafe_text import Parsed, parse_netlist, parse_yaml
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, IntArray, first_true
 
 #: The text form of version 1.
 NETLIST = ".net"
@@ -73,10 +73,9 @@ def placement(path: Path, graph: LogicGraph) -> tuple[IntArray, IntArray]:
     tile, place = parsed.tile, parsed.place
     if parsed.section is not None:
         ids, node = ids_and_nodes(parsed, path)
-        apart = np.flatnonzero((tile != tile[node]) | (place != place[node]))
-        if len(apart):
+        if (k := first_true((tile != tile[node]) | (place != place[node]))) is not None:
             raise InputError(
-                f"neuron {names[apart[0]]} is on another core than the node that it sends for",
+                f"neuron {names[k]} is on another core than the node that it sends for",
                 str(path),
                 "one core",
             )

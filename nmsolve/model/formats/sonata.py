@@ -22,9 +22,9 @@ from nmsolve.model.formats import sonata_types
 from nmsolve.model.formats.hdf5 import column, members, opened, package, text
 from nmsolve.model.formats.populations import left_out
 from nmsolve.model.formats.sorting import rows_of
-from nmsolve.model.graph import LogicGraph, NodeKinds
-from nmsolve.model.network import BLOCK, Connections, Network, graph
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
+from nmsolve.model.graph import NodeKinds
+from nmsolve.model.network import BLOCK, Connections, Network
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, first_true, starts
 
 if TYPE_CHECKING:
     from nmsolve.model.store.block import Records
@@ -54,16 +54,6 @@ class EdgeFile(NamedTuple):
     without: Mapping[str, str] = {}
 
 
-def load(path: Path) -> LogicGraph:
-    """Read the edges into memory; :func:`stream` says what becomes of them.
-
-    Raises
-    ------
-    InputError : h5py is not installed; no SONATA edges, truncated, node numbers out of range
-    """
-    return graph(stream(path))
-
-
 def stream(path: Path) -> Network:
     """Return the edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
 
@@ -74,7 +64,7 @@ def stream(path: Path) -> Network:
 
     Raises
     ------
-    InputError : as :func:`load`
+    InputError : h5py is not installed; no SONATA edges, truncated, node numbers out of range
     """
     package("h5py", "sonata", path)
     ranges: dict[str, list[int]] = one_reply(partial(_surveyed, path), path).value
@@ -311,10 +301,9 @@ def _places(end: _End, piece: slice, known: IntArray, path: Path) -> IntArray:
     """Return (edges,) where the numbers of nodes stand among the ``known`` ones, which rise."""
     numbers = end.data[piece].astype(np.int64)  # beyond int64: negative, and unknown
     places: IntArray = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-    wrong = np.flatnonzero(known[places] != numbers)
-    if len(wrong):
+    if (k := first_true(known[places] != numbers)) is not None:
         raise InputError(
-            f"found node {numbers[wrong[0]]}",
+            f"found node {numbers[k]}",
             f"{path}: {end.data.name}",
             f"a node of {end.nodes!r}, {known[0]}..{known[-1]}",
         )

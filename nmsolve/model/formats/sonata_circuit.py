@@ -30,8 +30,8 @@ from nmsolve.model.formats.sonata_types import (
     spikeless_types,
     table,
 )
-from nmsolve.model.graph import LogicGraph, NodeKinds
-from nmsolve.model.network import Network, graph
+from nmsolve.model.graph import NodeKinds
+from nmsolve.model.network import Network
 from nmsolve.model.types import IntArray, frozen
 
 #: No configuration is longer (bytes); no path is made of more variables within variables, or is longer.
@@ -87,16 +87,6 @@ class _Simulation(msgspec.Struct):
 
     network: str = "circuit_config.json"
     manifest: dict[str, str] = {}
-
-
-def load(path: Path) -> LogicGraph:
-    """Read a circuit into memory; :func:`stream` says what becomes of it.
-
-    Raises
-    ------
-    InputError : as :func:`stream`
-    """
-    return graph(stream(path))
 
 
 def stream(path: Path) -> Network:

@@ -6,11 +6,9 @@ version 2 ``.gdf`` without names, in milliseconds), by SANA-FE (``neuron,timeste
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -19,23 +17,13 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful, listed, name_unread
 from nmsolve.model.files import PACKED, text_pieces
-from nmsolve.model.formats.delimited import (
-    BLANK,
-    COMMENT,
-    WHITE,
-    fields_of,
-    mark_length,
-    separator,
-    whole_lines,
-)
+from nmsolve.model.formats.delimited import Rows, first_lines, separator
 from nmsolve.model.formats.recording import UNITS, Recording
 from nmsolve.model.formats.text import decimal
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Extensions; those of NEST have milliseconds where no name says the unit.
 TEXT, NEST = (".csv", ".tsv", ".txt", ".dat", ".gdf"), (".dat", ".gdf")
-#: Bytes that are read with the first line, by which the separator is told.
-FIRST = 2**14
 #: Names of columns, in lower case, without separators and units.
 NEURON = {
     "id", "ids", "neuron", "neurons", "neuronid", "neuronids", "neuronindex", "nid", "node", "nodes", "nodeid", "nodeids", "gid",
@@ -73,18 +61,23 @@ def read(path: Path) -> Recording:
     InputError : no spikes; columns that are missing, unclear or of something else; a row of another length or a time that is no
         number, with its line; two columns without names of which the first has the times
     """
-    found, comments = _Spikes(str(path)), list[str]()
-    layout: _Layout | None = None
-    names: list[str] | None = None
-    for numbers, rows in _blocks(path, comments):
+    lines, above = first_lines(next(text_pieces(path), b""), path, most=1)
+    comments = [text.strip("#% ") for _, text in above]
+    found, layout, names = _Spikes(str(path)), None, None
+    rows = (
+        Rows(path, separator([line.text for line in lines]), lines[0].begin, lines[0].number)
+        if lines
+        else None
+    )
+    for numbers, batch in rows.batches() if rows is not None else ():
         if layout is None:
             where = f"{path}:{numbers[0]}"
-            names = _names(rows[0], comments, where)
-            layout = _unnamed(rows[0], path, where) if names is None else _layout(names, where)
+            names = _names(batch[0], comments, where)
+            layout = _unnamed(batch[0], path, where) if names is None else _layout(names, where)
             _warn_of_units(comments, names, str(path))
-            if names is rows[0]:
-                del numbers[0], rows[0]
-        found.add(layout, numbers, rows)
+            if names is batch[0]:
+                del numbers[0], batch[0]
+        found.add(layout, numbers, batch)
     if layout is None or not found.times:
         raise InputError("there are no spikes", str(path), f"a spike a line, after {NAMES}")
     of, at = np.frombuffer(found.neurons, np.int64), np.frombuffer(found.times)
@@ -128,62 +121,6 @@ class _Spikes:
         else:
             group = layout.population
             self.neurons.extend([index.setdefault((row[group], row[place]), len(index)) for row in rows])
-
-
-def _blocks(path: Path, comments: list[str]) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Yield numbers and fields of lines that are no comments, many at a time; ``comments`` at the beginning are kept."""
-    between, first = "", 1
-    for chunk in _chunks(path):
-        text = _decoded(chunk, first, path)
-        plain = _plain(text, between)
-        numbers, rows = list(range(first, first + len(plain))), plain
-        lines = [] if plain else [line.strip(WHITE) for line in text.split("\n")]
-        if not between:
-            head = next((line for line in lines if line and not line.startswith(COMMENT)), None)
-            between = separator([head]) if head else ""
-        for number, line in enumerate(lines, first):
-            if line.startswith(COMMENT):
-                if not numbers and first == 1:
-                    comments.append(line.strip("#% "))
-            elif line:
-                numbers.append(number)
-                rows.append(_fields(line, between, f"{path}:{number}"))
-        first += text.count("\n")
-        if rows:
-            yield numbers, rows
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    """Yield whole lines without a byte order mark, first a few, by which the separator is told."""
-    for k, chunk in enumerate(whole_lines(path, mark_length(next(text_pieces(path), b""), path))):
-        cut = chunk.find(b"\n", FIRST) + 1 if k == 0 else 0
-        yield from filter(None, (chunk[:cut], chunk[cut:]))
-
-
-def _plain(text: str, between: str) -> list[list[str]]:
-    """Return the fields of lines that need no care (in a third of the time): no quotes, comments, blanks, lines of other
-    lengths; else nothing."""
-    if between in ("", BLANK) or any(c in text for c in '"#% \r'):
-        return []
-    rows = [line.split(between) for line in text[:-1].split("\n")]
-    return rows if len({*map(len, rows)}) == 1 and rows[0][-1] else []
-
-
-def _fields(line: str, between: str, where: str) -> list[str]:
-    """Return the fields of a line; one separator after the last is none."""
-    try:
-        fields = fields_of(line, between)
-    except csv.Error as error:
-        raise InputError(f"cannot be split ({error})", where, NAMES) from None
-    return fields[:-1] if len(fields) > 2 and not fields[-1] else fields
-
-
-def _decoded(chunk: bytes, number: int, path: Path) -> str:
-    try:
-        return chunk.decode()
-    except UnicodeDecodeError as error:
-        place = number + chunk.count(b"\n", 0, error.start)
-        raise InputError("not UTF-8 text", f"{path}:{place}", "UTF-8") from None
 
 
 def _warn_of_units(comments: list[str], names: list[str] | None, where: str) -> None:

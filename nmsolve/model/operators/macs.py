@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
 
     Shape: TypeAlias = tuple[Count, ...]
-    Formula: TypeAlias = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, Any]], Count | None]
+    Shapes: TypeAlias = Sequence[Shape]
+    Settings: TypeAlias = Mapping[str, Any]
+    #: From the shapes of inputs and outputs and the settings.
+    Formula: TypeAlias = Callable[[Shapes, Shapes, Settings], Count | None]
 
 
 @dataclass(frozen=True)
@@ -45,21 +48,19 @@ def macs_of(
 
 
 def _conv(weight: int) -> Formula:
-    def formula(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+    def formula(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count:
         """Every output element is a sum over the weights of its channel: C/groups * kernel."""
         return product((*outputs[0], *inputs[weight][1:]))
 
     return formula
 
 
-def _conv_transpose(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count:
+def _conv_transpose(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count:
     """Every input element meets the weights of its channel: M/groups * kernel."""
     return product((*inputs[0], *inputs[1][1:]))
 
 
-def _matmul(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count | None:
+def _matmul(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count | None:
     """Every output element is a sum over the inner length K."""
     a = inputs[0]
     if not a:
@@ -68,12 +69,12 @@ def _matmul(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mappi
     return product((*outputs[0], inner))
 
 
-def _matmul_bits(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+def _matmul_bits(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count:
     """A product with packed weights: every input element meets N columns."""
     return product((*inputs[0], int(attributes.get("N", 0))))
 
 
-def _einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count | None:
+def _einsum(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count | None:
     """Return the product of the lengths of all letters, once for every operand after the first."""
     words = str(attributes.get("equation", "")).replace(" ", "").split("->")[0].split(",")
     if len(words) != len(inputs):
@@ -93,15 +94,13 @@ def _einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mappi
     return product((*lengths.values(), len(inputs) - 1))
 
 
-def _recurrent(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+def _recurrent(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count:
     """At every step of every sequence all weights of input and recurrence once, in each direction."""
     x, w, r = inputs[:3]
     return product((*x[:2], *w)) + product((*x[:2], *r))
 
 
-def _attention(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count | None:
+def _attention(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count | None:
     """Return scores and weighted values: every element of Q and of the result meets all keys, past ones included."""
     past = len(inputs) > 4 and bool(inputs[4])
     if len(inputs[1]) < 2 or (past and len(inputs[4]) < 2):
@@ -112,9 +111,7 @@ def _attention(
     return product((*inputs[0], keys)) + product((*outputs[0], keys))
 
 
-def _packed_attention(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count | None:
+def _packed_attention(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count | None:
     """Return the product with the weights of Q, K and V, and every element of Q and of the result by all keys."""
     x, w, made = inputs[0], inputs[1], outputs[0]
     sizes = attributes.get("qkv_hidden_sizes")
@@ -125,9 +122,7 @@ def _packed_attention(
     return product((*x, w[-1])) + product((queries, keys)) + product((*made, keys))
 
 
-def _multi_head(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count | None:
+def _multi_head(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count | None:
     """Return scores and weighted values; keys and values are projected before."""
     q, k = inputs[0], inputs[1]
     if len(q) != 3 or len(k) not in (3, 4):
@@ -136,9 +131,7 @@ def _multi_head(
     return product((*q, keys)) + product((*outputs[0], keys))
 
 
-def _grouped(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> Count | None:
+def _grouped(inputs: Shapes, outputs: Shapes, attributes: Settings) -> Count | None:
     """Return scores and weighted values: every element of Q and of the result meets all keys of the cache after this step."""
     made = outputs[0]
     if len(outputs) > 1 and len(outputs[1]) == 4:

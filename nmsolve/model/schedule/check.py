@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule, on_units
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray, first_true
 
 
 def schedule_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None:
@@ -27,36 +27,25 @@ def schedule_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None
 def _modes(problem: ScheduleProblem, answer: Schedule) -> str | None:
     """Every process runs in one of its modes, and loads only what it needs."""
     m = problem.modes
-    wrong = np.flatnonzero((answer.mode < m.first[:-1]) | (answer.mode >= m.first[1:]))
-    if len(wrong):
-        p = int(wrong[0])
+    if (p := first_true((answer.mode < m.first[:-1]) | (answer.mode >= m.first[1:]))) is not None:
         return f"process {problem.labels[p]!r} has no mode {answer.mode[p] - m.first[p]}"
-    wrong = np.flatnonzero(answer.loaded & (m.item[answer.mode] < 0))
-    if len(wrong):
-        return f"process {problem.labels[int(wrong[0])]!r} loads data, but needs none"
+    if (k := first_true(answer.loaded & (m.item[answer.mode] < 0))) is not None:
+        return f"process {problem.labels[k]!r} loads data, but needs none"
     return None
 
 
 def _times(problem: ScheduleProblem, answer: Schedule) -> str | None:
     """Nothing begins before it may, starts before its release or ends after its deadline."""
-    wrong = np.flatnonzero(answer.start > problem.latest)
-    if len(wrong):
-        p = int(wrong[0])
+    if (p := first_true(answer.start > problem.latest)) is not None:
         return f"process {problem.labels[p]!r} starts at {answer.start[p]:,}, later than anything may end: {problem.latest:,}"
-    wrong = np.flatnonzero(answer.start < problem.release)
-    if len(wrong):
-        p = int(wrong[0])
+    if (p := first_true(answer.start < problem.release)) is not None:
         return f"process {problem.labels[p]!r} starts at {answer.start[p]:,}, allowed from {problem.release[p]:,} on"
     begin = answer.begin(problem)
-    wrong = np.flatnonzero(begin < problem.earliest)
-    if len(wrong):
-        p = int(wrong[0])
+    if (p := first_true(begin < problem.earliest)) is not None:
         return f"units begin with process {problem.labels[p]!r} at {begin[p]:,}, allowed from {problem.earliest[p]:,} on"
     end = answer.end(problem)
     last = np.minimum(problem.deadline, problem.latest)
-    wrong = np.flatnonzero(end > last)
-    if len(wrong):
-        p = int(wrong[0])
+    if (p := first_true(end > last)) is not None:
         return f"process {problem.labels[p]!r} ends at {end[p]:,}, its deadline is {last[p]:,}"
     return None
 
@@ -66,9 +55,7 @@ def _dependencies(problem: ScheduleProblem, answer: Schedule) -> str | None:
     e = problem.edges
     delay = problem.delay(np.arange(e.count), answer.mode[e.source], answer.mode[e.target])
     ready = answer.end(problem)[e.source] + delay
-    wrong = np.flatnonzero(answer.start[e.target] < ready)
-    if len(wrong):
-        k = int(wrong[0])
+    if (k := first_true(answer.start[e.target] < ready)) is not None:
         p, q = int(e.source[k]), int(e.target[k])
         return (
             f"process {problem.labels[q]!r} starts at {answer.start[q]:,}, what it needs of {problem.labels[p]!r} is "
@@ -83,9 +70,8 @@ def _units(problem: ScheduleProblem, answer: Schedule) -> str | None:
     begin, end = answer.begin(problem)[process], answer.end(problem)[process]
     order = np.lexsort((end, begin, unit))
     one, two = order[:-1], order[1:]
-    wrong = np.flatnonzero((unit[one] == unit[two]) & (begin[two] < end[one]))
-    if len(wrong):
-        a, b = int(one[wrong[0]]), int(two[wrong[0]])
+    if (k := first_true((unit[one] == unit[two]) & (begin[two] < end[one]))) is not None:
+        a, b = int(one[k]), int(two[k])
         return (
             f"unit {problem.units.names[int(unit[a])]!r} works for {problem.labels[int(process[a])]!r} until {end[a]:,} and for "
             f"{problem.labels[int(process[b])]!r} from {begin[b]:,} on"
@@ -110,9 +96,7 @@ def _budgets(problem: ScheduleProblem, answer: Schedule) -> str | None:
     """The modes together take no more of a nonrenewable resource than there is."""
     b = problem.budgets
     spent = b.spent(answer.mode)
-    wrong = np.flatnonzero(spent > b.amount)
-    if len(wrong):
-        r = int(wrong[0])
+    if (r := first_true(spent > b.amount)) is not None:
         return (
             f"the modes take {spent[r]:,} of nonrenewable resource {b.names[r]!r}, there are {b.amount[r]:,}"
         )

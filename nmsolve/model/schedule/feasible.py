@@ -11,7 +11,7 @@ from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.schedule.build import MOST_UNITS
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.schedule.statement import Stated
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, IntArray, first_true
 
 #: Pairs of a mode and a unit that are looked at for work that only one unit can do.
 MOST_PAIRS = 2**24
@@ -196,11 +196,10 @@ def _require_room(
     place, at = np.unique(owner * units + work.unit[row], return_inverse=True)
     load = np.zeros(len(place), np.int64)
     np.add.at(load, at, work.span[row])
-    full = np.flatnonzero(load > window[place // units])
-    if len(full):
-        k, u = divmod(int(place[full[0]]), units)
+    if (first_wrong := first_true(load > window[place // units])) is not None:
+        k, u = divmod(int(place[first_wrong]), units)
         raise DoesNotFitError(
-            f"{who(k)}: unit {problem.units.names[u]!r} alone has at least {load[full[0]]:,} ticks of work in "
-            f"{_ticks(int(window[k]))}: {load[full[0]] - window[k]:,} too few", where,
+            f"{who(k)}: unit {problem.units.names[u]!r} alone has at least {load[first_wrong]:,} ticks of work in "
+            f"{_ticks(int(window[k]))}: {load[first_wrong] - window[k]:,} too few", where,
             "longer periods, less work or more unit sets",
         )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.budgets import Budgets
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, IntArray, first_true, within
 
 #: What can be minimised, and its unit; ``weighted`` is a sum of others (:attr:`ScheduleProblem.weights`).
 OBJECTIVES = {
@@ -284,7 +284,7 @@ class ScheduleProblem:
         fine = all(v.shape == (u.count,) and bool((v >= 0).all()) for v in vectors)
         fine = fine and u.hops.shape == (u.count, u.count) and bool((u.hops >= 0).all())
         fine = fine and s.count <= MOST_SETS and s.hops.shape == (s.count, s.count)
-        fine = fine and _within(s.members, u.count) and bool((np.diff(s.indptr) > 0).all())
+        fine = fine and within(s.members, u.count) and bool((np.diff(s.indptr) > 0).all())
         if not fine:
             raise InputError(
                 f"{u.count} units and {s.count} unit sets do not fit together", self.name,
@@ -297,7 +297,7 @@ class ScheduleProblem:
         fine = m.first.shape == (self.count + 1,) and int(m.first[0]) == 0 and int(m.first[-1]) == count
         fine = fine and all(v.shape == (count,) for v in vectors)
         fine = fine and m.demand.shape == (count, len(self.resources)) and bool((m.demand >= 0).all())
-        fine = fine and _within(m.unit_set + 1, self.sets.count + 1) and _within(m.item + 1, d.count + 1)
+        fine = fine and within(m.unit_set + 1, self.sets.count + 1) and within(m.item + 1, d.count + 1)
         fine = fine and all(
             bool((v >= 0).all()) for v in (m.span, m.energy, m.working, d.bytes, d.load, d.energy)
         )
@@ -306,7 +306,7 @@ class ScheduleProblem:
         held = m.item >= 0
         fine = (
             fine
-            and _within(d.unit_set, self.sets.count)
+            and within(d.unit_set, self.sets.count)
             and bool((d.unit_set[m.item[held]] == m.unit_set[held]).all())
         )
         for v in (self.task, self.partner, self.release, self.deadline, self.due, self.weight, self.earliest):
@@ -317,11 +317,8 @@ class ScheduleProblem:
         )
         if not fine:
             raise InputError("processes, modes and items do not fit together", self.name, "one entry each")
-        empty = np.flatnonzero(np.diff(m.first) < 1)
-        if len(empty):
-            raise InputError(
-                f"process {self.labels[int(empty[0])]!r} cannot run", self.name, "at least one mode"
-            )
+        if (k := first_true(np.diff(m.first) < 1)) is not None:
+            raise InputError(f"process {self.labels[k]!r} cannot run", self.name, "at least one mode")
         self._require_room()
 
     def _require_room(self) -> None:
@@ -330,9 +327,8 @@ class ScheduleProblem:
         need = m.working + np.where(m.item >= 0, np.append(self.items.bytes, 0)[m.item], 0)
         least = np.append(np.minimum.reduceat(self.units.memory[self.sets.members], self.sets.indptr[:-1]), NEVER) \
             if self.sets.count else np.array([NEVER])  # fmt: skip
-        tight = np.flatnonzero((need > least[m.unit_set]) | (m.demand > self.capacity).any(axis=1))
-        if len(tight):
-            p = int(m.process[tight[0]])
+        if (k := first_true((need > least[m.unit_set]) | (m.demand > self.capacity).any(axis=1))) is not None:
+            p = int(m.process[k])
             raise InputError(
                 f"process {self.labels[p]!r} has a mode that needs more memory or resources than there are",
                 self.name, "modes that fit alone",
@@ -340,7 +336,7 @@ class ScheduleProblem:
 
     def _require_edges(self) -> None:
         e = self.edges
-        fine = _within(e.source, self.count) and _within(e.target, self.count)
+        fine = within(e.source, self.count) and within(e.target, self.count)
         fine = fine and len(e.target) == len(e.bytes) == len(e.convert) == e.count
         fine = fine and bool((e.bytes >= 0).all() and (e.convert >= 0).all())
         n = self.network
@@ -487,8 +483,3 @@ def _total(numbers: IntArray) -> int:
     """Return the sum; one that 64 bits may not hold is only about right, as it is refused anyway."""
     about = float(numbers.sum(dtype=float))
     return int(numbers.sum()) if about < 2.0**62 else int(about)
-
-
-def _within(numbers: AnyArray, count: int) -> bool:
-    """Return whether all numbers are ``0..count - 1``."""
-    return not len(numbers.ravel()) or bool(numbers.min() >= 0 and numbers.max() < count)
