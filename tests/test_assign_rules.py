@@ -16,8 +16,7 @@ from nmsolve.heuristics.assignment.places import Items, MemoryProfile, Sums
 from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTensor, Threshold
 from nmsolve.heuristics.assignment.threshold import Limits, _Rule, thresholds
 from nmsolve.hw.assignment.constraints import AssignConstraints
-from nmsolve.hw.assignment.costs import terms_of
-from nmsolve.hw.assignment.evaluate import all_objectives
+from nmsolve.hw.assignment.evaluate import all_objectives, terms_of
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork

@@ -271,7 +271,7 @@ def test_converting_a_large_edge_list_needs_little_memory(tmp_path: Path) -> Non
     put(tmp_path, "small.txt", b"0 1\n")
     put(tmp_path, "large.txt", b"\n".join([text] * 2))
     code = (
-        "import sys\nfrom nmsolve.model.formats import convert, sorting\nsorting.MEMORY = 2**25\n"
+        "import sys\nfrom nmsolve.model import network\nfrom nmsolve.model.formats import convert\nnetwork.MEMORY = 2**25\n"
         "convert(sys.argv[1], sys.argv[2])\n"
         "print(next(int(line.split()[1]) // 1024 for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )

@@ -28,7 +28,9 @@ TICK = "tick"
 KINDS = "kinds_per_core"
 
 
-class _FigureTable(msgspec.Struct, forbid_unknown_fields=True):
+class FigureTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A figure with its unit and its source; a plain number is one without."""
+
     value: float
     unit: str = ""
     source: str = ""
@@ -110,7 +112,7 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
     try:
         t = msgspec.convert(table, _MachineTable)
     except msgspec.ValidationError as error:
-        raise _input_error(error, where, "$", _MachineTable) from None
+        raise table_error(error, where, "$", _MachineTable) from None
     rows, cols = t.chips[0] * t.cores[0], t.chips[1] * t.cores[1]
 
     def number(at: tuple[int, int], key: str) -> int:
@@ -279,6 +281,14 @@ def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
     return np.isin(number_of, numbers)
 
 
+def read_figure(entry: Any, where: str) -> FigureTable:
+    """Return a figure that is stated as a number or a table. InputError for anything else."""
+    try:
+        return msgspec.convert(entry if isinstance(entry, dict) else {"value": entry}, FigureTable)
+    except msgspec.ValidationError as error:
+        raise table_error(error, where, where, FigureTable) from None
+
+
 def _figures(
     table: Mapping[str, Any], where: str, known: tuple[str, ...] = (), unit: str = ""
 ) -> dict[str, Figure]:
@@ -293,10 +303,7 @@ def _figures(
             )
         if known and key not in known:
             raise InputError(f"unknown figure {key!r}", where, "one of " + ", ".join(known))
-        try:
-            f = msgspec.convert(entry if isinstance(entry, dict) else {"value": entry}, _FigureTable)
-        except msgspec.ValidationError as error:
-            raise _input_error(error, where, f"{where}.{key}", _FigureTable) from None
+        f = read_figure(entry, f"{where}.{key}")
         if not abs(f.value) < float("inf") or (known and f.value < 0):
             raise InputError(f"the figure is {f.value}", f"{where}.{key}", "a finite number >= 0")
         if unit and f.unit not in ("", unit):
@@ -305,7 +312,7 @@ def _figures(
     return out
 
 
-def _input_error(error: msgspec.ValidationError, where: str, path: str, kind: type) -> InputError:
+def table_error(error: msgspec.ValidationError, where: str, path: str, kind: type) -> InputError:
     """msgspec's ``Expected X, got Y - at `$.a.b` `` as one of our errors."""
     text = str(error)
     what, _, at = text.partition(" - at `$")

@@ -6,18 +6,24 @@ Generators of large networks and readers of large files describe what they have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nmsolve.model.graph import LogicGraph, NodeKinds, row_max
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
 
+if TYPE_CHECKING:
+    from nmsolve.model.store.block import Records
+
 #: Connections of a block, about: a few arrays of this length are all that a source of blocks works on at a time.
 BLOCK = 2**20
+#: What a reader of connections in any order may hold at a time (bytes), beside the columns of its nodes; the rest is in a scratch
+#: folder.
+MEMORY = 2**29
 
 
 class Connections(NamedTuple):
@@ -141,6 +147,22 @@ def store(network: Network, path: Path, workers: int = 1) -> int:
             kinds=network.kinds,
         )
     return connections
+
+
+def rows_of(records: Iterable[Records], rows: int, drop_loops: bool = False) -> Iterator[Connections]:
+    """Yield the connections of rows ``0 .. rows - 1`` from records in any order; equal ones are added up.
+
+    Raises
+    ------
+    InputError : the scratch disk is full; whatever ``records`` raises
+    """
+    from nmsolve.model.store.regroup import regrouped
+    from nmsolve.model.store.scratch import Scratch
+
+    with Scratch() as scratch:
+        for block in regrouped(records, rows, memory=MEMORY, scratch=scratch, drop_loops=drop_loops):
+            synapses = block.size if len(block.size) else None
+            yield Connections(block.indptr, block.neighbour, block.weight, synapses)
 
 
 def _by_node(network: Network) -> Iterator[tuple[Connections, Int32Array | None]]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from nmsolve.heuristics.assignment.places import Items, MemoryProfile, no_network
-from nmsolve.hw.assignment.costs import Terms, terms_of
+from nmsolve.hw.assignment.evaluate import Terms, terms_of
 from nmsolve.model.assignment.assignment import Assignment, assignment_complaint, fused_where_possible
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context

@@ -13,7 +13,7 @@ import msgspec
 
 from nmsolve.hw.assignment.machine import MOST_THREADS, Link, Memory, Processor, ProcessorMachine, Rate
 from nmsolve.hw.foreign_machines import foreign_machine
-from nmsolve.hw.machine_file import read_table
+from nmsolve.hw.machine_file import read_figure, read_table, table_error
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
@@ -28,13 +28,6 @@ BANDWIDTH = {"GB/s": 1.0, "B/s": 1e-9, "MB/s": 1e-3, "TB/s": 1e3}
 TIME = {"us": 1.0, "ns": 1e-3, "ms": 1e3, "s": 1e6, "ps": 1e-6}
 BYTES = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 ENERGY = {"pJ": 1.0, "fJ": 1e-3, "nJ": 1e3}
-
-
-class _FigureTable(msgspec.Struct, forbid_unknown_fields=True):
-    value: float
-    unit: str = ""
-    source: str = ""
-    verified: bool = False
 
 
 class _RateTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -124,7 +117,7 @@ def processors_from_table(table: dict[str, object], where: str) -> ProcessorMach
     try:
         t = msgspec.convert(table, _MachineTable)
     except msgspec.ValidationError as error:
-        raise _input_error(error, where) from None
+        raise table_error(error, where, "$", _MachineTable) from None
     figures = _Figures(where)
     for key, entries in (("processor", t.processor), ("memory", t.memory), ("link", t.link)):
         if len(entries) > MOST_ENTRIES:
@@ -159,10 +152,7 @@ class _Figures:
     def read(self, name: str, entry: Any, units: dict[str, float], path: str, least: float = 0.0) -> float:
         """Return the figure in the first of ``units``; at least ``least``, more than 0 if that is negative."""
         where = f"{self.where}: {path}"
-        try:
-            f = msgspec.convert(entry if isinstance(entry, dict) else {"value": entry}, _FigureTable)
-        except msgspec.ValidationError as error:
-            raise _input_error(error, where, whole=True) from None
+        f = read_figure(entry, where)
         if f.unit and f.unit not in units:
             raise InputError(f"the unit is {f.unit!r}", where, "one of " + ", ".join(units))
         standard = next(iter(units))
@@ -272,17 +262,6 @@ def _name(name: str, where: str) -> str:
     if not name or len(name) > 64 or any(c in "/>,:@ \n" or not c.isprintable() for c in name):
         raise InputError(f"the name is {name!r}", where, "letters, digits, - and _, at most 64")
     return name
-
-
-def _input_error(error: msgspec.ValidationError, where: str, whole: bool = False) -> InputError:
-    """msgspec's ``Expected X, got Y - at `$.a.b` `` as one of our errors; ``whole``: ``where`` has the path already."""
-    what, _, at = str(error).partition(" - at `$")
-    at = at.rstrip("`")
-    full = f"{where}{at.removeprefix('.value')}" if whole else f"{where}: ${at}"
-    expected, _, got = what.partition(", got ")
-    if got and expected.startswith("Expected "):
-        return InputError(f"got {got}", full, expected.removeprefix("Expected "))
-    return InputError(what, full)
 
 
 def is_processors(spec: str) -> bool:

@@ -15,8 +15,8 @@ from nmsolve.hw.assignment.constraints import (
     require_common_unit,
     together_of,
 )
-from nmsolve.hw.assignment.costs import Terms, terms_of
 from nmsolve.hw.assignment.estimates import Estimate, Estimates, earlier_runs, measured_links, verdicts
+from nmsolve.hw.assignment.evaluate import Terms, terms_of
 from nmsolve.hw.assignment.flatten import program_of
 from nmsolve.hw.assignment.fusion import groups_of, savings
 from nmsolve.hw.assignment.library import Library

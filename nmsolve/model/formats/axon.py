@@ -21,9 +21,8 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import LARGEST_FILE, PACKED, believed_nodes, input_file, write_atomic
-from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Connections, Network
+from nmsolve.model.network import Connections, Network, rows_of
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true
 
 if TYPE_CHECKING:

@@ -23,10 +23,9 @@ from nmsolve.model.formats.edge_columns import Layout, layout_of
 from nmsolve.model.formats.edge_rows import MISSING, EdgeRows, Lines
 from nmsolve.model.formats.node_table import read_nodes
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
-from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.formats.text import DIGITS, decimal
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.network import Connections, Network
+from nmsolve.model.network import Connections, Network, rows_of
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import believed_nodes, write_atomic
 from nmsolve.model.formats import axon
-from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
+from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines, repeated
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network, graph
 from nmsolve.model.types import IntArray, first_true
@@ -99,14 +99,12 @@ def _header(lines: IntegerLines) -> tuple[int, int, int]:
 
 def _warn_of_repeats(lines: IntegerLines, indptr: IntArray, pins: IntArray, n: int) -> None:
     """Say that nets list pins more than once."""
-    key = np.sort(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) * (n + 1) + pins)
-    twice = np.flatnonzero(key[1:] == key[:-1])
-    if len(twice):
-        net, pin = divmod(int(key[twice[0]]), n + 1)
-        more = f", and {len(twice) - 1} more like it" if len(twice) > 1 else ""
-        doubtful(
-            f"net {net + 1} has pin {pin} twice{more}; it counts once", lines.where(1 + net), "each pin once"
-        )
+    first, count = repeated(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) * (n + 1) + pins)
+    if count:
+        net, pin = divmod(first, n + 1)
+        more = f", and {count - 1} more like it" if count > 1 else ""
+        what = f"net {net + 1} has pin {pin} twice{more}; it counts once"
+        doubtful(what, lines.where(1 + net), "each pin once")
 
 
 def _node_weights(lines: IntegerLines, nets: int, n: int, length: IntArray) -> IntArray:

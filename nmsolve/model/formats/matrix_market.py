@@ -16,7 +16,7 @@ from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.files import believed_nodes, read_limited, write_atomic
 from nmsolve.model.formats.matrix import WITH, Entries, matrix_graph
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading
-from nmsolve.model.formats.text import decimal, decimal_lines, whole_number
+from nmsolve.model.formats.text import decimal, decimal_lines, repeated, whole_number, wrong_word
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true
 
@@ -134,7 +134,10 @@ def _numbers(data: bytes, header: Header, path: Path) -> FloatArray:
     body = data[header.body :]
     found = decimal_lines(body)
     if found is None:
-        raise _bad_number(body, header.line, path)
+        bad = wrong_word(body, decimal, header.line + 1)
+        if bad is None:
+            raise InputError("the file is not a text of numbers", str(path))
+        raise InputError(f"found {bad.word!r}", f"{path}:{bad.line}", "a number")
     values, start = found
     if len(values) != header.entries * header.per_entry:
         raise InputError(
@@ -149,16 +152,6 @@ def _numbers(data: bytes, header: Header, path: Path) -> FloatArray:
         what = f"row, column{', value'[: 7 * bool(FIELDS[header.field])]} of one entry ({header.field})"
         raise InputError(f"{length[k]} numbers", f"{path}:{header.line + 1 + k}", what)
     return values.reshape(header.entries, header.per_entry)
-
-
-def _bad_number(body: bytes, before: int, path: Path) -> InputError:
-    for number, line in enumerate(body.split(b"\n"), start=before + 1):
-        for word in line.split():
-            if decimal(word) is None:
-                return InputError(
-                    f"found {word[:30].decode('utf-8', 'replace')!r}", f"{path}:{number}", "a number"
-                )
-    return InputError("the file is not a text of numbers", str(path))
 
 
 def _dense_places(header: Header) -> tuple[IntArray, IntArray]:
@@ -205,11 +198,10 @@ def _values(table: FloatArray, header: Header, path: Path) -> AnyArray:
 
 def _warn_of_repeats(row: IntArray, col: IntArray, header: Header, path: Path) -> None:
     """Say that places are listed more than once."""
-    key = np.sort(row * header.size + col)
-    twice = np.flatnonzero(key[1:] == key[:-1])
-    if len(twice):
-        i, j = divmod(int(key[twice[0]]), header.size)
-        more = f", as are {len(twice) - 1} more" if len(twice) > 1 else ""
+    first, count = repeated(row * header.size + col)
+    if count:
+        i, j = divmod(first, header.size)
+        more = f", as are {count - 1} more" if count > 1 else ""
         doubtful(f"entry ({i + 1}, {j + 1}) is listed twice{more}; added up", str(path), "each entry once")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, write_atomic
 from nmsolve.model.formats.implied import implied_machine
-from nmsolve.model.formats.text import decimal, decimals, whole_number
+from nmsolve.model.formats.text import decimal, decimals, whole_number, wrong_word
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray
 
@@ -90,16 +90,12 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
 
 def _bad_number(data: bytes, n: int, path: Path) -> InputError:
     """Find the first word that is not a number (only runs where there is one)."""
-    count = -1  # the size comes first
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        for word in line.split():
-            if decimal(word) is None:
-                matrix, entry = divmod(count, n * n)
-                shown = word[:30].decode("utf-8", "replace")
-                what = f"entry ({entry // n + 1}, {entry % n + 1}) of matrix {matrix + 1} is {shown}, not a number"
-                return InputError(what, f"{path}:{number}", "two matrices of numbers")
-            count += 1
-    return InputError("the file is not a text of numbers", str(path))
+    bad = wrong_word(data, decimal)
+    if bad is None:
+        return InputError("the file is not a text of numbers", str(path))
+    matrix, entry = divmod(bad.before - 1, n * n)  # the size comes first
+    what = f"entry ({entry // n + 1}, {entry % n + 1}) of matrix {matrix + 1} is {bad.word}, not a number"
+    return InputError(what, f"{path}:{bad.line}", "two matrices of numbers")
 
 
 def mesh_shape(matrix: FloatArray) -> tuple[int, int] | None:

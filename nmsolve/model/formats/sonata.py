@@ -21,9 +21,8 @@ from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats import sonata_types
 from nmsolve.model.formats.hdf5 import column, members, opened, package, text
 from nmsolve.model.formats.populations import left_out
-from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import NodeKinds
-from nmsolve.model.network import BLOCK, Connections, Network
+from nmsolve.model.network import BLOCK, Connections, Network, rows_of
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, first_true, starts
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,14 +146,38 @@ def _line_starts(body: bytes) -> IntArray:
 
 def _bad_token(text: bytes, path: str) -> InputError:
     """Find the first token that is not a whole number >= 0 (only runs when there is one)."""
-    for number, line in enumerate(text.split(b"\n"), start=1):
-        if line.lstrip(b" \t").startswith(b"%"):
-            continue
-        for token in line.split():
-            if whole_number(token) is None:
-                shown = token[:30].decode("utf-8", "replace")
-                return InputError(f"found {shown!r}", f"{path}:{number}", "a whole number from 0 to 10^18")
-    return InputError("the file is not a text of whole numbers", path)
+    bad = wrong_word(text, whole_number, comment=b"%")
+    if bad is None:
+        return InputError("the file is not a text of whole numbers", path)
+    return InputError(f"found {bad.word!r}", f"{path}:{bad.line}", "a whole number from 0 to 10^18")
+
+
+class Wrong(NamedTuple):
+    """A word that is wrong: its line, how many words are before it, and how it begins."""
+
+    line: int
+    before: int
+    word: str
+
+
+def wrong_word(
+    text: bytes, read: Callable[[bytes], object | None], line: int = 1, comment: bytes = b"\0"
+) -> Wrong | None:
+    """Return the first word of a text that ``read`` makes nothing of; the text begins in ``line``."""
+    before = 0
+    for number, row in enumerate(text.split(b"\n"), start=line):
+        for word in () if row.lstrip(b" \t").startswith(comment) else row.split():
+            if read(word) is None:
+                return Wrong(number, before, word[:30].decode("utf-8", "replace"))
+            before += 1
+    return None
+
+
+def repeated(key: AnyArray) -> tuple[int, int]:
+    """Return the smallest of whole numbers that is there more than once, and how many there are beside it; 0 of none."""
+    key = np.sort(key)
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    return (int(key[twice[0]]) if len(twice) else 0), len(twice)
 
 
 def integer_text(rows: list[list[int]]) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.build import STRIPPED
-from nmsolve.model.formats.onnx.hints import inferred_graph
+from nmsolve.model.formats.onnx.hints import inferred_graph, infos
 from nmsolve.model.formats.onnx.nodes import Node, OperatorPath, Scope
 from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, first_line
 from nmsolve.model.formats.onnx.values import DTYPES
@@ -260,19 +260,8 @@ class Types:
     @cached_property
     def _inferred(self) -> dict[str, Any]:
         """Types that the ``onnx`` package knows: sequences and options, which the operator graph does not tell apart."""
-        found: dict[str, Any] = {}
-
-        def collect(graph: Any) -> None:
-            for info in (*graph.input, *graph.value_info, *graph.output):
-                if info.type.WhichOneof("value"):
-                    found.setdefault(info.name, info.type)
-            for node in graph.node:
-                for attribute in node.attribute:
-                    if attribute.HasField("g"):
-                        collect(attribute.g)
-
-        collect(inferred_graph(self._model, self._where)[0])
-        return found
+        graph = inferred_graph(self._model, self._where)[0]
+        return {i.name: i.type for i in (*graph.input, *infos(graph)) if i.type.WhichOneof("value")}
 
 
 def _length(dim: Any, named: bool) -> int | str | None:

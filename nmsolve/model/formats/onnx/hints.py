@@ -64,7 +64,7 @@ def inferred_graph(
 
 def stated_dtypes(graph: Any) -> dict[str, str]:
     """Return data types written in a graph and its bodies, by name of tensor."""
-    return {info.name: dtype for info in _infos(graph) if (dtype := type_of(info)[0])}
+    return {info.name: dtype for info in infos(graph) if (dtype := type_of(info)[0])}
 
 
 def stated_shapes(graph: Any, names: Names) -> dict[str, tuple[Any, ...]]:
@@ -75,11 +75,12 @@ def stated_shapes(graph: Any, names: Names) -> dict[str, tuple[Any, ...]]:
             return names.given(d) if names.is_given(d) else None
         return d
 
-    shapes = ((info.name, type_of(info)[1]) for info in _infos(graph))
+    shapes = ((info.name, type_of(info)[1]) for info in infos(graph))
     return {name: tuple(map(length, dims_of(shape))) for name, shape in shapes if shape is not None}
 
 
-def _infos(graph: Any) -> Iterator[Any]:
+def infos(graph: Any) -> Iterator[Any]:
+    """Yield what is written of the types of tensors, in a graph and its bodies; inputs of the graph itself are left out."""
     for part in _graphs(graph):
         yield from part.value_info
         yield from part.output

@@ -32,38 +32,25 @@ from nmsolve.model.operators.symbols import (
 from nmsolve.model.types import AnyArray
 
 
-def _sign(x: Any) -> Any:
-    import sympy
+def _sympy(name: str) -> Callable[..., Any]:
+    """Return SymPy's function of this name, of numbers without decimals and expressions."""
 
-    return sympy.sign(x)
+    def applied(*items: Any) -> Any:
+        import sympy
 
+        return plain(getattr(sympy, name)(*map(exact, items)))
 
-def _floor(x: Any) -> Any:
-    import sympy
-
-    return plain(sympy.floor(exact(x)))
-
-
-def _ceil(x: Any) -> Any:
-    import sympy
-
-    return plain(sympy.ceiling(exact(x)))
-
-
-def _not(x: Any) -> Any:
-    import sympy
-
-    return plain(sympy.Not(x))
+    return applied
 
 
 #: kind -> function of numbers, function of an expression
 UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None]] = {
     "Neg": (np.negative, lambda x: -x),
     "Abs": (np.abs, abs),
-    "Sign": (np.sign, _sign),
-    "Floor": (np.floor, _floor),
-    "Ceil": (np.ceil, _ceil),
-    "Not": (np.logical_not, _not),
+    "Sign": (np.sign, _sympy("sign")),
+    "Floor": (np.floor, _sympy("floor")),
+    "Ceil": (np.ceil, _sympy("ceiling")),
+    "Not": (np.logical_not, _sympy("Not")),
     "Sqrt": (np.sqrt, None),
     "Relu": (lambda x: np.maximum(x, 0), lambda x: maximum(exact(x), 0)),
 }
@@ -105,12 +92,6 @@ def _numbers_div(a: AnyArray, b: AnyArray) -> AnyArray | None:
     return np.asarray(np.where((a < 0) == (b < 0), quotient, -quotient))
 
 
-def _mod(a: Any, b: Any) -> Any:
-    import sympy
-
-    return plain(sympy.Mod(a, b))
-
-
 def _numbers_mod(a: AnyArray, b: AnyArray) -> AnyArray | None:
     return None if (b == 0).any() else np.asarray(np.mod(a, b))
 
@@ -119,31 +100,22 @@ def _power(a: Any, b: Any) -> Any:
     return plain(exact(a) ** exact(b))
 
 
-def _compare(name: str) -> Callable[[Any, Any], Any]:
-    def decide(a: Any, b: Any) -> Any:
-        import sympy
-
-        return plain(getattr(sympy, name)(exact(a), exact(b)))
-
-    return decide
-
-
 #: kind -> function of number arrays, function of two expressions (None: the value is lost)
 BINARY: dict[str, tuple[Callable[[AnyArray, AnyArray], Any], Callable[[Any, Any], Any] | None]] = {
     "Add": (np.add, lambda a, b: plain(exact(a) + exact(b))),
     "Sub": (np.subtract, lambda a, b: plain(exact(a) - exact(b))),
     "Mul": (np.multiply, lambda a, b: plain(exact(a) * exact(b))),
     "Div": (_numbers_div, truncated_div),
-    "Mod": (_numbers_mod, _mod),
+    "Mod": (_numbers_mod, _sympy("Mod")),
     "Pow": (np.power, _power),
-    "Equal": (np.equal, _compare("Eq")),
-    "Less": (np.less, _compare("Lt")),
-    "LessOrEqual": (np.less_equal, _compare("Le")),
-    "Greater": (np.greater, _compare("Gt")),
-    "GreaterOrEqual": (np.greater_equal, _compare("Ge")),
-    "And": (np.logical_and, _compare("And")),
-    "Or": (np.logical_or, _compare("Or")),
-    "Xor": (np.logical_xor, _compare("Xor")),
+    "Equal": (np.equal, _sympy("Eq")),
+    "Less": (np.less, _sympy("Lt")),
+    "LessOrEqual": (np.less_equal, _sympy("Le")),
+    "Greater": (np.greater, _sympy("Gt")),
+    "GreaterOrEqual": (np.greater_equal, _sympy("Ge")),
+    "And": (np.logical_and, _sympy("And")),
+    "Or": (np.logical_or, _sympy("Or")),
+    "Xor": (np.logical_xor, _sympy("Xor")),
 }
 
 
@@ -177,10 +149,7 @@ def many(call: Call) -> Sequence[Fact]:
     if call.kind not in ("Max", "Min") or len(known) < len(values) or not _small(broadcast(*shapes)):
         return [Fact(broadcast(*shapes))]
     if any(v.dtype == object for v in known):
-        import sympy
-
-        pick = sympy.Max if call.kind == "Max" else sympy.Min
-        return [Fact(broadcast(*shapes), each(lambda *x: plain(pick(*map(exact, x))), *known))]
+        return [Fact(broadcast(*shapes), each(_sympy(call.kind), *known))]
     numbers = np.maximum if call.kind == "Max" else np.minimum
     return [Fact(broadcast(*shapes), tidy(np.asarray(reduce(numbers, known))))]
 
