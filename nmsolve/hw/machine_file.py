@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +86,8 @@ def read_table(data: bytes, where: str) -> dict[str, object]:
     ------
     InputError : not UTF-8, no TOML (with the line), nested too deeply, or a number with too many digits
     """
+    import tomllib
+
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError:

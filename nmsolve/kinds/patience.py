@@ -14,30 +14,28 @@ from nmsolve.kinds.guard import ends_if_stuck
 from nmsolve.model import clock
 from nmsolve.model.host.killable import OutOfTime as OutOfTime
 from nmsolve.model.host.killable import killable
-from nmsolve.model.stop import Stop
+from nmsolve.model.stop import PICTURES, Reserve, Stop, kept_back
 
 T = TypeVar("T")
 #: Seconds after the time limit, and after the end was asked for, at which checks and pictures that still run are left out.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: CPU seconds that a page without its pictures and the last words take.
 BARE = 0.2
-#: CPU seconds that searches leave to checks and pictures, and most of the limit.
-PAGE, PAGE_PART = 0.5, 0.1
-#: The same where pages have many pictures.
-LONG_PAGE = 1.5
-#: Most of the time left that searches leave to them on a busy machine.
-MOST = 1 / 3
+#: Most of the time left that searches leave to files, checks and pictures on a busy machine.
+MOST = 1 / 2
 #: CPU seconds that checks always get: enough for small networks.
 CHECKS = 0.25
 
 
-def search_time(limit: float, page: float = PAGE) -> float:
-    """Return seconds of a command's time limit that are for searching; checks and page have the rest, and a moment more.
+def search_time(limit: float, pictures: Reserve = PICTURES, files: float = 0.0) -> float:
+    """Return seconds of a command's time limit that are for searching; files, checks and page have the rest, and a moment more.
 
-    They need CPU seconds, so that a busy machine (:func:`nmsolve.model.clock.pace`) leaves them more of the limit.
+    Parameters
+    ----------
+    pictures : what is kept back for these
+    files : CPU seconds that writing files takes which nothing can cut short
     """
-    needed = clock.pace() * min(page, PAGE_PART * limit)
-    return limit - min(needed, MOST * of_command.left(limit))
+    return limit - kept_back(pictures.of(limit) + files, of_command.left(limit), MOST)
 
 
 class Patience:

@@ -26,9 +26,10 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.kind import Kind, Start
-from nmsolve.kinds.patience import LONG_PAGE, OutOfTime, Patience, search_time
+from nmsolve.kinds.patience import OutOfTime, Patience, search_time
 from nmsolve.kinds.progress import watching
 from nmsolve.model.file_set import new_run
+from nmsolve.model.stop import MANY_PICTURES, Reserve
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -80,9 +81,11 @@ class RunKind(Kind):
     Attributes
     ----------
     units : of objectives, where they have any
+    pictures_take : what the pictures of its page take
     """
 
     units: ClassVar[Mapping[str, str]] = {}
+    pictures_take: ClassVar[Reserve] = MANY_PICTURES
 
     # what a kind says of itself
 
@@ -164,9 +167,13 @@ class RunKind(Kind):
         """Do what comes after the answer ``run`` has its files, e.g. remember it; return the exit code."""
         return code
 
-    def search_time(self, o: Any, limit: float) -> float:
+    def files_take(self, given: Any) -> float:
+        """Return CPU seconds that the files of an answer take which nothing can cut short, beyond what the search measures."""
+        return 0.0
+
+    def search_time(self, o: Any, given: Any, limit: float) -> float:
         """Return seconds of a limit that are for searching."""
-        return search_time(limit, LONG_PAGE)
+        return search_time(limit, self.pictures_take, self.files_take(given))
 
     def refined(self, o: Any, found: Searched, patience: Patience) -> Searched:
         """Return what a search found, improved for what the search does not know."""
@@ -234,7 +241,7 @@ class RunKind(Kind):
         with Patience(clock.end(limit)) as patience:
             if asked.front is not None:
                 return self._front(o, asked.front, given, inputs, first, patience)
-            run, seconds = new_run(), self.search_time(o, limit)
+            run, seconds = new_run(), self.search_time(o, given, limit)
             keep = partial(self.write_unchecked, o, given, inputs, run)  # of several in order the first
             with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.explain):
                 told = {"observers": observers, "known": known, "keep": keep, **how}

@@ -1,4 +1,4 @@
-"""When a run ends: its time limit with a reserve, signals that ask for the end, and memory that is used up."""
+"""When a run ends: its time limit, what is kept back of it, signals that ask for the end, and memory that is used up."""
 
 from __future__ import annotations
 
@@ -8,14 +8,38 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from nmsolve.model import clock
 from nmsolve.model.errors import InputError
 from nmsolve.model.host.processes import ASKING, HANGUP
 
-#: Most of the time limit that is kept back on a busy machine.
+#: Most of the time limit that a search keeps back on a busy machine.
 MOST_RESERVED = 0.2
+
+
+class Reserve(NamedTuple):
+    """CPU seconds kept back of a time limit: this ``part`` of it, and at most so many."""
+
+    part: float
+    most: float
+
+    def of(self, limit: float) -> float:
+        """Return them for a limit of so many seconds."""
+        return min(self.most, self.part * limit)
+
+
+#: What is kept back: by a search to stop its children; for what comes from other machines, in addition; by one that alternates
+#: between mapping and routes, for the figures of the routes; by a command for the pictures of a page, and of one with many.
+CHILDREN, AWAY, ROUTES = Reserve(0.03, 0.5), Reserve(0.05, 0.5), Reserve(0.1, 0.5)
+PICTURES, MANY_PICTURES = Reserve(0.1, 0.5), Reserve(0.1, 1.5)
+
+
+def kept_back(cpu: float, limit: float, most: float = MOST_RESERVED) -> float:
+    """Return the wall seconds in which this process gets so many CPU seconds (:func:`nmsolve.model.clock.pace`): when it is busy
+    at most the part ``most`` of the limit, or as many as on an idle one."""
+    return min(cpu * clock.pace(), max(cpu, most * limit), limit)
+
 
 #: Runs inside runs, the outermost first: it handles the signals.
 _running: list[Stop] = []
@@ -54,8 +78,7 @@ class Stop:
         limit = math.inf if seconds is None else seconds
         self.started = clock.now() if started is None else started
         self.limit = self.started + limit
-        slowed = min(reserve * clock.pace(), max(reserve, MOST_RESERVED * limit))
-        self.deadline = self.limit - min(slowed, limit)
+        self.deadline = self.limit - kept_back(reserve, limit)
         self._heard, self._interrupted, self._asked_at = heard, threading.Event(), math.inf
         self._starved = threading.Event()
         self._outer, self._before = self, {}  # type: ignore[var-annotated]

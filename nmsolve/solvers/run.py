@@ -18,7 +18,7 @@ from nmsolve.model.bound import RUNNING, Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import Engine, Resumable, ScratchPlace
 from nmsolve.model.errors import InputError, shortened
 from nmsolve.model.quantities import seconds
-from nmsolve.model.stop import Stop
+from nmsolve.model.stop import AWAY, CHILDREN, Stop
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.checker import Checker
 from nmsolve.solvers.search.entries import Entry, provers
@@ -29,10 +29,6 @@ from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.worker_pool import WorkerPool
 
 S = TypeVar("S")
-#: Seconds kept back to stop children: a part of the time limit, and at most this many.
-RESERVE_PART, RESERVE = 0.03, 0.5
-#: The same for what has to come from other machines, in addition.
-AWAY_PART, AWAY = 0.05, 0.5
 #: Part of the time after which no more than one of the bounds known before is re-checked.
 KNOWN = 0.3
 #: Least seconds of compiling that are worth a note.
@@ -255,8 +251,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     stood, limit = clock.stood(), options.time_limit
     options, worker_pool = _with_worker_pool(options)
     memory = Memory(options.memory)
-    reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
-    reserve += 0.0 if worker_pool is None else min(AWAY, AWAY_PART * limit)
+    reserve = max(CHILDREN.of(limit), task.reserve(limit)) + (AWAY.of(limit) if worker_pool else 0.0)
     budget = Stop(limit, started=options.started, reserve=reserve)
     with budget, memory.watched(budget.starve):
         incumbent = Incumbent(

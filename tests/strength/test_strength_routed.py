@@ -34,7 +34,7 @@ class AskedBudget:
 
     def __init__(self, rounds: int) -> None:
         self.started, self._step, self._asked = 0.0, SECONDS / rounds, 0
-        self.deadline = SECONDS - min(turns.RESERVE, turns.RESERVE_PART * SECONDS)
+        self.deadline = SECONDS - turns.ROUTES.of(SECONDS)
 
     def __enter__(self) -> AskedBudget:
         return self

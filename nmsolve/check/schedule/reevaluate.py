@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from nmsolve.model.schedule.problem import ScheduleProblem
@@ -41,6 +42,7 @@ class _Broken(Exception):
     """A rule does not hold; the text says which."""
 
 
+@lru_cache(maxsize=1)  # file, report, checks and page of an answer need it
 def reevaluate(problem: ScheduleProblem, answer: Schedule) -> Reevaluation:
     """Evaluate a schedule. Accepts any modes, starts and loads that are arrays of (P,)."""
     seen = Reevaluation()

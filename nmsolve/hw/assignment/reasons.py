@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +37,7 @@ class Alternative(NamedTuple):
     broken: str
 
 
+@lru_cache(maxsize=1)  # the report of an answer is written twice
 def alternatives(problem: AssignProblem, answer: Assignment, most: int = 2) -> list[list[Alternative]]:
     """Return for every operator the cheapest ``most`` other units, everything else kept, transfers included.
 

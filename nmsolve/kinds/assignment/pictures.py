@@ -175,17 +175,13 @@ def schedule_picture(problem: AssignProblem, answer: Assignment) -> Drawn:
     palette = colours(units.count)
     for j in range(units.count):
         own = np.flatnonzero((answer.unit == j) & (plan.finish > plan.start))[:BARS]
-        ax.barh(
-            np.full(len(own), j), (plan.finish - plan.start)[own] * PS, left=plan.start[own] * PS, height=0.8,
-            color=palette[j], edgecolor="white", lw=0.2,
-        )  # fmt: skip
+        spans: Any = np.column_stack([plan.start[own], (plan.finish - plan.start)[own]]) * PS
+        ax.broken_barh(spans, (j - 0.4, 0.8), facecolor=palette[j], edgecolor="white", lw=0.2)
     channel = units.channel[plan.moves.origin, plan.moves.goal]
     for c in range(len(units.channels)):
         own = np.flatnonzero((channel == c) & (plan.move_finish > plan.move_start))[:BARS]
-        ax.barh(
-            np.full(len(own), units.count + c), (plan.move_finish - plan.move_start)[own] * PS,
-            left=plan.move_start[own] * PS, height=0.8, color=FAINT, edgecolor="white", lw=0.2,
-        )  # fmt: skip
+        spans = np.column_stack([plan.move_start[own], (plan.move_finish - plan.move_start)[own]]) * PS
+        ax.broken_barh(spans, (units.count + c - 0.4, 0.8), facecolor=FAINT, edgecolor="white", lw=0.2)
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(ylim=(len(names) - 0.4, -0.6), xlabel="time", xlim=(0, max(plan.end, 1) * PS))
     ax.xaxis.set_major_formatter(EngFormatter(unit="s"))

@@ -21,6 +21,7 @@ from nmsolve.kinds.mapping.statement import load_map, map_inputs, objectives_of
 from nmsolve.kinds.patience import search_time
 from nmsolve.kinds.run import Asked, Keep, RunKind, Searched
 from nmsolve.model.errors import InputError
+from nmsolve.model.stop import PICTURES
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
@@ -46,6 +47,7 @@ class MapKind(RunKind):
     method_tables = ("check.mapping.recheck:METHODS",)
     answer, files = "mapping.json", MAP_FILES
     of_models = "mapping"
+    pictures_take = PICTURES
     explain = None  # what states a mapping says it where it helps
 
     @property
@@ -110,10 +112,6 @@ class MapKind(RunKind):
         from nmsolve.solvers.mapping.models import models
 
         return models(given.problem, free_routes=given.options.route == "joint")
-
-    def search_time(self, o: MapOptions, limit: float) -> float:
-        """Return all but what a short page takes."""
-        return search_time(limit)
 
     def search(
         self, given: Given, inputs: Any, asked: Asked, first: IntArray | None, stays: bool, seconds: float, how: dict[str, Any]

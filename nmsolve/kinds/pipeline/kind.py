@@ -166,9 +166,9 @@ class PipelineKind(WholeKind):
 
         return PlanFront(given.problem)
 
-    def search_time(self, o: PipelineOptions, limit: float) -> float:
+    def search_time(self, o: PipelineOptions, given: Given, limit: float) -> float:
         """Return half where tiles are placed, too."""
-        return limit * (1 - PLACE_PART) if o.place else super().search_time(o, limit)
+        return limit * (1 - PLACE_PART) if o.place else super().search_time(o, given, limit)
 
     def refined(self, o: PipelineOptions, found: Searched, patience: Patience) -> Searched:
         """Return a cut that the links of the board can bear."""

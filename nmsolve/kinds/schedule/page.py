@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.kinds.schedule.report import figure, schedule_words
 from nmsolve.report import pictures
 from nmsolve.report.drawing import svg_of
-from nmsolve.report.figures import percent
+from nmsolve.report.figures import amount, percent
 from nmsolve.report.page import fill, inline
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ def render_schedule_html(
 
 def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) -> dict[str, Any]:
     """Return what is drawn and said of a schedule: data of the script, critical path, still pictures."""
-    from matplotlib.ticker import EngFormatter
-
     from nmsolve.check.schedule.reevaluate import reevaluate
     from nmsolve.hw.schedule.critical import chain_parts, critical_chain
     from nmsolve.kinds.schedule.data import page_data
@@ -79,7 +77,7 @@ def _drawn(given: Given, answer: Schedule, report: ScheduleReport, plain: bool) 
         "path_words": _path_words(chain, chain_parts(chain, end)),
         "path": _path_rows(problem, answer, chain),
         "path_left": len(chain) - LINKS,
-        "tick": EngFormatter("s")(given.stated.tick) if given.stated.tick else "",
+        "tick": amount(given.stated.tick * 1e12, "ps") if given.stated.tick else "",
         **{name: svg_of(drawing) for name, drawing in drawings.items() if plain or name != "schedule"},
     }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.decisions import Decisions
 from nmsolve.model.types import BoolArray, IntArray
 
 
@@ -119,7 +120,7 @@ def _memory(problem: AssignProblem, unit: list[int], answer: Assignment) -> str 
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment:
+class Assignment(Decisions):
     """Decisions, nothing else.
 
     Attributes

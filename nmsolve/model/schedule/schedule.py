@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.model.decisions import Decisions
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(Decisions):
     """Decisions, nothing else. What is switched off when follows from them (:mod:`nmsolve.hw.schedule.power`).
 
     Attributes

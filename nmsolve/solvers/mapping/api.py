@@ -9,7 +9,6 @@ from typing import Unpack
 import numpy as np
 
 from nmsolve.hw.obey import require_own_routes
-from nmsolve.learn.memory.store import Memory as SolvedRuns
 from nmsolve.model.bound import Bound, Result
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -76,6 +75,8 @@ def solve(
     task = _admitted(problem, warm_start, options, mip_solver)
     if memory_of is None:
         return run(task, Options(**options, known=known, words=True))
+    from nmsolve.learn.memory.store import Memory as SolvedRuns
+
     task.memory_of = SolvedRuns(memory_of)
     try:
         return run(task, Options(**options, known=known, words=True))

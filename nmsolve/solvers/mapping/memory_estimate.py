@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nmsolve.heuristics.mapping.nets.search import net_memory
 from nmsolve.model.formats import read_graph
 from nmsolve.model.formats.reading import AS_IT_IS, GraphReading, as_multicast
 from nmsolve.model.graph import READERS, LogicGraph
@@ -38,7 +37,11 @@ def search_bytes(problem: MappingProblem, workers: int) -> int:
     if isinstance(graph, StoredGraph):
         shard = max((s.connections for s in graph.store.shards), default=0)
         reading = PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
-        return FIXED_STORED + max(reading, net_memory(problem) if problem.uses_nets else 0)
+        if problem.uses_nets:
+            from nmsolve.heuristics.mapping.nets.search import net_memory
+
+            reading = max(reading, net_memory(problem))
+        return FIXED_STORED + reading
     return FIXED + loaded_bytes(graph) - LOADED * graph.m
 
 

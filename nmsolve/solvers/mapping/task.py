@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmsolve.learn.memory.engine import Recall
+    from nmsolve.learn.memory.store import Memory
+
 import math
 import time
 from dataclasses import replace
@@ -9,8 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.hw.scores import score
-from nmsolve.learn.memory.engine import Recall
-from nmsolve.learn.memory.store import Memory
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
@@ -72,7 +76,8 @@ class MappingTask(Task[IntArray]):
         mip_solver: str = "highs",
         memory_of: Memory | None = None,
     ) -> None:
-        self.memory_of, self.recall = memory_of, Recall()
+        self.memory_of: Memory | None = memory_of
+        self.recall: Recall | None = None
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.checker = MappingChecker(merge_together(problem))
         if warm_start is None and problem.migration is not None:
@@ -142,6 +147,8 @@ class MappingTask(Task[IntArray]):
 
         A store that cannot be read any more is a line in the events, and the run goes on without it.
         """
+        from nmsolve.learn.memory.engine import Recall
+
         problem, incumbent = self.checker.problem, run.incumbent
         most = RECALL_PART * run.budget.left()
         try:
@@ -163,7 +170,9 @@ class MappingTask(Task[IntArray]):
 
     def _keep(self, memory: Memory, run: Run) -> None:
         """Say what the relatives were worth, and keep the answer. A store that cannot be written does not cost the answer."""
-        incumbent, used = run.incumbent, self.recall.used
+        from nmsolve.learn.memory.engine import Recall
+
+        incumbent, used = run.incumbent, None if self.recall is None else self.recall.used
         core, value = incumbent.best()
         if core is None:
             return

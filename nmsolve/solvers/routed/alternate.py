@@ -35,7 +35,7 @@ from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import hang_up
-from nmsolve.model.stop import Stop
+from nmsolve.model.stop import ROUTES, Stop
 from nmsolve.model.types import Int32Array, IntArray, frozen, read_only
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
@@ -47,8 +47,6 @@ from nmsolve.solvers.routing.numbers import detour_of
 
 #: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
 PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
-#: Kept back for the figures of the answer: part of the time, and at most this many CPU seconds.
-RESERVE_PART, RESERVE = 0.1, 0.5
 #: Least seconds for the routes of the final placement, which has some already.
 LAST = 0.2
 #: Seconds of moves in a round: part of the time, and bounds on it.
@@ -122,7 +120,7 @@ def alternate(
     reason = takes("load axons tables disk")(problem)
     if reason is not None:
         raise InputError(f"placement and routes in turns: {reason}", "", "max-link and no other rule")
-    budget = Stop(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
+    budget = Stop(time_limit, started=started, reserve=ROUTES.of(time_limit))
     with budget:
         first = solve(
             problem, time_limit=max(0.2, PLACE * time_limit), started=budget.started, seed=seed, workers=workers,

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -38,6 +37,8 @@ def claimable(problem: MappingProblem, bound: Bound) -> Bound | None:
         return bound
     if not 0 < bound.value < SMALL_PART * _most(problem):
         return bound
+    from nmsolve.check.mapping.recheck import check_bound
+
     found = check_bound(problem, bound)
     if found.ok:
         return bound
