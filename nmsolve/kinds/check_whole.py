@@ -102,6 +102,14 @@ class WholeBounds(ABC):
             return ""
 
 
+def bound_checks(
+    of: WholeBounds, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]
+) -> list[CheckPart]:
+    """Re-check the bounds of a fresh result."""
+    stage = Stage(*of.minimised, of.problem.content_hash, tuple(bounds))
+    return Proofs(of, [(answer, scores)]).take(stage)
+
+
 def value_checks(
     name: str,
     walked: Mapping[str, int],

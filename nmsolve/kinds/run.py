@@ -26,13 +26,14 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.kind import Kind, Start
-from nmsolve.kinds.patience import OutOfTime, Patience, search_time
+from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience, search_time
 from nmsolve.kinds.progress import watching
 from nmsolve.model.file_set import new_run
 from nmsolve.model.stop import MANY_PICTURES, Reserve
 
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
+    from nmsolve.kinds.parts import CheckPart
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.solvers.multi_objective import Objectives
     from nmsolve.solvers.run import Options
@@ -271,6 +272,27 @@ class RunKind(Kind):
         )
 
     # files
+
+    def keep_checks(
+        self, report: Any, patience: Patience, keep: Keep, checks: Callable[[], Iterator[list[CheckPart]]],
+        left: Sequence[Sequence[str]] = ((),),
+    ) -> Any:  # fmt: skip
+        """Make checks part by part, and ``keep`` the report after each; return the last one.
+
+        Parameters
+        ----------
+        left : what is not checked yet after each part
+
+        Raises
+        ------
+        OutOfTime : no time is left for the next part
+        """
+        done: list[CheckPart] = []
+        for found, rest in zip(patience.each(checks, CHECKS), left, strict=False):
+            done = done + found
+            report = msgspec.structs.replace(report, checks=done, not_checked=list(rest))
+            keep(report)
+        return report
 
     def write(
         self, o: Any, given: Any, result: Result[Any], inputs: Any, patience: Patience, run: str,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.check_whole import (
     WholeBounds,
     equal,
@@ -112,14 +111,6 @@ def result_checks(problem: Problem, answer: Any, result: Result[Any]) -> list[Ch
     """Return the checks of a fresh result, but for its bounds."""
     checks, _ = answer_checks(problem, answer, result.objective, result.scores)
     return checks + result_parts(result, "an assignment")
-
-
-def bound_checks(
-    problem: Problem, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]
-) -> list[CheckPart]:
-    """Re-check the bounds of a fresh result."""
-    proofs = Proofs(AssignBounds(problem), [(answer, scores)])
-    return proofs.take(Stage(*AssignBounds(problem).minimised, problem.content_hash, tuple(bounds)))
 
 
 def read_answer(path: Path, problem: Problem, other_rules: bool = False) -> Any:

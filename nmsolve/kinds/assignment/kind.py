@@ -16,7 +16,6 @@ from nmsolve.kinds.assignment.programs import PARTS, PROGRAMS
 from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem, stated_inputs
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.loading import Held
-from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.run import Asked, Keep
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.kinds.whole_report import closing_words
@@ -194,8 +193,9 @@ class AssignKind(WholeKind):
         self, o: AssignOptions, given: Given, result: Result[Any], report: AssignReport, patience: Patience, keep: Keep
     ) -> None:  # fmt: skip
         """Write the programs, run them if asked for, and check the assignment and its quick bounds."""
-        from nmsolve.kinds.assignment.check import bound_checks, result_checks
+        from nmsolve.kinds.assignment.check import AssignBounds, result_checks
         from nmsolve.kinds.assignment.programs import program_checks, written_programs
+        from nmsolve.kinds.check_whole import bound_checks
 
         problem, solution = given.problem, result.solution
         if solution is None:
@@ -207,12 +207,9 @@ class AssignKind(WholeKind):
 
         def checks() -> Iterator[list[CheckPart]]:
             yield [*result_checks(problem, solution, result), *program_checks(report.programs)]
-            yield bound_checks(problem, solution, result.scores, quick)
+            yield bound_checks(AssignBounds(problem), solution, result.scores, quick)
 
-        done: list[CheckPart] = []
-        for found, rest in zip(patience.each(checks, CHECKS), (["bounds"], left), strict=True):
-            done = done + found
-            keep(msgspec.structs.replace(report, checks=done, not_checked=rest))
+        self.keep_checks(report, patience, keep, checks, (["bounds"], left))
 
     def after(
         self, o: AssignOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int

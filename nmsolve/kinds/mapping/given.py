@@ -75,7 +75,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Run:
+class MapSearch:
     """A search for a mapping.
 
     Attributes

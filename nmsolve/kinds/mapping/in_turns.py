@@ -18,7 +18,7 @@ from nmsolve.model.mapping.features import takes
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.mapping.given import Run
+    from nmsolve.kinds.mapping.given import MapSearch
     from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.problem import RoutingProblem
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
     first: float
 
 
-def map_in_turns(run: Run) -> Taken | IntArray | None:
+def map_in_turns(run: MapSearch) -> Taken | IntArray | None:
     """Placement and routes in turns; where one has to come after the other, the mapping to continue from if there is one."""
     from nmsolve.solvers.routed.alternate import alternate
 
@@ -108,7 +108,7 @@ class _Told:
             observer(event)
 
 
-def _answer(run: Run, found: Result[InTurns], events: list[Event], wall: float, cpu: float) -> Taken:
+def _answer(run: MapSearch, found: Result[InTurns], events: list[Event], wall: float, cpu: float) -> Taken:
     """Return what alternating found, as an ordinary result with routes."""
     from nmsolve.hw.scores import score
 

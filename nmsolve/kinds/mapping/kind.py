@@ -15,7 +15,7 @@ from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, UNKNOWN, prepare_folder
 from nmsolve.kinds.console import Terminal
 from nmsolve.kinds.kind import Explainable, Pictures, Scores, plain_scores
-from nmsolve.kinds.mapping.given import MAP_FILES, Given, Run
+from nmsolve.kinds.mapping.given import MAP_FILES, Given, MapSearch
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.statement import load_map, map_inputs, objectives_of
 from nmsolve.kinds.patience import search_time
@@ -123,7 +123,7 @@ class MapKind(RunKind):
         if stays and first is not None:
             found = bound_mapping(given.problem, first, time_limit=seconds, **how)
             return Searched(given, inputs, found.result, better=found.better)
-        return search_map(Run(given, inputs, first, seconds, how))
+        return search_map(MapSearch(given, inputs, first, seconds, how))
 
     def refined(self, o: MapOptions, found: Searched, patience: Patience) -> Searched:
         """Return the mapping with the routes that come after it."""

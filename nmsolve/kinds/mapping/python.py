@@ -16,7 +16,7 @@ from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.loading import load_answer
 from nmsolve.kinds.mapping.front import MapFront
 from nmsolve.kinds.mapping.gap import ROUTED, gap_problem, known_in
-from nmsolve.kinds.mapping.given import Given, Run
+from nmsolve.kinds.mapping.given import Given, MapSearch
 from nmsolve.kinds.mapping.kind import KIND, explainable
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.routes import with_routes
@@ -251,7 +251,7 @@ def map(
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
     seconds, started = how.pop("time_limit", TIME_LIMIT), how.get("started") or now()
     with Patience() as patience:
-        found = search_map(Run(Given(problem, o), {}, core, seconds, how, silent))
+        found = search_map(MapSearch(Given(problem, o), {}, core, seconds, how, silent))
         console = Quiet(how.get("observers", ()))
         found = with_routes(found, how, started + seconds, patience.asked, console)
     if found.given.trouble is not None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.in_order import tell_stage
-from nmsolve.kinds.mapping.given import CHOSEN, Given, Run
+from nmsolve.kinds.mapping.given import CHOSEN, Given, MapSearch
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.report.figures import number, percent
 from nmsolve.solvers.mapping.multi_objective import MappingObjectives, objective_names
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nmsolve.model.types import IntArray
 
 
-def search_map(run: Run) -> Searched:
+def search_map(run: MapSearch) -> Searched:
     """Find the best mapping by the objectives of the options, in their order; joint routes and those in turns with it."""
     names = objective_names(run.o.objective or run.problem.objective)
     if run.o.route == "joint":
@@ -34,7 +34,7 @@ def search_map(run: Run) -> Searched:
     return _once(run)
 
 
-def _once(run: Run) -> Searched:
+def _once(run: MapSearch) -> Searched:
     """Minimise one objective."""
     from nmsolve.solvers.mapping.api import solve
 
@@ -78,7 +78,7 @@ def objectives_from(given: Given, how: Mapping[str, Any], first: IntArray | None
     return MappingObjectives(given.problem, stage)
 
 
-def _in_order(run: Run, names: Sequence[str]) -> Searched:
+def _in_order(run: MapSearch, names: Sequence[str]) -> Searched:
     """Minimise several objectives in order; what is found is about the last one."""
     from nmsolve.solvers.multi_objective import lexicographic
 
@@ -97,7 +97,7 @@ def _in_order(run: Run, names: Sequence[str]) -> Searched:
     return found._replace(given=replace(found.given, problem=last), earlier=[s for s, _ in earlier])
 
 
-def _with_free_routes(run: Run) -> Searched:
+def _with_free_routes(run: MapSearch) -> Searched:
     """Decide partition, placement and routes at once."""
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
@@ -110,7 +110,7 @@ def _with_free_routes(run: Run) -> Searched:
     return run.found(result, *words, two_phase=two_phase)
 
 
-def _in_turns(run: Run) -> Searched:
+def _in_turns(run: MapSearch) -> Searched:
     """Alternate placement and routes, or decide one after the other where that is impossible."""
     from nmsolve.kinds.mapping.in_turns import Taken, in_turns_words, map_in_turns
 

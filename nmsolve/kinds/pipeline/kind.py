@@ -14,7 +14,7 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, prepare_file
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
-from nmsolve.kinds.patience import CHECKS, search_time
+from nmsolve.kinds.patience import search_time
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
 from nmsolve.kinds.run import Asked, Keep, Searched
@@ -222,11 +222,11 @@ class PipelineKind(WholeKind):
                 o.model, o.write_onnx, given.graph, given.layers.operators, result.solution, unfolded
             )
 
-        def checks() -> list[CheckPart]:
+        def checks() -> Iterator[list[CheckPart]]:
             plan = read_plan(o.out / self.answer, given.problem)
-            return plan_checks(given.problem, plan, result.objective, result.bounds)
+            yield plan_checks(given.problem, plan, result.objective, result.bounds)
 
-        keep(msgspec.structs.replace(report, checks=patience.optional(checks, CHECKS), not_checked=[]))
+        self.keep_checks(report, patience, keep, checks)
 
     def after(
         self, o: PipelineOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int

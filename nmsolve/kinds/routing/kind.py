@@ -12,7 +12,6 @@ import msgspec
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.kind import Explainable, Scores, plain_scores
-from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.routing.options import RouteOptions
 from nmsolve.kinds.routing.report import FLOWS, PAGE, PROOFS, REPORT, TURN_MODELS
 from nmsolve.kinds.routing.statement import (
@@ -191,10 +190,14 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.routing.report import max_link_by_rule
 
         if result.solution is not None:
-            path, turns = o.out / self.answer, given.problem.turns
-            checks = patience.optional(lambda: file_checks(given.loaded, path, result.scores, turns), CHECKS)
-            report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
-        keep(report)
+            found, turns = result, given.problem.turns
+
+            def checks() -> Iterator[list[CheckPart]]:
+                yield file_checks(given.loaded, o.out / self.answer, found.scores, turns)
+
+            report = self.keep_checks(report, patience, keep, checks, ([TURN_MODELS],))
+        else:
+            keep(report)
         rules = patience.optional(lambda: max_link_by_rule(given.problem))
         keep(msgspec.structs.replace(report, rules=rules, not_checked=[]))
 

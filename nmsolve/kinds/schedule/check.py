@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.check.schedule.reevaluate import Reevaluation, reevaluate
 from nmsolve.hw.schedule.simulator import queues_of
-from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.check_whole import (
     WholeBounds,
     result_parts,
@@ -163,14 +162,6 @@ def result_checks(problem: ScheduleProblem, answer: Schedule, result: Result[Any
             executed_check(problem, answer, queues_of(problem, answer), reevaluate(problem, answer))
         )
     return checks + result_parts(result, "a schedule")
-
-
-def bound_checks(
-    problem: ScheduleProblem, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]
-) -> list[CheckPart]:
-    """Re-check the bounds of a fresh result."""
-    proofs = Proofs(ScheduleBounds(problem), [(answer, scores)])
-    return proofs.take(Stage(problem.objective, problem.ceilings, problem.content_hash, tuple(bounds)))
 
 
 def write_answer(path: Path, problem: ScheduleProblem, answer: Schedule) -> None:

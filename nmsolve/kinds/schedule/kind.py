@@ -11,7 +11,6 @@ import msgspec
 
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
-from nmsolve.kinds.patience import CHECKS
 from nmsolve.kinds.run import Asked, Keep
 from nmsolve.kinds.schedule.again import EARLIER
 from nmsolve.kinds.schedule.options import ScheduleOptions
@@ -217,7 +216,8 @@ class ScheduleKind(WholeKind):
         self, o: ScheduleOptions, given: Given, result: Result[Any], report: ScheduleReport, patience: Patience, keep: Keep
     ) -> None:  # fmt: skip
         """Check the schedule, the bounds of small ones, and run the queues with noise."""
-        from nmsolve.kinds.schedule.check import bound_checks, result_checks
+        from nmsolve.kinds.check_whole import bound_checks
+        from nmsolve.kinds.schedule.check import ScheduleBounds, result_checks
         from nmsolve.kinds.schedule.report import noise_part
 
         problem, solution = given.problem, result.solution
@@ -227,13 +227,9 @@ class ScheduleKind(WholeKind):
         def checks() -> Iterator[list[CheckPart]]:
             yield result_checks(problem, solution, result)
             if problem.count <= QUICK:
-                yield bound_checks(problem, solution, result.scores, result.bounds)
+                yield bound_checks(ScheduleBounds(problem), solution, result.scores, result.bounds)
 
-        done: list[CheckPart] = []
-        for found, rest in zip(patience.each(checks, CHECKS), (["bounds"], []), strict=False):
-            done = done + found
-            report = msgspec.structs.replace(report, checks=done, not_checked=rest)
-            keep(report)
+        report = self.keep_checks(report, patience, keep, checks, (["bounds"], []))
         if o.noise is not None:
             noise = _noise(o) or 0.0
             part = patience.optional(lambda: noise_part(problem, solution, noise, o.runs, o.seed))
