@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
     from nmsolve.kinds.assignment.python import AssignmentAnswer, assign, explain_assign
+    from nmsolve.kinds.explain import Explained
     from nmsolve.kinds.mapping.python import MappingAnswer, explain, map
     from nmsolve.kinds.pipeline.python import PipelineAnswer, explain_pipeline, pipeline
     from nmsolve.kinds.python.answers import Verification
-    from nmsolve.kinds.python.explained import Explained
     from nmsolve.kinds.routing.python import RoutingAnswer, explain_route, route
     from nmsolve.kinds.schedule.python import ScheduleAnswer, explain_schedule, schedule
     from nmsolve.kinds.simulation.python import Simulation, simulate
@@ -53,7 +53,7 @@ _HOME = {
     "Bound": ("nmsolve.model.bound", "Bound"),
     "DoesNotFitError": ("nmsolve.model.errors", "DoesNotFitError"),
     "Event": ("nmsolve.model.bound", "Event"),
-    "Explained": ("nmsolve.kinds.python.explained", "Explained"),
+    "Explained": ("nmsolve.kinds.explain", "Explained"),
     "InputError": ("nmsolve.model.errors", "InputError"),
     "LogicGraph": ("nmsolve.model.graph", "LogicGraph"),
     "Machine": ("nmsolve.model.machine", "Machine"),

@@ -29,10 +29,10 @@ from nmsolve.cli.commands import (
 from nmsolve.cli.completion import add_completion
 from nmsolve.cli.sections import App
 from nmsolve.cli.terminal import harmless_output
-from nmsolve.kinds.compiling import telling
 from nmsolve.kinds.guard import ends_by_second_signal
 from nmsolve.kinds.registry import COMMANDS, FOLDERS, options_of
 from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
+from nmsolve.kinds.waiting import telling
 from nmsolve.model.errors import InputError, InputWarning, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING

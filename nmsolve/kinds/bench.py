@@ -25,6 +25,16 @@ Checked = tuple[list["CheckPart"], list[str]]
 Maker = Callable[[Path], Mapping[str, Any]]
 
 
+def in_time(time: Patience, what: str, checks: Callable[[], list[CheckPart]]) -> Checked:
+    """Return checks of an answer; none if no time is left for them, with ``what`` was not checked."""
+    from nmsolve.kinds.patience import CHECKS, OutOfTime
+
+    try:
+        return time.optional(checks, CHECKS), []
+    except OutOfTime:
+        return [], [what]
+
+
 @dataclass(frozen=True, eq=False)
 class Stated:
     """A problem that is ready to be run.

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -203,3 +203,25 @@ def _inside(path: str, unread: Collection[str]) -> str:
     """Return the unread field that a path is, or is in; "" for none."""
     parts = path.split(".")
     return next((p for k in range(len(parts)) if (p := ".".join(parts[: k + 1])) in unread), "")
+
+
+class Again(NamedTuple):
+    """A report written again; ``unread``: its fields that nothing can be said of."""
+
+    content: dict[str, Any]
+    unread: frozenset[str]
+
+
+def inputs_again(
+    report: Mapping[str, Any], inputs: msgspec.Struct, options: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the inputs of a report as they would be written again: those that state the problem, and ``options``."""
+    said = report.get("inputs") or {}
+    stated = msgspec.to_builtins(inputs)
+    return {k: v for k, v in stated.items() if k in said} | inputs_of_options(report, options)
+
+
+def as_written(report: msgspec.Struct, bounds: Sequence[Bound] | None, unread: Collection[str] = ()) -> Again:
+    """Return a report as its file would hold it; without ``bounds`` these are not read."""
+    content = msgspec.json.decode(msgspec.json.encode(report))
+    return Again(content, RUN | frozenset(unread) | frozenset(() if bounds is not None else ("bounds",)))

@@ -19,8 +19,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
+    from nmsolve.kinds.check_fields import Again
     from nmsolve.kinds.loading import Held
-    from nmsolve.kinds.rewritten import Again
     from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.bound import Bound, Ceilings, Result
 

@@ -63,7 +63,21 @@ class FrontKind(BoundChecks, Protocol):
 
 
 class Rewritten:
-    """Points whose files are written again as a whole."""
+    """Points whose files are written again as a whole; the front is about a problem that its kind's files state."""
+
+    problem: Any
+
+    @property
+    def title(self) -> str:
+        """Name of the problem."""
+        return str(self.problem.name)
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Return name and hash of the problem."""
+        return {"problem": {"name": self.title, "hash": self.problem.content_hash}}
+
+    def write_beside(self, folder: Path) -> None:
+        """Write nothing."""
 
     def file_check(self, path: Path, solution: Any, unread: Collection[str]) -> CheckPart:
         """The file written again."""

@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from nmsolve.kinds.compiling import told_by
+from nmsolve.kinds.waiting import told_by
 from nmsolve.model import clock
 from nmsolve.model.bound import Event, gap
 from nmsolve.report.figures import DIGITS, amount, percent

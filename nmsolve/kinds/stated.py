@@ -253,6 +253,6 @@ class StatedKind(RunKind):
         self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]
     ) -> tuple[dict[str, Any], Sequence[str]]:
         """Return those that state the problem."""
-        from nmsolve.kinds.rewritten import inputs_again
+        from nmsolve.kinds.check_fields import inputs_again
 
         return inputs_again({"inputs": inputs}, self.read_inputs(path)[1]), ("strict",)

@@ -15,9 +15,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
+    from nmsolve.kinds.check_fields import Again
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.rewritten import Again
     from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.kinds.assignment.statement import AssignInputs, state_problem
-from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
+from nmsolve.kinds.bench import Bench, Checked, Maker, Stated, in_time
 
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.check import Problem
@@ -52,14 +52,10 @@ def state(
 def _check(problem: Problem, result: Result[Any], patience: Patience) -> Checked:
     """Return the rules and the objectives, as ``nmsolve assign`` checks them."""
     from nmsolve.kinds.assignment.check import result_checks
-    from nmsolve.kinds.patience import CHECKS, OutOfTime
 
     solution = result.solution
     assert solution is not None
-    try:
-        return patience.optional(lambda: result_checks(problem, solution, result), CHECKS), []
-    except OutOfTime:
-        return [], ["assignment"]
+    return in_time(patience, "assignment", lambda: result_checks(problem, solution, result))
 
 
 def _blocks(count: int, width: int, branches: int, **options: Any) -> Maker:

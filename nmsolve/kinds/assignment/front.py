@@ -20,22 +20,13 @@ class AssignFront(Rewritten, AssignBounds):
 
     command, key, units = "assign", "assignment", OBJECTIVES
 
-    def __init__(self, problem: AssignProblem) -> None:
-        super().__init__(problem)
-        self.stated, self.title = problem, problem.name
-
-    def about(self) -> dict[str, dict[str, str]]:
-        """Return operators, costs and rules."""
-        return {"problem": {"name": self.stated.name, "hash": self.stated.content_hash}}
+    problem: AssignProblem
 
     def write(self, path: Path, solution: Assignment) -> None:
         """Write the assignment as assignment.json."""
         from nmsolve.model.assignment.files import write_assignment
 
-        write_assignment(path, self.stated, solution)
-
-    def write_beside(self, folder: Path) -> None:
-        """Nothing."""
+        write_assignment(path, self.problem, solution)
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[Assignment, dict[str, float], list[str]]:
         """Rules, and all objectives by two programs."""
@@ -44,12 +35,12 @@ class AssignFront(Rewritten, AssignBounds):
         from nmsolve.model.assignment.assignment import assignment_complaint
         from nmsolve.model.assignment.files import read_assignment
 
-        answer = read_assignment(path, self.stated)
-        wrong = assignment_complaint(self.stated, answer)
+        answer = read_assignment(path, self.problem)
+        wrong = assignment_complaint(self.problem, answer)
         if wrong is not None:
             return answer, {}, [wrong]
-        found = all_objectives(self.stated, answer)
+        found = all_objectives(self.problem, answer)
         checks, scores = answer_checks(
-            self.stated, answer, found[self.stated.objective], found | dict(values)
+            self.problem, answer, found[self.problem.objective], found | dict(values)
         )
         return answer, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]

@@ -27,11 +27,11 @@ from nmsolve.report.figures import amount
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.options import ExplainAssignOptions
     from nmsolve.kinds.assignment.report import AssignReport
+    from nmsolve.kinds.check_fields import Again
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
-    from nmsolve.kinds.rewritten import Again
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.bound import Bound, Result, Stage
@@ -294,8 +294,7 @@ class AssignKind(WholeKind):
     ) -> Again:  # fmt: skip
         """Return the report but for its programs."""
         from nmsolve.kinds.assignment.report import build_assign_report
-        from nmsolve.kinds.check_fields import claimed_result
-        from nmsolve.kinds.rewritten import as_written, inputs_again
+        from nmsolve.kinds.check_fields import as_written, claimed_result, inputs_again
 
         objective = "cost" if given.own is None else given.own.objective
         result = claimed_result(report, solution, (objective, values[objective]), values, bounds or ())

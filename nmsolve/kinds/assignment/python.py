@@ -18,8 +18,8 @@ from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.assignment.kind import KIND, explainable
 from nmsolve.kinds.assignment.statement import AssignInputs, Given, state_problem
+from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.python.answers import started_from, table
-from nmsolve.kinds.python.explained import Explained, explanation
 from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
 from nmsolve.kinds.python.stated import StatedAnswer, solved
 from nmsolve.model.arguments import plain_arguments

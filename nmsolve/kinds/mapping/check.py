@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.kinds.check_bounds import Budget, MappingBounds, Proofs, budget_of
-from nmsolve.kinds.check_fields import claimed_result, under
+from nmsolve.kinds.check_fields import Again, as_written, claimed_result, inputs_again, under
 from nmsolve.kinds.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
 from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
-from nmsolve.kinds.rewritten import Again, as_written, inputs_again
 from nmsolve.kinds.values import size_in_bytes
 from nmsolve.kinds.verdict import unread_checks
 from nmsolve.model.bound import RUNNING, Bound, Result, Stage

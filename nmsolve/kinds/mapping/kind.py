@@ -261,7 +261,7 @@ class MapKind(RunKind):
     def pictures(self, path: Path, o: DrawOptions) -> Pictures:
         """Return ``cores``, ``resources`` and ``links``."""
         from nmsolve.kinds.loading import load_answer
-        from nmsolve.kinds.mapping.pictures import mapping_pictures
+        from nmsolve.kinds.mapping.page import mapping_pictures
 
         loaded = load_answer(o)
         return mapping_pictures(loaded.problem(), loaded.core)
@@ -283,9 +283,9 @@ class MapKind(RunKind):
         self, path: Path, inputs: dict[str, Any], objectives: tuple[str, str]
     ) -> tuple[dict[str, Any], Sequence[str]]:
         """Return those that state the problem, and how it is searched."""
+        from nmsolve.kinds.check_fields import inputs_again
         from nmsolve.kinds.loading import stated_inputs
         from nmsolve.kinds.mapping.check import MAP_OPTIONS
-        from nmsolve.kinds.rewritten import inputs_again
 
         names = {"objectives": list(objectives)} if "objectives" in inputs else {}
         stated = stated_inputs(path)

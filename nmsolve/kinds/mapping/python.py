@@ -12,6 +12,7 @@ import numpy as np
 
 from nmsolve.hw.scores import score
 from nmsolve.kinds.console import Quiet
+from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.loading import load_answer
 from nmsolve.kinds.mapping.front import MapFront
@@ -24,7 +25,6 @@ from nmsolve.kinds.mapping.search import objectives_from, search_map
 from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map, with_objective
 from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import Answer, drawn, table, values_of
-from nmsolve.kinds.python.explained import Explained, explanation
 from nmsolve.kinds.python.how import TIME_LIMIT, MapHow, in_order, left, names_of, run_options, silent, split
 from nmsolve.kinds.python.inputs import (
     ConstraintsLike,
@@ -148,7 +148,7 @@ class MappingAnswer(Answer[IntArray]):
         ------
         InputError : another kind, no mapping to draw, or no links: the machine is no mesh
         """
-        from nmsolve.kinds.mapping.pictures import mapping_pictures
+        from nmsolve.kinds.mapping.page import mapping_pictures
         from nmsolve.report import pictures
 
         kinds: dict[str, Callable[[], Figure]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.kinds.bench import INSTANCES, Bench, Checked, Maker, Stated
+from nmsolve.kinds.bench import INSTANCES, Bench, Checked, Maker, Stated, in_time
 from nmsolve.kinds.pipeline.statement import PipelineInputs, Positive, state_problem
 
 if TYPE_CHECKING:
@@ -58,15 +58,11 @@ def state(
 
 def _check(problem: PipelineProblem, result: Result[PipelinePlan], patience: Patience) -> Checked:
     """Return the rules and the objective, as ``nmsolve pipeline`` checks them."""
-    from nmsolve.kinds.patience import CHECKS, OutOfTime
     from nmsolve.kinds.pipeline.check import plan_checks
 
     solution = result.solution
     assert solution is not None
-    try:
-        return patience.optional(lambda: plan_checks(problem, solution, result.objective, ()), CHECKS), []
-    except OutOfTime:
-        return [], ["plan"]
+    return in_time(patience, "plan", lambda: plan_checks(problem, solution, result.objective, ()))
 
 
 def _drawn(layers: int, reach: int, **options: Any) -> Maker:

@@ -52,7 +52,6 @@ def verify_plan(
     import numpy as np
 
     from nmsolve.kinds.loading import load_certificates
-    from nmsolve.kinds.pipeline.check_energy import energy_checks
     from nmsolve.kinds.pipeline.check_floorplan import floorplan_checks
     from nmsolve.model.pipeline.check import plan_complaint
     from nmsolve.model.pipeline.files import read_plan
@@ -277,3 +276,41 @@ def claim_checks(
 
 def _same(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+
+
+#: What a report says of energy, in the order of the recomputed parts.
+PARTS = ("compute", "transfer", "exchange", "offchip", "static")
+
+
+def energy_checks(given: Given, plan: PipelinePlan, one: PipelinePlan, said: object) -> list[CheckPart]:
+    """Recompute the energy of a plan and compare it with what the report ``said``; nothing where it is not known.
+
+    ``one`` : the plan of one replica of every stage.
+    """
+    from nmsolve.check.pipeline.reevaluate import reevaluated_energy
+    from nmsolve.check.pipeline.reevaluate_energy import energy_complaint
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    problem = given.problem
+    if given.energy is None or given.layers is None or given.figures is None:
+        text = "the report says what is not known"
+        return [] if said is None else [CheckPart("energy", False, text)]
+    wrong = energy_complaint(given.layers, given.figures, problem.cores, given.energy)
+    if wrong is not None:
+        return [CheckPart("energy", False, f"a mistake in nmsolve: {wrong}")]
+    if plan_complaint(problem, plan) is not None:
+        return []
+    found = reevaluated_energy(problem, plan, given.energy, one)
+    claims = said if isinstance(said, dict) else {}
+    for name, value in (*zip(PARTS, found, strict=True), ("total", math.fsum(found))):
+        claim = claims.get(name)
+        close = isinstance(claim, int | float) and math.isclose(
+            claim, value, rel_tol=TOLERANCE, abs_tol=1e-12
+        )
+        if not close:
+            text = f"{name} is {number(value)} uJ, the report says {str(claim)[:40]}"
+            return [CheckPart("energy", False, text)]
+    text = (
+        f"recomputed: {number(math.fsum(found))} uJ per micro-batch, {number(found[-1])} of it static power"
+    )
+    return [CheckPart("energy", True, text)]

@@ -27,23 +27,11 @@ class PlanFront(Rewritten):
     free: Collection[str] = ()
     slow: Collection[str] = ()
 
-    @property
-    def title(self) -> str:
-        """The model."""
-        return self.problem.name
-
-    def about(self) -> dict[str, dict[str, str]]:
-        """Return layers, cores and rules."""
-        return {"problem": {"name": self.problem.name, "hash": self.problem.content_hash}}
-
     def write(self, path: Path, solution: PipelinePlan) -> None:
         """Write the plan as plan.json."""
         from nmsolve.model.pipeline.files import write_plan
 
         write_plan(path, self.problem, solution)
-
-    def write_beside(self, folder: Path) -> None:
-        """Nothing."""
 
     def read(
         self, path: Path, values: Mapping[str, float]

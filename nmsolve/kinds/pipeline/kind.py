@@ -24,13 +24,13 @@ from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
+    from nmsolve.kinds.check_fields import Again
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.pipeline.options import ExplainPipelineOptions
     from nmsolve.kinds.pipeline.report import PipelineReport, StagePart
-    from nmsolve.kinds.rewritten import Again
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -312,10 +312,9 @@ class PipelineKind(WholeKind):
         values: Mapping[str, float], bounds: Sequence[Bound] | None,
     ) -> Again:  # fmt: skip
         """Return the report; ``values`` has its objective, by the name ""."""
-        from nmsolve.kinds.check_fields import claimed_result
+        from nmsolve.kinds.check_fields import as_written, claimed_result, inputs_again
         from nmsolve.kinds.pipeline.report import BatchPart, build_pipeline_report
         from nmsolve.kinds.pipeline.statement import BATCHES
-        from nmsolve.kinds.rewritten import as_written, inputs_again
         from nmsolve.model.pipeline.objectives import BATCH
 
         part = report.get("batch")

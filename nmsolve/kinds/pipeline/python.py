@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.kinds.answer import explained, prepare_file
+from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.mapping.python import MappingAnswer
 from nmsolve.kinds.mapping.python import map as map_graph
 from nmsolve.kinds.pipeline.kind import KIND, explainable
@@ -17,7 +18,6 @@ from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.report import PipelineReport
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
 from nmsolve.kinds.python.answers import started_from, table
-from nmsolve.kinds.python.explained import Explained, explanation
 from nmsolve.kinds.python.how import TIME_LIMIT, How, MapHow, run_options
 from nmsolve.kinds.python.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
 from nmsolve.kinds.python.stated import StatedAnswer, solved

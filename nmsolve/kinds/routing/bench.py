@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
+from nmsolve.kinds.bench import Bench, Checked, Maker, Stated, in_time
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,17 +77,11 @@ def _solve(problem: RoutingProblem, **how: Any) -> Result[ChosenRoutes]:
 
 def _check(given: Given, result: Result[ChosenRoutes], patience: Patience) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
-    from nmsolve.kinds.patience import CHECKS, OutOfTime
     from nmsolve.kinds.routing.kind import KIND
 
     solution = result.solution
     assert solution is not None
-    try:
-        return patience.optional(
-            lambda: KIND.answer_checks(given, solution, None, result.scores)[0], CHECKS
-        ), []
-    except OutOfTime:
-        return [], ["routes"]
+    return in_time(patience, "routes", lambda: KIND.answer_checks(given, solution, None, result.scores)[0])
 
 
 def _flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Maker:

@@ -1,14 +1,14 @@
-"""``nmsolve verify`` and ``score`` of routes: from their files and those of the mapping, without trusting what made them."""
+"""flow-routes.json written; ``nmsolve verify`` and ``score`` of routes, from files alone, without trusting what made them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nmsolve.kinds.parts import CheckPart
-from nmsolve.kinds.routing.answer import file_checks
-from nmsolve.kinds.routing.report import FLOWS, PROOFS, REPORT
+from nmsolve.kinds.parts import CheckPart, check_parts
+from nmsolve.kinds.routing.report import FLOWS, PROOFS, REPORT, long_messages
 from nmsolve.kinds.routing.statement import turns_option
 from nmsolve.kinds.verdict import UNREAD
 from nmsolve.model.errors import InputError
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
     from nmsolve.kinds.routing.statement import Given
     from nmsolve.kinds.verbs import VerifyOptions
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.routes import ChosenRoutes
+    from nmsolve.model.turns import TurnSet
 
 
 def route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
@@ -79,3 +82,18 @@ def route_scores(given: Given, path: Path) -> dict[str, float]:
     if wrong:
         raise InputError(f"the routes break a rule: {wrong[0]}", str(path), "legal ones")
     return scores
+
+
+def write_answer(path: Path, problem: RoutingProblem, solution: ChosenRoutes) -> None:
+    """Write flow-routes.json, with numbers for long multicast messages where there are some."""
+    from nmsolve.model.routing.files import write_flow_routes
+
+    packets, _ = long_messages(problem, solution.routes)
+    write_flow_routes(path, problem, solution.routes, solution.turns, solution.numbering, packets)
+
+
+def file_checks(of: Loaded, path: Path, claimed: Mapping[str, Any], turns: TurnSet | None) -> list[CheckPart]:
+    """Check routes by what is ``claimed`` of them and the ``turns`` that were given, if any."""
+    from nmsolve.check.routing.routes import verify_flow_routes
+
+    return check_parts(verify_flow_routes(of.graph, of.machine, of.core, path, claimed, turns))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmsolve.kinds.check_bounds import RouteBounds
 from nmsolve.kinds.in_order import PLAIN
-from nmsolve.kinds.routing.answer import file_checks, write_answer
+from nmsolve.kinds.routing.check import file_checks, write_answer
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded

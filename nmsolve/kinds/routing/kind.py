@@ -117,7 +117,7 @@ class RouteKind(StatedKind):
 
     def write_solution(self, path: Path, given: Given, solution: ChosenRoutes) -> None:
         """Write flow-routes.json, with numbers for long multicast messages where there are some."""
-        from nmsolve.kinds.routing.answer import write_answer
+        from nmsolve.kinds.routing.check import write_answer
 
         write_answer(path, given.problem, solution)
 
@@ -186,7 +186,7 @@ class RouteKind(StatedKind):
         self, o: RouteOptions, given: Given, result: Result[ChosenRoutes], report: RouteReport, patience: Patience, keep: Keep
     ) -> None:  # fmt: skip
         """Check the routes from their file alone, and compare with turn models."""
-        from nmsolve.kinds.routing.answer import file_checks
+        from nmsolve.kinds.routing.check import file_checks
         from nmsolve.kinds.routing.report import max_link_by_rule
 
         if result.solution is not None:
@@ -244,7 +244,7 @@ class RouteKind(StatedKind):
     ) -> tuple[list[CheckPart], dict[str, float]]:
         """Check the routes from a file that is written for this."""
         from nmsolve.hw.routing.values import routing_value
-        from nmsolve.kinds.routing.answer import file_checks
+        from nmsolve.kinds.routing.check import file_checks
         from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
 
         problem = given.problem

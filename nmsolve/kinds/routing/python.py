@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nmsolve.kinds.answer import explained
+from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.mapping.placed import Placed, placed
 from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import started_from, table, values_of
-from nmsolve.kinds.python.explained import Explained, explanation
 from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
 from nmsolve.kinds.python.inputs import MachineLike, MappingLike
 from nmsolve.kinds.python.stated import StatedAnswer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.kinds.bench import Bench, Checked, Maker, Stated
+from nmsolve.kinds.bench import Bench, Checked, Maker, Stated, in_time
 from nmsolve.kinds.schedule.statement import ScheduleInputs, amounts, state_problem
 
 if TYPE_CHECKING:
@@ -45,15 +45,11 @@ def state(
 
 def _check(problem: ScheduleProblem, result: Result[Any], patience: Patience) -> Checked:
     """Return the rules, the objectives and the executed queues, as ``nmsolve schedule`` checks them."""
-    from nmsolve.kinds.patience import CHECKS, OutOfTime
     from nmsolve.kinds.schedule.check import result_checks
 
     solution = result.solution
     assert solution is not None
-    try:
-        return patience.optional(lambda: result_checks(problem, solution, result), CHECKS), []
-    except OutOfTime:
-        return [], ["schedule"]
+    return in_time(patience, "schedule", lambda: result_checks(problem, solution, result))
 
 
 def _networks(networks: int, processes: int, units: int, **options: Any) -> Maker:

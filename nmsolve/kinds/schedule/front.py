@@ -23,11 +23,7 @@ class ScheduleFront(Rewritten, ScheduleBounds):
     def __init__(self, problem: ScheduleProblem, earlier: bytes = b"") -> None:
         """``earlier`` : the schedule of which the problem is what is left, as its file has it."""
         super().__init__(problem)
-        self.title, self._earlier = problem.name, earlier
-
-    def about(self) -> dict[str, dict[str, str]]:
-        """Return processes, units and limits."""
-        return {"problem": {"name": self.problem.name, "hash": self.problem.content_hash}}
+        self._earlier = earlier
 
     def write(self, path: Path, solution: Schedule) -> None:
         """Write the schedule as schedule.json."""

@@ -31,11 +31,11 @@ from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
+    from nmsolve.kinds.check_fields import Again
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.patience import Patience
-    from nmsolve.kinds.rewritten import Again
     from nmsolve.kinds.schedule.options import ExplainScheduleOptions
     from nmsolve.kinds.schedule.report import ScheduleReport
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
@@ -300,8 +300,7 @@ class ScheduleKind(WholeKind):
     ) -> Again:  # fmt: skip
         """Return the report; its noisy runs are run again."""
         from nmsolve.check.schedule.reevaluate import reevaluate
-        from nmsolve.kinds.check_fields import claimed_result
-        from nmsolve.kinds.rewritten import as_written, inputs_again
+        from nmsolve.kinds.check_fields import as_written, claimed_result, inputs_again
         from nmsolve.kinds.schedule.report import NoisePart, build_schedule_report, noise_part
 
         objective, seen = given.problem.objective, reevaluate(given.problem, solution)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from nmsolve.kinds import values as opt
+from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.python.answers import started_from, table
-from nmsolve.kinds.python.explained import Explained, explanation
 from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
 from nmsolve.kinds.python.stated import StatedAnswer, solved
 from nmsolve.kinds.schedule.kind import KIND, explainable
