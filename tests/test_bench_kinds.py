@@ -19,8 +19,8 @@ from conftest import Called
 
 from nmsolve.benchmarks.suites import find_suite, load_suite
 from nmsolve.hw.machines import load_machine
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.registry import bench
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.formats import load_graph, save_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.files import write_mapping
@@ -151,8 +151,8 @@ def test_wrong_answers_do_not_pass(tmp_path: Path) -> None:
         result = problem.solve(time_limit=60.0, started=None, seed=1, engines=[engine], workers=1)
         wrong = replace(result, objective=result.objective - 1, scores={"max-link": 4.0})
         for given, fine in ((result, True), (wrong, False)):
-            with Patience() as patience:
-                checks, left = problem.check(given, patience)
+            with TimeLeft() as time_left:
+                checks, left = problem.check(given, time_left)
             assert not left and len(checks) > 1 and all(c.ok for c in checks) == fine
         assert result.objective == min(e.objective for e in result.events if e.kind == "incumbent")
 

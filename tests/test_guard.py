@@ -32,7 +32,7 @@ WITH:
 """
 
 SIGNALS = "with guard.ends_by_second_signal()"
-LIMIT = "from nmsolve.model import clock\nfrom nmsolve.kinds.patience import Patience\nwith Patience(clock.now() + 0.5)"
+LIMIT = "from nmsolve.model import clock\nfrom nmsolve.kinds.time_left import TimeLeft\nwith TimeLeft(clock.now() + 0.5)"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGTERM") or os.name == "nt", reason="no signals to send")

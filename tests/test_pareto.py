@@ -29,7 +29,7 @@ from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.kind import KIND
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.pareto import say_front, write_front
-from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.kinds.verbs import VerifyOptions
 from nmsolve.model.bound import Bound, Result, Stage, gap
 from nmsolve.model.errors import InputError
@@ -107,7 +107,7 @@ def test_search_keeps_ceilings_and_files_hold_what_was_found(tmp_path):
     for p in found.points:
         assert p.values == (value(problem, "hops", p.solution), value(problem, "max-link", p.solution))
         assert p.ceiling is None or p.values[1] <= p.ceiling
-    write_front(tmp_path, MapFront(problem), found, {}, Patience())
+    write_front(tmp_path, MapFront(problem), found, {}, TimeLeft())
     written = json.loads((tmp_path / "pareto.json").read_text())
     assert [tuple(row["values"].values()) for row in written["points"]] == [p.values for p in found.points]
     assert (
@@ -184,7 +184,7 @@ def front_folder(folder: Path, solver: Solve) -> Path:
     front = pareto_front(MappingObjectives(problem, solver), NAMES, 3, 5.0)
     assert len(front.points) > 1
     inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
-    write_front(folder, MapFront(problem), front, inputs, Patience(0))
+    write_front(folder, MapFront(problem), front, inputs, TimeLeft(0))
     return folder
 
 
@@ -197,7 +197,7 @@ def order_folder(folder: Path, solver: Solve) -> Path:
     before = {"objective": "hops", "value": held.objective, "bound": held.bound, "status": held.status}
     inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
     o = MapOptions(folder / "g.json", out=folder)
-    KIND.write(o, Given(last, o), result, inputs | {"before": [before]}, Patience(0), new_run(), [first])
+    KIND.write(o, Given(last, o), result, inputs | {"before": [before]}, TimeLeft(0), new_run(), [first])
     return folder
 
 
@@ -355,7 +355,7 @@ def test_terminal_and_page_name_the_solver_of_a_proof(
 ) -> None:
     problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
     front = pareto_front(MappingObjectives(problem, by_word), NAMES, 3, 5.0)
-    write_front(tmp_path, MapFront(problem), front, {}, Patience())
+    write_front(tmp_path, MapFront(problem), front, {}, TimeLeft())
     say_front(front, tmp_path)
     assert front.points[0].proven
     assert "proved, on the word of cpsat" in capsys.readouterr().out

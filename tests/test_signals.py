@@ -19,7 +19,7 @@ from test_cli_pipeline import cost_graph
 from test_search_child import children_of, wait_until_gone
 
 from nmsolve.cli import main as main_module
-from nmsolve.kinds.patience import OutOfTime
+from nmsolve.kinds.time_left import OutOfTime
 
 #: Seconds between a signal and the end, without those in which the process waited for a processor: one is promised, the
 #: rest is for slow processors.

@@ -16,11 +16,11 @@ from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.in_order import PLAIN
 from nmsolve.kinds.mapping.python import front_of_mappings
 from nmsolve.kinds.pareto import picture_of, write_front
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import Answer, Verification, drawn, table, verified
 from nmsolve.kinds.python.how import MapHow, in_order, left, run_options
 from nmsolve.kinds.python.inputs import ConstraintsLike, MachineLike, MappingLike
 from nmsolve.kinds.python.stated import StatedAnswer
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.in_memory import GraphLike
@@ -131,8 +131,8 @@ class ParetoFront:
         out = Path(folder)
         prepare_folder(out)
         inputs = self.stated.inputs(out.resolve())
-        with Patience() as patience:
-            write_front(out.resolve(), self.stated.kind(), self.front, inputs, patience)
+        with TimeLeft() as time_left:
+            write_front(out.resolve(), self.stated.kind(), self.front, inputs, time_left)
         return out
 
     def verify(self, *, bound: bool = True) -> Verification:
@@ -213,7 +213,7 @@ def _of_answer(answer: StatedAnswer[Any], both: str | None, points: int, how: Ru
     kind = answer.kind
     names = kind.front_names(kind.front_options(both or kind.both, points), "objectives")
     given, inputs = kind.on_front(answer.given, answer.inputs, names)
-    with Patience():
+    with TimeLeft():
         objectives = kind.objectives(given, Options(**how), answer.solution)
         front = pareto_front(objectives, names, points, left(how))
     return ParetoFront(front, OfAnswer(replace(answer, given=given, inputs=inputs)))

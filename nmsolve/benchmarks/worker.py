@@ -39,13 +39,13 @@ class Order(msgspec.Struct):
 
 def run(order: Order) -> dict[str, Any]:
     """Load, solve, check; the fields of :class:`nmsolve.benchmarks.store.Outcome` but ``wall`` and ``cpu``."""
-    from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.registry import bench
+    from nmsolve.kinds.time_left import TimeLeft
 
     problem = bench(order.kind).load(order.options)
     if problem.hash != order.problem:
         return {"status": "failed", "text": "a file was changed while the benchmark ran"}
-    with Patience(clock.end(order.limit)) as patience:
+    with TimeLeft(clock.end(order.limit)) as time_left:
         result = problem.solve(
             time_limit=order.limit,
             started=clock.STARTED,
@@ -56,7 +56,7 @@ def run(order: Order) -> dict[str, Any]:
         checks: list[CheckPart] = []
         left: list[str] = []
         if result.solution is not None:
-            checks, left = problem.check(result, patience)
+            checks, left = problem.check(result, time_left)
     status, text = result.status, ""
     wrong = [c.name for c in checks if not c.ok]
     if wrong:

@@ -256,7 +256,7 @@ def _listening() -> Iterator[None]:
     def tell_others(error: sys.UnraisableHookArgs) -> None:
         """Say nothing of an interruption that fell into clearing away, nor of compiler objects that one left half made.
 
-        The former is lost there, and asked for again (``patience.py``); of the latter a field is missing.
+        The former is lost there, and asked for again (``time_left.py``); of the latter a field is missing.
         """
         half = isinstance(error.exc_value, AttributeError) and "_as_parameter_" in str(error.exc_value)
         if not half and not isinstance(error.exc_value, KeyboardInterrupt):

@@ -151,7 +151,7 @@ class Answer:
 
     @contextmanager
     def added(self) -> Iterator[dict[str, str | bytes]]:
-        """The second go: name -> content of files to add, as far as the block gets before time or patience is lost."""
+        """The second go: name -> content of files to add, as far as the block gets before time is up or the end is asked for."""
         files: dict[str, str | bytes] = {}
         try:
             yield files

@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.model.bound import Result
 
 #: Instances that are shipped.
@@ -25,9 +25,9 @@ Checked = tuple[list["CheckPart"], list[str]]
 Maker = Callable[[Path], Mapping[str, Any]]
 
 
-def in_time(time: Patience, what: str, checks: Callable[[], list[CheckPart]]) -> Checked:
+def in_time(time: TimeLeft, what: str, checks: Callable[[], list[CheckPart]]) -> Checked:
     """Return checks of an answer; none if no time is left for them, with ``what`` was not checked."""
-    from nmsolve.kinds.patience import CHECKS, OutOfTime
+    from nmsolve.kinds.time_left import CHECKS, OutOfTime
 
     try:
         return time.optional(checks, CHECKS), []
@@ -55,7 +55,7 @@ class Stated:
     objective: str
     sizes: Mapping[str, int]
     solve: Callable[..., Result[Any]]
-    check: Callable[[Result[Any], Patience], Checked]
+    check: Callable[[Result[Any], TimeLeft], Checked]
     constant: float = 0.0
 
 

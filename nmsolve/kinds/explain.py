@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nmsolve.kinds.answer import prepare_file
 from nmsolve.kinds.kind import Explainable
-from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.quantities import seconds
@@ -29,10 +29,10 @@ def find_conflict(limits: Limits[S], seconds: float, seed: int) -> tuple[Explana
     """Look for a solution or a smallest conflict; the latter is confirmed by a second program, or None: it could not tell."""
     from nmsolve.solvers.search.conflict import recheck_conflict, smallest_conflict
 
-    with Patience() as patience:
+    with TimeLeft() as time_left:
         found = smallest_conflict(limits, FIND_PART * seconds, seed)
         confirmed = None
-        if found.conflict is not None and not patience.asked:
+        if found.conflict is not None and not time_left.asked:
             confirmed = recheck_conflict(limits, found.certificate, (1 - FIND_PART) * seconds)
     return found, confirmed
 

@@ -12,7 +12,7 @@ from nmsolve.kinds import clock
 from nmsolve.kinds.answer import FRONT_FILES, OK, Answer
 from nmsolve.kinds.front import FORMAT, PROOFS
 from nmsolve.kinds.in_order import PLAIN, tell_stage
-from nmsolve.kinds.patience import search_time
+from nmsolve.kinds.time_left import search_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.report import pictures
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.front import FrontKind
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.solvers.multi_objective import Front, Objectives, Point
 
 
@@ -70,7 +70,7 @@ def require_front(o: Any, names: tuple[str, ...]) -> tuple[str, str]:
 
 def run_front(
     o: Any, kind: FrontKind, objectives: Objectives[Any], names: tuple[str, str],
-    limit: float, patience: Patience, inputs: dict[str, Any],
+    limit: float, time_left: TimeLeft, inputs: dict[str, Any],
 ) -> int:  # fmt: skip
     """Search within ``limit`` seconds of the command, write the front and say it; returns the exit code."""
     from nmsolve.solvers.multi_objective import pareto_front
@@ -78,7 +78,7 @@ def run_front(
     front = pareto_front(
         objectives, names, o.points, clock.left(search_time(limit)), partial(tell_stage, units=kind.units)
     )
-    write_front(o.out, kind, front, inputs, patience)
+    write_front(o.out, kind, front, inputs, time_left)
     if o.json:
         print((o.out / "pareto.json").read_text())
     else:
@@ -87,10 +87,10 @@ def run_front(
 
 
 def write_front(
-    out: Path, kind: FrontKind, front: Front[Any], inputs: dict[str, Any], patience: Patience
+    out: Path, kind: FrontKind, front: Front[Any], inputs: dict[str, Any], time_left: TimeLeft
 ) -> None:
     """Write pareto.json, certificates and a file per point (point-1.json, ...), all at once; then pareto.svg and
-    pareto.html, unless ``patience`` is lost."""
+    pareto.html, if there is time for it."""
     from nmsolve.check.certificates import stages_to_json
 
     rows = [_row(front, p) | {kind.key: f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
@@ -114,7 +114,7 @@ def write_front(
         write_atomic(folder / PROOFS, stages_to_json(front.stages, kind.free))
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
     with answer.added() as files:
-        picture = patience.page(lambda: draw_front(front, kind.units))
+        picture = time_left.page(lambda: draw_front(front, kind.units))
         if picture != NOT_DRAWN:
             files["pareto.svg"] = picture
         files["pareto.html"] = _page(front, picture, kind.title, kind.units)

@@ -26,8 +26,8 @@ from nmsolve.kinds.answer import (
     write_models,
 )
 from nmsolve.kinds.kind import Kind, Start
-from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience, search_time
 from nmsolve.kinds.progress import watching
+from nmsolve.kinds.time_left import CHECKS, OutOfTime, TimeLeft, search_time
 from nmsolve.model.file_set import new_run
 from nmsolve.model.stop import MANY_PICTURES, Reserve
 
@@ -144,7 +144,7 @@ class RunKind(Kind):
 
     @abstractmethod
     def complete(
-        self, o: Any, given: Any, result: Result[Any], report: Any, patience: Patience, keep: Keep
+        self, o: Any, given: Any, result: Result[Any], report: Any, time_left: TimeLeft, keep: Keep
     ) -> None:
         """Check the answer and do what else takes time; ``keep`` each report that says more than the one before."""
 
@@ -164,7 +164,7 @@ class RunKind(Kind):
     def beside(self, o: Any, folder: Path, given: Any, result: Result[Any], report: Any) -> None:
         """Write files for other tools, as far as they were asked for, with the answer."""
 
-    def after(self, o: Any, given: Any, result: Result[Any], run: str, patience: Patience, code: int) -> int:
+    def after(self, o: Any, given: Any, result: Result[Any], run: str, time_left: TimeLeft, code: int) -> int:
         """Do what comes after the answer ``run`` has its files, e.g. remember it; return the exit code."""
         return code
 
@@ -176,7 +176,7 @@ class RunKind(Kind):
         """Return seconds of a limit that are for searching."""
         return search_time(limit, self.pictures_take, self.files_take(given))
 
-    def refined(self, o: Any, found: Searched, patience: Patience) -> Searched:
+    def refined(self, o: Any, found: Searched, time_left: TimeLeft) -> Searched:
         """Return what a search found, improved for what the search does not know."""
         return found
 
@@ -239,27 +239,27 @@ class RunKind(Kind):
         if o.write_model is not None:
             with explained(self.explain):
                 write_models(self.of_models, lambda: self.models(given), o.write_model)
-        with Patience(clock.end(limit)) as patience:
+        with TimeLeft(clock.end(limit)) as time_left:
             if asked.front is not None:
-                return self._front(o, asked.front, given, inputs, first, patience)
+                return self._front(o, asked.front, given, inputs, first, time_left)
             run, seconds = new_run(), self.search_time(o, given, limit)
             keep = partial(self.write_unchecked, o, given, inputs, run)  # of several in order the first
             with watching(o.json, self._units(asked, given), o.out) as observers, explained(self.explain):
                 told = {"observers": observers, "known": known, "keep": keep, **how}
                 found = self.search(given, inputs, asked, first, stays, seconds, told)
             if found.better is None:
-                found = self.refined(o, found, patience)
+                found = self.refined(o, found, time_left)
             given, inputs, result, earlier, better = found
-            report = self.write(o, given, result, inputs, patience, run, earlier, better)
+            report = self.write(o, given, result, inputs, time_left, run, earlier, better)
             words, files = self.words(report), (self.page, self.report)
             code = finish(o, result, report, words, files, self.explain, self.none(given))
-            return self.after(o, given, result, run, patience, code)
+            return self.after(o, given, result, run, time_left, code)
 
     def _units(self, asked: Asked, given: Any) -> Sequence[str]:
         return [self.units[name] for name in asked.names if name in self.units]
 
     def _front(
-        self, o: Any, names: tuple[str, str], given: Any, inputs: Any, first: Any, patience: Patience
+        self, o: Any, names: tuple[str, str], given: Any, inputs: Any, first: Any, time_left: TimeLeft
     ) -> int:
         """Compute the front of two objectives; return the exit code."""
         from nmsolve.kinds.pareto import run_front
@@ -268,13 +268,13 @@ class RunKind(Kind):
         objectives = self.objectives(given, Options(**opt.search(o)), first)
         limit = opt.seconds(o.time_limit)
         return run_front(
-            o, self.front(given), objectives, names, limit, patience, msgspec.to_builtins(inputs)
+            o, self.front(given), objectives, names, limit, time_left, msgspec.to_builtins(inputs)
         )
 
     # files
 
     def keep_checks(
-        self, report: Any, patience: Patience, keep: Keep, checks: Callable[[], Iterator[list[CheckPart]]],
+        self, report: Any, time_left: TimeLeft, keep: Keep, checks: Callable[[], Iterator[list[CheckPart]]],
         left: Sequence[Sequence[str]] = ((),),
     ) -> Any:  # fmt: skip
         """Make checks part by part, and ``keep`` the report after each; return the last one.
@@ -288,19 +288,19 @@ class RunKind(Kind):
         OutOfTime : no time is left for the next part
         """
         done: list[CheckPart] = []
-        for found, rest in zip(patience.each(checks, CHECKS), left, strict=False):
+        for found, rest in zip(time_left.each(checks, CHECKS), left, strict=False):
             done = done + found
             report = msgspec.structs.replace(report, checks=done, not_checked=list(rest))
             keep(report)
         return report
 
     def write(
-        self, o: Any, given: Any, result: Result[Any], inputs: Any, patience: Patience, run: str,
+        self, o: Any, given: Any, result: Result[Any], inputs: Any, time_left: TimeLeft, run: str,
         earlier: Sequence[Stage] = (), better: Any = None,
     ) -> Any:  # fmt: skip
         """Write answer, certificates, events and report, then what :meth:`complete` finds, and the page; return the report.
 
-        Once ``patience`` is lost, checks and pictures that are not done are left out. The files are signed ``run``.
+        Once no time is left, checks and pictures that are not done are left out. The files are signed ``run``.
         """
         report = self.write_unchecked(o, given, inputs, run, result, earlier, better)
         with Answer(o.out, self.files, run, alone=self.alone(o)).added() as files:
@@ -311,14 +311,14 @@ class RunKind(Kind):
                 files[self.report] = as_json(report)
 
             with suppress(OutOfTime):
-                self.complete(o, given, result, report, patience, keep)
-            files[self.page] = self.page_of(o, given, result, report, patience)
+                self.complete(o, given, result, report, time_left, keep)
+            files[self.page] = self.page_of(o, given, result, report, time_left)
         return report
 
-    def page_of(self, o: Any, given: Any, result: Result[Any], report: Any, patience: Patience) -> str:
+    def page_of(self, o: Any, given: Any, result: Result[Any], report: Any, time_left: TimeLeft) -> str:
         """Return the page, without pictures if time is up."""
         command = f"nmsolve verify {o.out} --bound"
-        return patience.page(lambda: self.render(given, result, report, command, o.plain))
+        return time_left.page(lambda: self.render(given, result, report, command, o.plain))
 
     def write_unchecked(
         self, o: Any, given: Any, inputs: Any, run: str, result: Result[Any], earlier: Sequence[Stage] = (),

@@ -13,7 +13,7 @@ from nmsolve.kinds.bench import Bench, Checked, Maker, Stated, in_time
 
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.check import Problem
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.model.bound import Result
 
 SEED = 1
@@ -49,13 +49,13 @@ def state(
     return Stated(problem, problem.content_hash, problem.objective, sizes, solve, check)
 
 
-def _check(problem: Problem, result: Result[Any], patience: Patience) -> Checked:
+def _check(problem: Problem, result: Result[Any], time_left: TimeLeft) -> Checked:
     """Return the rules and the objectives, as ``nmsolve assign`` checks them."""
     from nmsolve.kinds.assignment.check import result_checks
 
     solution = result.solution
     assert solution is not None
-    return in_time(patience, "assignment", lambda: result_checks(problem, solution, result))
+    return in_time(time_left, "assignment", lambda: result_checks(problem, solution, result))
 
 
 def _blocks(count: int, width: int, branches: int, **options: Any) -> Maker:

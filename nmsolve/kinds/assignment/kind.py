@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.bound import Bound, Result, Stage
@@ -190,7 +190,7 @@ class AssignKind(WholeKind):
         )
 
     def complete(
-        self, o: AssignOptions, given: Given, result: Result[Any], report: AssignReport, patience: Patience, keep: Keep
+        self, o: AssignOptions, given: Given, result: Result[Any], report: AssignReport, time_left: TimeLeft, keep: Keep
     ) -> None:  # fmt: skip
         """Write the programs, run them if asked for, and check the assignment and its quick bounds."""
         from nmsolve.kinds.assignment.check import AssignBounds, result_checks
@@ -209,10 +209,10 @@ class AssignKind(WholeKind):
             yield [*result_checks(problem, solution, result), *program_checks(report.programs)]
             yield bound_checks(AssignBounds(problem), solution, result.scores, quick)
 
-        self.keep_checks(report, patience, keep, checks, (["bounds"], left))
+        self.keep_checks(report, time_left, keep, checks, (["bounds"], left))
 
     def after(
-        self, o: AssignOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int
+        self, o: AssignOptions, given: Given, result: Result[Any], run: str, time_left: TimeLeft, code: int
     ) -> int:
         """Note in the library which processor every operation got, for the rules of later runs, unless it is read-only."""
         from nmsolve.hw.assignment.library import Library

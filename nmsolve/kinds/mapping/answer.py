@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.mapping.routes import ADDED, mapped_checks, write_mapped_routes
-from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
+from nmsolve.kinds.time_left import CHECKS, OutOfTime, TimeLeft
 
 if TYPE_CHECKING:
     from nmsolve.kinds.mapping.given import Given
@@ -41,7 +41,7 @@ def write_beside(folder: Path, given: Given, result: Result[Any]) -> None:
 
 
 def checks_of_run(
-    out: Path, given: Given, result: Result[Any], patience: Patience
+    out: Path, given: Given, result: Result[Any], time_left: TimeLeft
 ) -> tuple[list[CheckPart], list[str]]:
     """Return the checks of a mapping with its files in ``out``, and what was left out."""
     from nmsolve.kinds.mapping.check import independent_checks, routed_claims
@@ -53,11 +53,11 @@ def checks_of_run(
     free = None if getattr(result.solution, "routes", None) is None else read_routes(out / FREE_ROUTES)
     routed = None if mapped is None or not mapped.scored else routed_claims(problem.machine, out)
     turns = own_turns(o.prohibit_turns, o.route)
-    checks, left = independent_checks(problem, result, turns, free, patience, routed)
+    checks, left = independent_checks(problem, result, turns, free, time_left, routed)
     if mapped is not None:
         try:
             core = result.core
-            checks += patience.optional(lambda: mapped_checks(out, problem, core, mapped), CHECKS)
+            checks += time_left.optional(lambda: mapped_checks(out, problem, core, mapped), CHECKS)
         except OutOfTime:
             left.append(ADDED)
     return checks, left

@@ -37,7 +37,7 @@ def state(
     constant = loaded.meta.get("constant")  # QAPLIB's cost has a part that no mapping changes
     return Stated(
         problem, problem.hash, objective, {"nodes": problem.n, "cores": problem.cores}, partial(solve, problem),
-        lambda result, patience: independent_checks(problem, result, None, patience=patience),
+        lambda result, time_left: independent_checks(problem, result, None, time_left=time_left),
         constant if isinstance(constant, int | float) else 0.0,
     )  # fmt: skip
 

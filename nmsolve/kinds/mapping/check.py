@@ -12,7 +12,7 @@ from nmsolve.kinds.check_bounds import Budget, MappingBounds, Proofs, budget_of
 from nmsolve.kinds.check_fields import Again, as_written, claimed_result, inputs_again, under
 from nmsolve.kinds.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
 from nmsolve.kinds.parts import CheckPart, check_parts
-from nmsolve.kinds.patience import CHECKS, OutOfTime, Patience
+from nmsolve.kinds.time_left import CHECKS, OutOfTime, TimeLeft
 from nmsolve.kinds.values import size_in_bytes
 from nmsolve.kinds.verdict import unread_checks
 from nmsolve.model.bound import RUNNING, Bound, Result, Stage
@@ -155,14 +155,14 @@ def independent_checks(
     result: Result,
     turns: str | None,
     routes: RoutesFile | None = None,
-    patience: Patience | None = None,
+    time_left: TimeLeft | None = None,
     routed: Mapping[str, float] | None = None,
 ) -> tuple[list[CheckPart], list[str]]:
     """Return the checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``routed``
     (:func:`routed_claims`) where these are what is claimed.
 
     Returns the checks, and the names of stages (:data:`nmsolve.check.mapping.verify.STAGES`) that were left out because
-    ``patience`` was lost.
+    no time was left.
     """
     from nmsolve.check.mapping.verify import STAGES, verifying
 
@@ -187,7 +187,7 @@ def independent_checks(
             yield check_parts(found), scores
 
     try:
-        for found, values in stages() if patience is None else patience.each(stages, CHECKS):
+        for found, values in stages() if time_left is None else time_left.each(stages, CHECKS):
             checks += found
             scores |= values  # they were recomputed elsewhere
             done += 1

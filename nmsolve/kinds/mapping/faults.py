@@ -15,7 +15,7 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import INTERRUPTED, OK, UNKNOWN, Answer, as_json, last_words, prepare_folder
 from nmsolve.kinds.loading import Loaded, load_answer
-from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.clock import now
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
@@ -105,17 +105,17 @@ def run_faults(o: FaultOptions) -> int:
     study = _study(o, loaded)
     prepare_folder(o.out, FILES, o)
     say = _Progress(o.trials, o.json)
-    with Patience(clock.end(opt.seconds(o.time_limit))) as patience:
+    with TimeLeft(clock.end(opt.seconds(o.time_limit))) as time_left:
         with budget:
             trials = study.run(plan, say.trial, budget.over)
-        reason = "interrupt" if patience.asked else "time" if len(trials) < o.trials else "done"
+        reason = "interrupt" if time_left.asked else "time" if len(trials) < o.trials else "done"
         weak = weak_links(study)
         report = build(o, loaded, study, trials, weak, reason)
         answer = Answer(o.out, FILES)
         with answer.found() as folder:
             write_atomic(folder / "faults.json", as_json(report))
         with answer.added() as files:
-            files["faults.html"] = patience.page(lambda: render_faults(loaded.machine, report, trials, weak))
+            files["faults.html"] = time_left.page(lambda: render_faults(loaded.machine, report, trials, weak))
     last_words(o.out, report, o.json, _words(report), ("faults.html", "faults.json"))
     if not trials:
         return INTERRUPTED if reason == "interrupt" else UNKNOWN

@@ -18,8 +18,8 @@ from nmsolve.kinds.kind import Explainable, Pictures, Scores, plain_scores
 from nmsolve.kinds.mapping.given import MAP_FILES, Given, MapSearch
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.statement import load_map, map_inputs, objectives_of
-from nmsolve.kinds.patience import search_time
 from nmsolve.kinds.run import Asked, Keep, RunKind, Searched
+from nmsolve.kinds.time_left import search_time
 from nmsolve.model.errors import InputError
 from nmsolve.model.stop import PICTURES
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nmsolve.kinds.mapping.options import ExplainOptions
     from nmsolve.kinds.mapping.report import Report
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.graph import LogicGraph
@@ -125,12 +125,12 @@ class MapKind(RunKind):
             return Searched(given, inputs, found.result, better=found.better)
         return search_map(MapSearch(given, inputs, first, seconds, how))
 
-    def refined(self, o: MapOptions, found: Searched, patience: Patience) -> Searched:
+    def refined(self, o: MapOptions, found: Searched, time_left: TimeLeft) -> Searched:
         """Return the mapping with the routes that come after it."""
         from nmsolve.kinds.mapping.routes import with_routes
 
         end = clock.end(search_time(opt.seconds(o.time_limit)))
-        return with_routes(found, opt.search(o), end, patience.asked, Terminal(o.json, o.out))
+        return with_routes(found, opt.search(o), end, time_left.asked, Terminal(o.json, o.out))
 
     def objectives(
         self, given: Given, options: Options, first: IntArray | None, known: tuple[Bound, ...] = ()
@@ -171,21 +171,27 @@ class MapKind(RunKind):
         return build_report(given.problem, result, [], inputs, left, None if mapped is None else mapped.part)
 
     def complete(
-        self, o: MapOptions, given: Given, result: Result[Any], report: Report, patience: Patience, keep: Keep
+        self,
+        o: MapOptions,
+        given: Given,
+        result: Result[Any],
+        report: Report,
+        time_left: TimeLeft,
+        keep: Keep,
     ) -> None:
         """Check the mapping and its routes."""
         from nmsolve.kinds.mapping.answer import checks_of_run
 
         if result.core is not None:
-            checks, left = checks_of_run(o.out, given, result, patience)
+            checks, left = checks_of_run(o.out, given, result, time_left)
             keep(msgspec.structs.replace(report, checks=checks, not_checked=left))
 
     def page_of(
-        self, o: MapOptions, given: Given, result: Result[Any], report: Report, patience: Patience
+        self, o: MapOptions, given: Given, result: Result[Any], report: Report, time_left: TimeLeft
     ) -> str:
         """Return the page; without pictures a mapping's has no board to explore either."""
         command = f"nmsolve verify {o.out} --bound"
-        return patience.page(
+        return time_left.page(
             lambda: self.render(given, result, report, command, o.plain),
             lambda: self.render(given, result, report, command, o.plain, drawn=False),
         )
@@ -205,7 +211,7 @@ class MapKind(RunKind):
         return run_words(report)
 
     def after(
-        self, o: MapOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int
+        self, o: MapOptions, given: Given, result: Result[Any], run: str, time_left: TimeLeft, code: int
     ) -> int:
         """Say the rest, and count routes that were asked for and are not there as no answer."""
         from nmsolve.kinds.mapping.report import tick_part, tick_words, waiting_words

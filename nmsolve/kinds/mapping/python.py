@@ -23,7 +23,6 @@ from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.routes import with_routes
 from nmsolve.kinds.mapping.search import objectives_from, search_map
 from nmsolve.kinds.mapping.statement import map_inputs, objectives_of, state_map, with_objective
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import Answer, drawn, table, values_of
 from nmsolve.kinds.python.how import TIME_LIMIT, MapHow, in_order, left, names_of, run_options, silent, split
 from nmsolve.kinds.python.inputs import (
@@ -36,6 +35,7 @@ from nmsolve.kinds.python.inputs import (
     source_of,
 )
 from nmsolve.kinds.run import Searched
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.kinds.verbs import GapOptions
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
@@ -108,8 +108,8 @@ class MappingAnswer(Answer[IntArray]):
         o = replace(self.options, **self.source.files(folder), out=folder)
         given, _, _, earlier, better = self.found
         inputs = map_inputs(o, self.problem) | self.found.inputs
-        with Patience() as patience:
-            KIND.write(o, given, self, inputs, patience, new_run(), earlier, better)
+        with TimeLeft() as time_left:
+            KIND.write(o, given, self, inputs, time_left, new_run(), earlier, better)
 
     def bounded(self, how: RunOptions, objective: str | None = None) -> MappingAnswer:
         """Return this answer with the bounds that a run finds, for the machine's own routes; it stays as it is."""
@@ -250,10 +250,10 @@ def map(
     core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
     seconds, started = how.pop("time_limit", TIME_LIMIT), how.get("started") or now()
-    with Patience() as patience:
+    with TimeLeft() as time_left:
         found = search_map(MapSearch(Given(problem, o), {}, core, seconds, how, silent))
         console = Quiet(how.get("observers", ()))
-        found = with_routes(found, how, started + seconds, patience.asked, console)
+        found = with_routes(found, how, started + seconds, time_left.asked, console)
     if found.given.trouble is not None:
         raise found.given.trouble
     return MappingAnswer(**values_of(found.result), found=found, source=source, options=o)
@@ -353,7 +353,7 @@ def _bounded(
     source: Source, problem: MappingProblem, core: IntArray, known: Sequence[Bound], balance: float | None, how: RunOptions
 ) -> MappingAnswer:  # fmt: skip
     """Return a mapping as an answer, with the bounds that a run finds."""
-    with Patience():
+    with TimeLeft():
         found = bound_mapping(problem, core, known=known, **how)
     told = map_options(how, problem.objective, balance=balance)
     searched = Searched(Given(problem, told), {}, found.result, better=found.better)
@@ -399,6 +399,6 @@ def front_of_mappings(
     assert names is not None  # as it was asked for
     core = None if warm_start is None else core_of(warm_start, source.named, source.board, "warm start")
     problem = state_map(o, source.named.graph, source.board, source.constraints, core, how.get("engines"))
-    with Patience():
+    with TimeLeft():
         front = pareto_front(objectives_from(Given(problem, o), how, core), names, points, left(how))
     return front, OfMappings(problem, source, o)

@@ -12,7 +12,7 @@ from nmsolve.kinds.bench import INSTANCES, Bench, Checked, Maker, Stated, in_tim
 from nmsolve.kinds.pipeline.statement import PipelineInputs, Positive, state_problem
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
@@ -56,13 +56,13 @@ def state(
     )  # fmt: skip
 
 
-def _check(problem: PipelineProblem, result: Result[PipelinePlan], patience: Patience) -> Checked:
+def _check(problem: PipelineProblem, result: Result[PipelinePlan], time_left: TimeLeft) -> Checked:
     """Return the rules and the objective, as ``nmsolve pipeline`` checks them."""
     from nmsolve.kinds.pipeline.check import plan_checks
 
     solution = result.solution
     assert solution is not None
-    return in_time(patience, "plan", lambda: plan_checks(problem, solution, result.objective, ()))
+    return in_time(time_left, "plan", lambda: plan_checks(problem, solution, result.objective, ()))
 
 
 def _drawn(layers: int, reach: int, **options: Any) -> Maker:

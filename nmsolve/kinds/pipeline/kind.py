@@ -14,10 +14,10 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, prepare_file
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
-from nmsolve.kinds.patience import search_time
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
 from nmsolve.kinds.run import Asked, Keep, Searched
+from nmsolve.kinds.time_left import search_time
 from nmsolve.kinds.verdict import label
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.pipeline.options import ExplainPipelineOptions
     from nmsolve.kinds.pipeline.report import PipelineReport, StagePart
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -170,9 +170,9 @@ class PipelineKind(WholeKind):
         """Return half where tiles are placed, too."""
         return limit * (1 - PLACE_PART) if o.place else super().search_time(o, given, limit)
 
-    def refined(self, o: PipelineOptions, found: Searched, patience: Patience) -> Searched:
+    def refined(self, o: PipelineOptions, found: Searched, time_left: TimeLeft) -> Searched:
         """Return a cut that the links of the board can bear."""
-        if not o.place or patience.asked:
+        if not o.place or time_left.asked:
             return found
         from nmsolve.kinds.pipeline.check_floorplan import board_of
         from nmsolve.kinds.pipeline.links import cut_for_links
@@ -205,7 +205,7 @@ class PipelineKind(WholeKind):
             _write_trace(folder / TRACE, given, result.solution, report)
 
     def complete(
-        self, o: PipelineOptions, given: Given, result: Result[Any], report: PipelineReport, patience: Patience, keep: Keep
+        self, o: PipelineOptions, given: Given, result: Result[Any], report: PipelineReport, time_left: TimeLeft, keep: Keep
     ) -> None:  # fmt: skip
         """Write the model with stages, and check the plan from its file alone."""
         from nmsolve.kinds.pipeline.check import plan_checks
@@ -226,21 +226,21 @@ class PipelineKind(WholeKind):
             plan = read_plan(o.out / self.answer, given.problem)
             yield plan_checks(given.problem, plan, result.objective, result.bounds)
 
-        self.keep_checks(report, patience, keep, checks)
+        self.keep_checks(report, time_left, keep, checks)
 
     def after(
-        self, o: PipelineOptions, given: Given, result: Result[Any], run: str, patience: Patience, code: int
+        self, o: PipelineOptions, given: Given, result: Result[Any], run: str, time_left: TimeLeft, code: int
     ) -> int:
         """Place the tiles of the plan, if asked for."""
         if not o.place or result.solution is None or code not in (OK, FEASIBLE):
             return code
         from nmsolve.kinds.pipeline.place import place_tiles
 
-        if patience.asked:
+        if time_left.asked:
             print("interrupted: no tiles are placed", file=sys.stderr)
             return code
         until = clock.end(search_time(opt.seconds(o.time_limit)))
-        placed = place_tiles(o, given, result.solution, until, run, patience)
+        placed = place_tiles(o, given, result.solution, until, run, time_left)
         return placed if placed != OK else code
 
     def render(

@@ -18,9 +18,9 @@ from nmsolve.kinds.progress import watching
 from nmsolve.model import clock
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.pipeline.options import PipelineOptions
     from nmsolve.kinds.pipeline.statement import Given
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Least seconds for regions, and for the search; part of the time that regions may take.
@@ -30,7 +30,7 @@ COOL_PART = 0.3
 
 
 def place_tiles(
-    o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, run: str, patience: Patience
+    o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, run: str, time_left: TimeLeft
 ) -> int:  # fmt: skip
     """Give every stage a connected region and map one of its tiles to each core there, until ``until`` (``clock.now()``).
 
@@ -77,7 +77,7 @@ def place_tiles(
             )  # fmt: skip
     told = MapOptions(folder / GRAPH, out=folder, json=o.json)
     placed = GivenMapping(problem, told)
-    report = MAPPINGS.write(told, placed, result, _inputs(o, folder, seconds), patience, run)
+    report = MAPPINGS.write(told, placed, result, _inputs(o, folder, seconds), time_left, run)
     files = (MAPPINGS.page, MAPPINGS.report)
     code = finish(told, result, report, MAPPINGS.words(report), files, None, "")
     if linked and result.core is not None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import msgspec
 
 from nmsolve.kinds.earlier import stated_options
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import Answer, drawn, values_of
 from nmsolve.kinds.python.how import left, silent
 from nmsolve.kinds.stated import StatedKind
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
@@ -67,7 +67,7 @@ class StatedAnswer(Answer[S]):
         if self.solution is None:
             raise InputError(f"no {self.kind.noun} was found", "gap", f"an answer with {self.kind.a}")
         known = self.kind.known(self.kind.rows(self))
-        with Patience():
+        with TimeLeft():
             found = self.kind.bound(self.problem, self.solution, **how, known=known)
         return replace(self, **values_of(found.result), better=found.better)
 
@@ -100,8 +100,8 @@ class StatedAnswer(Answer[S]):
     def _write(self, folder: Path) -> None:
         """Write what the command writes."""
         o, inputs = self.stated(folder)
-        with Patience() as patience:
-            self.kind.write(o, self.given, self, inputs, patience, new_run(), self.earlier, self.better)
+        with TimeLeft() as time_left:
+            self.kind.write(o, self.given, self, inputs, time_left, new_run(), self.earlier, self.better)
 
     def plot(self, kind: str = "convergence") -> Figure:
         """Return a picture.
@@ -128,7 +128,7 @@ def solved(
 ) -> dict[str, Any]:
     """Search for the best answer, or by several objectives in order. Return the arguments of a :class:`StatedAnswer`."""
     earlier: Sequence[Stage] = ()
-    with Patience():
+    with TimeLeft():
         if len(names) > 1:
             given, inputs, result, earlier = kind.in_order(
                 given, inputs, names, first, left(how), how, silent

@@ -15,8 +15,8 @@ from nmsolve.kinds.bench import Bench, Checked, Maker, Stated, in_time
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.routing.statement import Given
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.model.bound import Result
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.routing.problem import RoutingProblem
@@ -75,13 +75,13 @@ def _solve(problem: RoutingProblem, **how: Any) -> Result[ChosenRoutes]:
     return replace(result, events=() if last is None else last.events)
 
 
-def _check(given: Given, result: Result[ChosenRoutes], patience: Patience) -> Checked:
+def _check(given: Given, result: Result[ChosenRoutes], time_left: TimeLeft) -> Checked:
     """Write the routes to a file and check that, as ``nmsolve route`` does."""
     from nmsolve.kinds.routing.kind import KIND
 
     solution = result.solution
     assert solution is not None
-    return in_time(patience, "routes", lambda: KIND.answer_checks(given, solution, None, result.scores)[0])
+    return in_time(time_left, "routes", lambda: KIND.answer_checks(given, solution, None, result.scores)[0])
 
 
 def _flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Maker:

@@ -31,9 +31,9 @@ from nmsolve.report.figures import number, percent
 if TYPE_CHECKING:
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.routing.options import ExplainRouteOptions
     from nmsolve.kinds.routing.report import RouteReport
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.routing.problem import RoutingProblem
@@ -183,7 +183,7 @@ class RouteKind(StatedKind):
         return build_route_report(given, result, inputs, left or [TURN_MODELS])
 
     def complete(
-        self, o: RouteOptions, given: Given, result: Result[ChosenRoutes], report: RouteReport, patience: Patience, keep: Keep
+        self, o: RouteOptions, given: Given, result: Result[ChosenRoutes], report: RouteReport, time_left: TimeLeft, keep: Keep
     ) -> None:  # fmt: skip
         """Check the routes from their file alone, and compare with turn models."""
         from nmsolve.kinds.routing.check import file_checks
@@ -195,10 +195,10 @@ class RouteKind(StatedKind):
             def checks() -> Iterator[list[CheckPart]]:
                 yield file_checks(given.loaded, o.out / self.answer, found.scores, turns)
 
-            report = self.keep_checks(report, patience, keep, checks, ([TURN_MODELS],))
+            report = self.keep_checks(report, time_left, keep, checks, ([TURN_MODELS],))
         else:
             keep(report)
-        rules = patience.optional(lambda: max_link_by_rule(given.problem))
+        rules = time_left.optional(lambda: max_link_by_rule(given.problem))
         keep(msgspec.structs.replace(report, rules=rules, not_checked=[]))
 
     def render(

@@ -13,7 +13,6 @@ import numpy as np
 from nmsolve.kinds.answer import explained
 from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.mapping.placed import Placed, placed
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import started_from, table, values_of
 from nmsolve.kinds.python.how import TIME_LIMIT, How, in_order, run_options
 from nmsolve.kinds.python.inputs import MachineLike, MappingLike
@@ -26,6 +25,7 @@ from nmsolve.kinds.routing.statement import (
     placed_problem,
     stated_inputs,
 )
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.formats.in_memory import GraphLike
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
@@ -146,7 +146,7 @@ def route(
         workers=how.get("workers", 1), cluster=how.get("cluster"),
     )  # fmt: skip
     given = placed_problem(mapped.loaded, stated_inputs(o))
-    with explained("route"), Patience():
+    with explained("route"), TimeLeft():
         first = started_from(warm_start, ChosenRoutes, KIND.answer, partial(KIND.read, given=given))
         found = KIND.solve(given.problem, warm_start=first, **how)
     return RoutingAnswer(**values_of(found), given=given, mapped=mapped, options=o)

@@ -29,7 +29,7 @@ TURN_MODELS = "turn models"
 class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in route-report.json.
 
-    ``not_checked``: what was left out for lack of time or patience, ``routes`` or ``turn models``;
+    ``not_checked``: what was left out for lack of time, ``routes`` or ``turn models``;
     ``long_messages``: which multicast messages of many flits could block each other, "" if none can; ``inputs`` holds the
     paths and options that ``verify`` needs.
     """

@@ -12,7 +12,7 @@ from nmsolve.kinds.bench import Bench, Checked, Maker, Stated, in_time
 from nmsolve.kinds.schedule.statement import ScheduleInputs, amounts, state_problem
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.patience import Patience
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.model.bound import Result
     from nmsolve.model.schedule.problem import ScheduleProblem
 
@@ -43,13 +43,13 @@ def state(
     return Stated(problem, problem.content_hash, problem.objective, sizes, solve, partial(_check, problem))
 
 
-def _check(problem: ScheduleProblem, result: Result[Any], patience: Patience) -> Checked:
+def _check(problem: ScheduleProblem, result: Result[Any], time_left: TimeLeft) -> Checked:
     """Return the rules, the objectives and the executed queues, as ``nmsolve schedule`` checks them."""
     from nmsolve.kinds.schedule.check import result_checks
 
     solution = result.solution
     assert solution is not None
-    return in_time(patience, "schedule", lambda: result_checks(problem, solution, result))
+    return in_time(time_left, "schedule", lambda: result_checks(problem, solution, result))
 
 
 def _networks(networks: int, processes: int, units: int, **options: Any) -> Maker:

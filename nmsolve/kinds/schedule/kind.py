@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from nmsolve.kinds.check_whole import FileChecks
     from nmsolve.kinds.front import FrontKind
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.kinds.patience import Patience
     from nmsolve.kinds.schedule.options import ExplainScheduleOptions
     from nmsolve.kinds.schedule.report import ScheduleReport
+    from nmsolve.kinds.time_left import TimeLeft
     from nmsolve.kinds.verbs import GapOptions, ScoreOptions, VerifyOptions
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.schedule.problem import ScheduleProblem
@@ -213,7 +213,7 @@ class ScheduleKind(WholeKind):
             write_atomic(folder / TABLE, schedule_csv(problem, answer))
 
     def complete(
-        self, o: ScheduleOptions, given: Given, result: Result[Any], report: ScheduleReport, patience: Patience, keep: Keep
+        self, o: ScheduleOptions, given: Given, result: Result[Any], report: ScheduleReport, time_left: TimeLeft, keep: Keep
     ) -> None:  # fmt: skip
         """Check the schedule, the bounds of small ones, and run the queues with noise."""
         from nmsolve.kinds.check_whole import bound_checks
@@ -229,10 +229,10 @@ class ScheduleKind(WholeKind):
             if problem.count <= QUICK:
                 yield bound_checks(ScheduleBounds(problem), solution, result.scores, result.bounds)
 
-        report = self.keep_checks(report, patience, keep, checks, (["bounds"], []))
+        report = self.keep_checks(report, time_left, keep, checks, (["bounds"], []))
         if o.noise is not None:
             noise = _noise(o) or 0.0
-            part = patience.optional(lambda: noise_part(problem, solution, noise, o.runs, o.seed))
+            part = time_left.optional(lambda: noise_part(problem, solution, noise, o.runs, o.seed))
             keep(msgspec.structs.replace(report, noise=part))
 
     def render(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.kinds.answer import prepare_folder
 from nmsolve.kinds.mapping.placed import Placed, placed
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.python.answers import drawn, table
 from nmsolve.kinds.python.inputs import (
     FOLDER,
@@ -27,6 +26,7 @@ from nmsolve.kinds.simulation.page import UNIT, curve_of
 from nmsolve.kinds.simulation.report import Runs, SimulationReport, build, shown
 from nmsolve.kinds.simulation.run import simulated, write_simulation
 from nmsolve.kinds.simulation.setting import InMemory, Setting, setting_of
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.clock import now
 from nmsolve.model.formats.in_memory import GraphLike
@@ -95,8 +95,8 @@ class Simulation:
             path.parent.mkdir(exist_ok=True)
             save_machine(self._setting.machine, path)
             o = replace(o, machine=str(path))
-        with Patience() as patience:
-            write_simulation(o, self._setting, self._runs, self.report, patience)
+        with TimeLeft() as time_left:
+            write_simulation(o, self._setting, self._runs, self.report, time_left)
         return out
 
     def to_dataframe(self) -> Any:
@@ -194,8 +194,8 @@ def simulate(
     path = Path(routes) if isinstance(routes, str | Path) else None
     o = replace(o, machine=machine_text(machine) if mapped is None else None, routes=path)
     started = now()
-    with Patience() as patience:
-        edge, runs = simulated(o, setting, started + limit, tell or (lambda _: None), lambda: patience.asked)
+    with TimeLeft() as time_left:
+        edge, runs = simulated(o, setting, started + limit, tell or (lambda _: None), lambda: time_left.asked)
     return Simulation(build(setting, runs, edge, o.seed), setting, runs, o, mapped)
 
 

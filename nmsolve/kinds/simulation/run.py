@@ -10,10 +10,10 @@ from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import INTERNAL, OK, Answer, as_json, last_words, prepare_folder
 from nmsolve.kinds.command_line import as_command
-from nmsolve.kinds.patience import Patience
 from nmsolve.kinds.simulation.options import SimulateOptions
 from nmsolve.kinds.simulation.report import Runs, Says, build, simulated_words
 from nmsolve.kinds.simulation.setting import Setting, setting_of
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model.clock import now
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ def run_simulate(o: SimulateOptions) -> int:
     limit = opt.seconds(o.time_limit)
     setting = setting_of(o)
     prepare_folder(o.out, FILES, o)
-    with Patience(clock.end(limit)) as patience:
-        edge, runs = simulated(o, setting, clock.end(limit), Says().progress, lambda: patience.asked)
+    with TimeLeft(clock.end(limit)) as time_left:
+        edge, runs = simulated(o, setting, clock.end(limit), Says().progress, lambda: time_left.asked)
         report = build(setting, runs, edge, o.seed)
-        write_simulation(o, setting, runs, report, patience)
+        write_simulation(o, setting, runs, report, time_left)
     last_words(o.out, report, o.json, simulated_words(report), FILES)
     return INTERNAL if report.deadlock else OK
 
 
 def write_simulation(
-    o: SimulateOptions, setting: Setting, runs: Runs, report: SimulationReport, patience: Patience
+    o: SimulateOptions, setting: Setting, runs: Runs, report: SimulationReport, time_left: TimeLeft
 ) -> None:
-    """Write simulation.json and, unless ``patience`` is lost, the page."""
+    """Write simulation.json and, if there is time for it, the page."""
     from nmsolve.kinds.simulation.page import render_simulation_html
     from nmsolve.model.files import write_atomic
 
@@ -55,7 +55,7 @@ def write_simulation(
     with answer.found() as folder:
         write_atomic(folder / "simulation.json", as_json(report))
     with answer.added() as files:
-        files["simulation.html"] = patience.page(
+        files["simulation.html"] = time_left.page(
             lambda: render_simulation_html(setting, runs, report, command)
         )
 

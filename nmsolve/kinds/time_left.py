@@ -38,7 +38,7 @@ def search_time(limit: float, pictures: Reserve = PICTURES, files: float = 0.0) 
     return limit - kept_back(pictures.of(limit) + files, of_command.left(limit), MOST)
 
 
-class Patience:
+class TimeLeft:
     """Around a search and the writing of its answer: one signal ends all searches inside, and what is optional soon after.
 
     The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What is :meth:`optional` runs in a copy of this
@@ -56,7 +56,7 @@ class Patience:
         self._stop = Stop(heard=_say_stopping) if limit < math.inf else Stop()
         self._open = ExitStack()
 
-    def __enter__(self) -> Patience:
+    def __enter__(self) -> TimeLeft:
         self._open.enter_context(self._stop)
         if self._limit < math.inf:
             self._open.enter_context(ends_if_stuck(self._limit))

@@ -17,13 +17,13 @@ from test_cli import NMSOLVE
 
 from nmsolve.check.mapping import verify
 from nmsolve.hw.machines import load_machine
-from nmsolve.kinds import patience
+from nmsolve.kinds import time_left
 from nmsolve.kinds.answer import exit_code
 from nmsolve.kinds.mapping import page as html
 from nmsolve.kinds.mapping.given import Given
 from nmsolve.kinds.mapping.kind import KIND
 from nmsolve.kinds.mapping.options import MapOptions
-from nmsolve.kinds.patience import Patience
+from nmsolve.kinds.time_left import TimeLeft
 from nmsolve.model import clock
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import BackendError
@@ -73,7 +73,7 @@ def interrupting(function, number=signal.SIGINT):
 def written(out: Path, answer: tuple[MappingProblem, Result]) -> dict[str, object]:
     """report.json of the answer; all files are there, and the handlers are as before."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with Patience() as kept:
+    with TimeLeft() as kept:
         o = MapOptions(out, out=out)
         report = KIND.write(o, Given(answer[0], o), answer[1], {}, kept, new_run())
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
@@ -103,7 +103,7 @@ def test_a_signal_leaves_out_the_checks_that_are_not_done(
     assert whole["not_checked"] == [] and BOARD in (tmp_path / "report.html").read_text()
     monkeypatch.setattr(verify, where, interrupting(getattr(verify, where), number))
     monkeypatch.setattr(
-        patience, "AFTER_SIGNAL", 0.0
+        time_left, "AFTER_SIGNAL", 0.0
     )  # a fast machine draws everything in what it is otherwise
     report = written(tmp_path, answer)
     assert report["not_checked"] == left
@@ -125,7 +125,7 @@ def test_a_signal_while_the_page_is_drawn_leaves_out_link_loads_only(
 def test_a_signal_outside_waits_and_a_second_one_does_not() -> None:
     """The first is kept for the next thing that may be left out; the second ends everything."""
     done = []
-    with Patience() as kept:
+    with TimeLeft() as kept:
         os.kill(os.getpid(), signal.SIGTERM)
         done.append("kept on")
         with pytest.raises(KeyboardInterrupt):
@@ -149,13 +149,13 @@ def test_time_is_up_soon_after_the_limit() -> None:
         time.sleep(60)
 
     found: list[str] = []
-    with Patience(begun - 0.5) as kept, pytest.raises(KeyboardInterrupt):
+    with TimeLeft(begun - 0.5) as kept, pytest.raises(KeyboardInterrupt):
         found.extend(kept.each(deaf, least=1.0))
     assert clock.now() - begun < 5
     assert found == ["found"]
-    with Patience(begun + 1000) as kept, pytest.raises(ZeroDivisionError):
+    with TimeLeft(begun + 1000) as kept, pytest.raises(ZeroDivisionError):
         kept.optional(lambda: 1 / 0)
-    with Patience(begun + 1000) as kept, pytest.raises(BackendError, match="NotSent: of no use"):
+    with TimeLeft(begun + 1000) as kept, pytest.raises(BackendError, match="NotSent: of no use"):
         kept.optional(raise_not_sent)
 
 
@@ -178,7 +178,7 @@ def test_compiling_in_the_copy_does_not_count() -> None:
         return clock.now()
 
     begun = clock.now()
-    with Patience(begun + 2.0) as kept:
+    with TimeLeft(begun + 2.0) as kept:
         assert kept.optional(work) < begun + 2.0
         assert clock.now() < begun + 2.0
         with pytest.raises(KeyboardInterrupt):
@@ -192,9 +192,9 @@ def test_a_page_always_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     def render() -> str:
         return convergence([], 1.0, "full")
 
-    with Patience(clock.now() + 1000) as kept:
+    with TimeLeft(clock.now() + 1000) as kept:
         assert kept.page(render).startswith("<svg")
-    with Patience(clock.now() - 2.0) as kept:
+    with TimeLeft(clock.now() - 2.0) as kept:
         assert kept.page(render) == drawing.NOT_DRAWN
         assert kept.page(render, lambda: "bare") == "bare"
 
