@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nmsolve.check.mapping.bounds.stored import StoredTraffic, proved_from_disk
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
-from nmsolve.kinds.check_bounds import MappingBounds
+from nmsolve.kinds.mapping.front import MappingBounds
 from nmsolve.model.bound import Stage
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.formats import save_graph

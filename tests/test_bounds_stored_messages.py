@@ -14,7 +14,7 @@ from test_bounds_valid import optimum
 from nmsolve.check.mapping.bounds.spectral import _each
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.hw.machines import load_machine
-from nmsolve.kinds.check_bounds import MappingBounds
+from nmsolve.kinds.mapping.front import MappingBounds
 from nmsolve.model.bound import Stage
 from nmsolve.model.formats import save_graph
 from nmsolve.model.generators import generate

@@ -21,9 +21,6 @@ from nmsolve.report.figures import number
 if TYPE_CHECKING:
     from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.bound import Bound, Stage
-    from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.model.routing.problem import RoutingProblem
-    from nmsolve.model.types import IntArray
 
 
 #: Seconds for all re-checks of a command, if not stated: the least and the most.
@@ -158,115 +155,6 @@ class BoundChecks(Protocol):
 
     def hash_of(self, stage: Stage) -> str:
         """Return the hash of the problem of a stage: its objective under its ceilings; "" if there is none."""
-
-
-class MappingBounds:
-    """Bounds of mappings.
-
-    Parameters
-    ----------
-    problem : what the problems have in common
-    free_routes : routes were chosen, too
-    memory : most bytes that this process may hold, or None; eigenvalues of a graph on disk may need more
-    """
-
-    exact = False
-    slow = ("branch-bound",)
-
-    def __init__(self, problem: MappingProblem, free_routes: bool = False, memory: int | None = None) -> None:
-        self.problem, self._free_routes, self._memory = problem, free_routes, memory
-
-    @property
-    def free(self) -> Collection[str]:
-        """All that are recomputed but one."""
-        from nmsolve.check.mapping.recheck import CEILED, RECHECKS
-
-        return RECHECKS.keys() - CEILED
-
-    def check(
-        self, stage: Stage, bound: Bound, solution: IntArray | None, least: float, seconds: float = math.inf
-    ) -> BoundCheck:
-        """From the certificate, but for what cannot be because the graph is on disk."""
-        from nmsolve.check.mapping.recheck import FROM_DISK, RECHECKS, check_bound, needed_from_disk
-        from nmsolve.solvers.mapping.hints import Hints
-        from nmsolve.solvers.search.memory import held_now
-
-        problem = self._stated(stage)
-        on_disk = (
-            problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK
-        )
-        if on_disk and 0 < bound.value < math.inf:
-            text = "not re-checked: the graph is on disk (more --memory loads it)"
-            return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
-        more = needed_from_disk(problem, bound)
-        if more and self._memory is not None and held_now() + more > self._memory:
-            least = math.ceil((held_now() + more) / 2**20)
-            text = f"not re-checked: its eigenvalues take about {least} MiB of --memory"
-            return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
-        return check_bound(
-            problem,
-            bound,
-            solution,
-            stage.problem,
-            free_routes=self._free_routes,
-            seconds=seconds,
-            hints=Hints,
-        )
-
-    def step(self, objective: str) -> float:
-        """Of sums of whole numbers."""
-        from nmsolve.check.mapping.bounds.parts import granularity
-
-        return granularity(replace(self.problem, objective=objective, ceilings=()))
-
-    def hash_of(self, stage: Stage) -> str:
-        """Return the hash of the mapping problem."""
-        from nmsolve.model.mapping.objectives import OBJECTIVES
-
-        return self._stated(stage).hash if stage.objective in OBJECTIVES else ""
-
-    def _stated(self, stage: Stage) -> MappingProblem:
-        return replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
-
-
-@dataclass(frozen=True)
-class RouteBounds:
-    """Bounds of routes."""
-
-    problem: RoutingProblem
-    exact = False
-    slow = ()
-
-    @property
-    def free(self) -> Collection[str]:
-        """Bounds that are recomputed hold whatever the ceilings."""
-        from nmsolve.check.routing.recheck import RECHECKED
-
-        return RECHECKED
-
-    def check(
-        self, stage: Stage, bound: Bound, solution: None, least: float, seconds: float = math.inf
-    ) -> BoundCheck:
-        """In whole numbers and fractions."""
-        from nmsolve.check.routing.recheck import check_routing_bound
-
-        found = check_routing_bound(self.problem, stage.objective, bound)
-        if found.word and stage.problem != self.problem.content_hash:
-            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.content_hash}"
-            return BoundCheck(False, math.nan, text)
-        if found.ok and bound.value > least * (1 + 1e-9):
-            return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
-        return found
-
-    def step(self, objective: str) -> float:
-        """1 for numbers of turns and sums of whole rates."""
-        from nmsolve.check.routing.recheck import whole_values
-
-        return 1.0 if whole_values(self.problem, objective) else 0.0
-
-    def hash_of(self, stage: Stage) -> str:
-        """Return the hash of the routing problem with all its objectives."""
-        return self.problem.content_hash
 
 
 class Proofs:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.kinds.check_bounds import Budget, MappingBounds, Proofs, budget_of
+from nmsolve.kinds.check_bounds import Budget, Proofs, budget_of
 from nmsolve.kinds.check_fields import Again, as_written, claimed_result, inputs_again, under
 from nmsolve.kinds.loading import Held, Loaded, load_answer, load_certificates, load_stages, problem_of
+from nmsolve.kinds.mapping.front import MappingBounds
 from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.time_left import CHECKS, OutOfTime, TimeLeft
 from nmsolve.kinds.values import size_in_bytes

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.check.claims import gap_check, status_check
-from nmsolve.kinds.check_bounds import Proofs, RouteBounds
+from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.parts import CheckPart, ObjectivePart
+from nmsolve.kinds.routing.front import RouteBounds
 from nmsolve.kinds.routing.report import PROOFS, REPORT
 from nmsolve.kinds.verdict import unread
 from nmsolve.model.bound import Stage
