@@ -110,8 +110,9 @@ def written_programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsP
     folder = o.out / PROGRAMS
     try:
         graph = None if o.bind else given.graph  # programs keep the symbols, so that they run at any length
-        if graph is None:  # loaded before the process that reads the model is copied from this one: both need it
-            import sympy  # noqa: F401
+        if graph is None:
+            import sympy  # noqa: F401 -- before the process that reads the model is copied from this one: both need it
+
         manifest = write_programs(o.model, given.stated, solution, folder, graph=graph)
     except InputError as error:
         if o.run:
