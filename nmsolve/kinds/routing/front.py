@@ -1,8 +1,7 @@
-"""Bounds of routes re-checked, and points of fronts that are routes."""
+"""Points of fronts that are routes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,54 +9,12 @@ from typing import TYPE_CHECKING
 
 from nmsolve.kinds.in_order import PLAIN
 from nmsolve.kinds.routing.check import file_checks, write_answer
-from nmsolve.model.bound import BoundCheck
+from nmsolve.kinds.routing.proofs import RouteBounds
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
     from nmsolve.kinds.parts import CheckPart
-    from nmsolve.model.bound import Bound, Stage
-    from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.types import IntArray
-
-
-@dataclass(frozen=True)
-class RouteBounds:
-    """Bounds of routes."""
-
-    problem: RoutingProblem
-    exact = False
-    slow = ()
-
-    @property
-    def free(self) -> Collection[str]:
-        """Bounds that are recomputed hold whatever the ceilings."""
-        from nmsolve.check.routing.recheck import RECHECKED
-
-        return RECHECKED
-
-    def check(
-        self, stage: Stage, bound: Bound, solution: None, least: float, seconds: float = math.inf
-    ) -> BoundCheck:
-        """In whole numbers and fractions."""
-        from nmsolve.check.routing.recheck import check_routing_bound
-
-        found = check_routing_bound(self.problem, stage.objective, bound)
-        if found.word and stage.problem != self.problem.content_hash:
-            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.content_hash}"
-            return BoundCheck(False, math.nan, text)
-        if found.ok and bound.value > least * (1 + 1e-9):
-            return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
-        return found
-
-    def step(self, objective: str) -> float:
-        """1 for numbers of turns and sums of whole rates."""
-        from nmsolve.check.routing.recheck import whole_values
-
-        return 1.0 if whole_values(self.problem, objective) else 0.0
-
-    def hash_of(self, stage: Stage) -> str:
-        """Return the hash of the routing problem with all its objectives."""
-        return self.problem.content_hash
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,55 @@ import msgspec
 from nmsolve.check.claims import gap_check, status_check
 from nmsolve.kinds.check_bounds import Proofs
 from nmsolve.kinds.parts import CheckPart, ObjectivePart
-from nmsolve.kinds.routing.front import RouteBounds
 from nmsolve.kinds.routing.report import PROOFS, REPORT
 from nmsolve.kinds.verdict import unread
-from nmsolve.model.bound import Stage
+from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
+    from nmsolve.model.bound import Bound
     from nmsolve.model.routing.problem import RoutingProblem
+
+
+@dataclass(frozen=True)
+class RouteBounds:
+    """Bounds of routes."""
+
+    problem: RoutingProblem
+    exact = False
+    slow = ()
+
+    @property
+    def free(self) -> Collection[str]:
+        """Bounds that are recomputed hold whatever the ceilings."""
+        from nmsolve.check.routing.recheck import RECHECKED
+
+        return RECHECKED
+
+    def check(
+        self, stage: Stage, bound: Bound, solution: None, least: float, seconds: float = math.inf
+    ) -> BoundCheck:
+        """In whole numbers and fractions."""
+        from nmsolve.check.routing.recheck import check_routing_bound
+
+        found = check_routing_bound(self.problem, stage.objective, bound)
+        if found.word and stage.problem != self.problem.content_hash:
+            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.content_hash}"
+            return BoundCheck(False, math.nan, text)
+        if found.ok and bound.value > least * (1 + 1e-9):
+            return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
+        return found
+
+    def step(self, objective: str) -> float:
+        """1 for numbers of turns and sums of whole rates."""
+        from nmsolve.check.routing.recheck import whole_values
+
+        return 1.0 if whole_values(self.problem, objective) else 0.0
+
+    def hash_of(self, stage: Stage) -> str:
+        """Return the hash of the routing problem with all its objectives."""
+        return self.problem.content_hash
 
 
 @dataclass(frozen=True)
