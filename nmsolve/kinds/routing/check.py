@@ -11,12 +11,10 @@ from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.routing.report import FLOWS, PROOFS, REPORT, long_messages
 from nmsolve.kinds.routing.statement import turns_option
 from nmsolve.kinds.verdict import UNREAD
-from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
-    from nmsolve.kinds.routing.statement import Given
     from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes
@@ -68,20 +66,6 @@ def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool
     problem = replace(file.problem, flows=flows, turns=own)
     checks += claim_checks(path, said, problem, values, bound)
     return checks + route_fields(loaded, path, file, problem, said)
-
-
-def route_scores(given: Given, path: Path) -> dict[str, float]:
-    """Return every objective of the routes in a file, by its own rules. InputError if they break one."""
-    from nmsolve.kinds.routing.front import RouteFront
-    from nmsolve.model.routing.files import read_flow_routes
-    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
-
-    machine = given.loaded.machine
-    problem = replace(read_flow_routes(path, machine).problem, objective=tuple(ROUTING_OBJECTIVES))
-    _, scores, wrong = RouteFront(problem, given.loaded).read(path, {})
-    if wrong:
-        raise InputError(f"the routes break a rule: {wrong[0]}", str(path), "legal ones")
-    return scores
 
 
 def write_answer(path: Path, problem: RoutingProblem, solution: ChosenRoutes) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.kinds.in_order import PLAIN
 from nmsolve.kinds.routing.check import file_checks, write_answer
 from nmsolve.kinds.routing.proofs import RouteBounds
+from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.kinds.loading import Loaded
     from nmsolve.kinds.parts import CheckPart
+    from nmsolve.kinds.routing.statement import Given
     from nmsolve.model.types import IntArray
 
 
@@ -63,3 +65,16 @@ class RouteFront(RouteBounds):
         from nmsolve.model.routing.files import read_flow_routes
 
         return routes_check(path, read_flow_routes(path, self.problem.machine), self.problem)
+
+
+def route_scores(given: Given, path: Path) -> dict[str, float]:
+    """Return every objective of the routes in a file, by its own rules. InputError if they break one."""
+    from nmsolve.model.routing.files import read_flow_routes
+    from nmsolve.model.routing.objectives import ROUTING_OBJECTIVES
+
+    machine = given.loaded.machine
+    problem = replace(read_flow_routes(path, machine).problem, objective=tuple(ROUTING_OBJECTIVES))
+    _, scores, wrong = RouteFront(problem, given.loaded).read(path, {})
+    if wrong:
+        raise InputError(f"the routes break a rule: {wrong[0]}", str(path), "legal ones")
+    return scores

@@ -270,7 +270,7 @@ class RouteKind(StatedKind):
 
     def score(self, path: Path, o: ScoreOptions) -> Scores:
         """Return every objective of the routes in a file."""
-        from nmsolve.kinds.routing.check import route_scores
+        from nmsolve.kinds.routing.front import route_scores
 
         given = state_problem(self.inputs_for(path, o), o.memory)
         return plain_scores(given.names, route_scores(given, path))
