@@ -20,8 +20,7 @@ from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.reduction import reduced
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError, InputError
-from nmsolve.solvers.assignment.closing import close
-from nmsolve.solvers.assignment.dual import DualAscent
+from nmsolve.solvers.assignment.dual import DualAscent, close
 
 
 class Heard:

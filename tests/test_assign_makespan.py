@@ -26,8 +26,7 @@ from nmsolve.solvers.assignment.api import solve_assignment
 from nmsolve.solvers.assignment.bounds import AssignBounds, bounds
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.makespan import MakespanCpSat
-from nmsolve.solvers.assignment.parts import part_of
-from nmsolve.solvers.assignment.windows import clean_cuts
+from nmsolve.solvers.assignment.windows import clean_cuts, part_of
 from nmsolve.solvers.search.cpsat import solve
 
 #: Few orders and groups, so that everything can be tried.

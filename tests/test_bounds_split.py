@@ -21,8 +21,7 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
-from nmsolve.solvers.mapping.bounds.projection import project
-from nmsolve.solvers.mapping.bounds.spectrum import Spectrum
+from nmsolve.solvers.mapping.bounds.projection import Spectrum, project
 from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
 from nmsolve.solvers.mapping.bounds.split.assign import assign

@@ -31,10 +31,9 @@ from nmsolve.solvers.mapping.bounds.spread.bound import spread_bounds
 from nmsolve.solvers.mapping.bounds.spread.exact_sets import dear_demands
 from nmsolve.solvers.mapping.bounds.spread.form import common_neighbours, refuses_spread, spread_form
 from nmsolve.solvers.mapping.bounds.spread.free_grid import free_placement, solve
-from nmsolve.solvers.mapping.bounds.spread.grid import grid_of
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Network, Rows, find_rows
-from nmsolve.solvers.mapping.bounds.spread.sets import Sets, grown, rows_of
+from nmsolve.solvers.mapping.bounds.spread.sets import Sets, grid_of, grown, rows_of
 
 GRIDS = ((1, 4), (2, 2), (2, 3), (3, 2), (1, 6), (2, 4), (3, 3))
 ENERGY = {"message": Figure(5), "router": Figure(1), "link_x": Figure(3), "link_y": Figure(4.2)}

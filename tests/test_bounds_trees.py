@@ -17,7 +17,7 @@ from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds import eigen, trees_bundle, trees_parts
+from nmsolve.solvers.mapping.bounds import eigen, trees_parts
 from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
@@ -107,7 +107,7 @@ def test_too_many_pulls_for_a_bundle_climb_as_without_a_mapping(
     spiking: MappingProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cuts hold every pull; where a few would fill the memory there are none."""
-    monkeypatch.setattr(trees_bundle, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(trees_parts, "MOST_NUMBERS", 1000)
     monkeypatch.setattr(trees_parts, "PullBundle", None)
     found = list(tree_parts_bounds(spiking, BoundContext(core=np.arange(spiking.n) // 34), 6))
     assert found[-1].value > 0

@@ -27,8 +27,7 @@ from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.stop import Stop
 from nmsolve.solvers.routing.checker import RoutingChecker
 from nmsolve.solvers.routing.column_lns import ColumnLns, choose
-from nmsolve.solvers.routing.flow_bound import Climb, PriceBound, proved
-from nmsolve.solvers.routing.flow_lengths import demands_of, evaluate
+from nmsolve.solvers.routing.flow_bound import Climb, PriceBound, demands_of, evaluate, proved
 from nmsolve.solvers.routing.lp import flow_bound, split_flow
 from nmsolve.solvers.routing.named import NamedRules
 from nmsolve.solvers.search.context import LocalContext

@@ -57,8 +57,7 @@ def fewest_moves(
     """
     from ortools.sat.python import cp_model
 
-    from nmsolve.solvers.mapping.explain.classes import classes_of
-    from nmsolve.solvers.mapping.explain.rows import add_limits, place_variables
+    from nmsolve.solvers.mapping.explain.rows import add_limits, classes_of, place_variables
     from nmsolve.solvers.search.cpsat import new_solver
 
     classes = classes_of(problem, problem.sizes, _origin(problem))

@@ -22,8 +22,14 @@ from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
-from nmsolve.solvers.mapping.explain.rows import add_limits, by_node, forbid_tables, place_variables
+from nmsolve.solvers.mapping.explain.rows import (
+    Classes,
+    add_limits,
+    by_node,
+    classes_of,
+    forbid_tables,
+    place_variables,
+)
 from nmsolve.solvers.search.conflict import Answer
 from nmsolve.solvers.search.cpsat import decide, new_solver
 

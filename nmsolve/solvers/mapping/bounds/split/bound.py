@@ -22,8 +22,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, seats, too_wide, usable_cores
-from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
-from nmsolve.solvers.mapping.bounds.spectrum import project
+from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent, project
 from nmsolve.solvers.mapping.bounds.split.ascent import LARGE, Ascent, Multipliers
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form

@@ -10,7 +10,7 @@ from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray
 from nmsolve.solvers.mapping.bounds.pairs import PairForm, dense_traffic, pair_form
-from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
+from nmsolve.solvers.mapping.bounds.projection import distance_spectrum
 
 #: Largest clique that gets a row.
 LARGEST_CLIQUE = 10

@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.spectrum import Spectrum
+from nmsolve.solvers.mapping.bounds.projection import Spectrum
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.rows import Rows

@@ -10,10 +10,9 @@ from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.spread.form import SpreadForm
-from nmsolve.solvers.mapping.bounds.spread.grid import WIDEST
 from nmsolve.solvers.mapping.bounds.spread.packing import Packing, fitted
 from nmsolve.solvers.mapping.bounds.spread.rows import Rows
-from nmsolve.solvers.mapping.bounds.spread.sets import Sets
+from nmsolve.solvers.mapping.bounds.spread.sets import WIDEST, Sets
 
 #: Rounding shares down to whole units takes at most this part of the bound.
 LOST = 5e-4

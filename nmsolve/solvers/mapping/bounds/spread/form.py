@@ -21,7 +21,6 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     room_per_core,
     usable_cores,
 )
-from nmsolve.solvers.mapping.bounds.spread.grid import Grid, grid_of
 from nmsolve.solvers.mapping.bounds.spread.messages import (
     MAX_PAIRS,
     Messages,
@@ -29,6 +28,7 @@ from nmsolve.solvers.mapping.bounds.spread.messages import (
     pairs_of_messages,
 )
 from nmsolve.solvers.mapping.bounds.spread.rows import Network
+from nmsolve.solvers.mapping.bounds.spread.sets import Grid, grid_of
 
 #: Most usable cores: slots of every core are in memory.
 MAX_CORES = 6000
