@@ -24,10 +24,10 @@ from nmsolve.solvers.mapping.bounds.bound_context import BoundContext
 from nmsolve.solvers.mapping.bounds.projection import Spectrum, project
 from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
-from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.bound import certified_bound
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, least_clique, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
+from nmsolve.solvers.mapping.bounds.split.value import assign
 
 KINDS = ("mesh", "torus", "chips", "faulty core", "dead link", "metric matrix", "any matrix", "region")
 

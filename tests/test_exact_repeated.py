@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
-from nmsolve.check.mapping.bounds import closing, repeated
+from nmsolve.check.mapping.bounds import repeated
 from nmsolve.check.mapping.bounds.exhaustion import BANNED, reduced
 from nmsolve.check.mapping.bounds.partial import PARTS, Multipliers, Relaxed
 from nmsolve.check.mapping.bounds.parts import granularity
@@ -35,8 +35,8 @@ def test_confirms_the_optimum_and_nothing_above(
     """True for the optimum, False for the next value; by the plain search, and by split bounds at three open nodes or more."""
     if split:
         monkeypatch.setattr(repeated, "EASY", 0)
-        monkeypatch.setattr(closing, "SMALL", 2)
-        monkeypatch.setattr(closing, "PROBE", 0)
+        monkeypatch.setattr(repeated, "SMALL", 2)
+        monkeypatch.setattr(repeated, "PROBE", 0)
     problem = replace(small_problem(kind, seed), node_limit=1)
     best = optimum(problem)
     if not np.isfinite(best):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from nmsolve.check.mapping.bounds import chance, operator
+from nmsolve.check.mapping.bounds import eigenvalues, operator
 from nmsolve.check.mapping.bounds.eigenvalues import least, lowest, projected, spectrum
 from nmsolve.check.mapping.bounds.operator import Operator, proved
 from nmsolve.check.mapping.bounds.parts import CertificateError
@@ -164,7 +164,7 @@ def test_any_vectors_give_valid_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
               vectors[:, 4::-1], rng.standard_normal((200, 5)), np.zeros((200, 5))):  # fmt: skip
         for low in (
             least(a.dense, a.error, q, stated),
-            chance.least_by_chance(a.apply, a.rho, a.mass, a.longest, q, stated),
+            eigenvalues.least_by_chance(a.apply, a.rho, a.mass, a.longest, q, stated),
         ):
             if low is not None:
                 tried += 1
@@ -181,10 +181,11 @@ def test_random_vectors_cannot_be_foreseen(monkeypatch: pytest.MonkeyPatch) -> N
         drawn.append(seed)
         return real(*seed)
 
-    monkeypatch.setattr(chance.np.random, "default_rng", spy)
+    monkeypatch.setattr(eigenvalues.np.random, "default_rng", spy)
     a = laplacian(60)
     true, vectors = np.linalg.eigh(a.dense())
     assert (
-        chance.least_by_chance(a.apply, a.rho, a.mass, a.longest, vectors[:, :3], true[:3] - 0.01) is not None
+        eigenvalues.least_by_chance(a.apply, a.rho, a.mass, a.longest, vectors[:, :3], true[:3] - 0.01)
+        is not None
     )
     assert () in drawn

@@ -15,12 +15,12 @@ import numpy as np
 from nmsolve.check.certificates import certificates_text
 from nmsolve.check.foreign import SECONDS, foreign_recheck, unknown_method
 from nmsolve.check.mapping.bounds.chessboard import recheck_chessboard
-from nmsolve.check.mapping.bounds.closing import HintsOf
 from nmsolve.check.mapping.bounds.core_traffic import recheck_core_traffic
 from nmsolve.check.mapping.bounds.counting import recheck_fan_out, recheck_neighbours
 from nmsolve.check.mapping.bounds.eigenvalues import DECOMPOSED, FACTORED
 from nmsolve.check.mapping.bounds.link_load import recheck_exchange, recheck_link_load
 from nmsolve.check.mapping.bounds.parts import EPS, EXACT, CertificateError, granularity, risen
+from nmsolve.check.mapping.bounds.repeated import HintsOf
 from nmsolve.check.mapping.bounds.slots import recheck_slots
 from nmsolve.check.mapping.bounds.spectral import (
     recheck_partition_placement,

@@ -7,23 +7,15 @@ from nmsolve.model.assignment.assignment import Assignment, assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork, network_complaint, network_cost
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.checker import AsStated, over_ceiling
 
 
-class AssignChecker:
+class AssignChecker(AsStated):
     """Implements :class:`nmsolve.solvers.search.checker.Checker`; solutions are :meth:`Assignment.packed`."""
 
     def __init__(self, problem: AssignProblem) -> None:
         self.problem = problem
         self.size = packed_size(problem)
-
-    @property
-    def lattice(self) -> float:
-        """One: all costs are whole numbers."""
-        return 1.0
-
-    def lift(self, solution: IntArray) -> IntArray:
-        """Return ``solution`` (size,) as it is."""
-        return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
         """Return the first broken rule of the assignment (packed, one-dimensional), or None."""
@@ -40,21 +32,12 @@ class AssignChecker:
         return float(objective(self.problem, Assignment.unpacked(self.problem, lifted)))
 
 
-class NetworkChecker:
+class NetworkChecker(AsStated):
     """The same for cost networks; solutions are (N,) strategies."""
 
     def __init__(self, network: CostNetwork) -> None:
         self.problem = network
         self.size = network.count
-
-    @property
-    def lattice(self) -> float:
-        """One: all costs are whole numbers."""
-        return 1.0
-
-    def lift(self, solution: IntArray) -> IntArray:
-        """Return ``solution`` (N,) as it is."""
-        return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
         """Return the first broken rule of the strategies, or None."""
@@ -67,10 +50,4 @@ class NetworkChecker:
 
 def ceiling_complaint(problem: AssignProblem, answer: Assignment) -> str | None:
     """Return which ceiling on another objective a legal assignment exceeds, or None."""
-    if not problem.ceilings:
-        return None
-    values = all_objectives(problem, answer)
-    for name, most in problem.ceilings:
-        if values[name] > most:
-            return f"{name} is {values[name]:,}, the limit is {most:,.0f}"
-    return None
+    return over_ceiling(problem.ceilings, lambda: all_objectives(problem, answer))

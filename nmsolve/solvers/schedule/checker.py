@@ -7,23 +7,15 @@ from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.checker import AsStated, over_ceiling
 
 
-class ScheduleChecker:
+class ScheduleChecker(AsStated):
     """Implements :class:`nmsolve.solvers.search.checker.Checker`; solutions are :meth:`Schedule.packed`."""
 
     def __init__(self, problem: ScheduleProblem) -> None:
         self.problem = problem
         self.size = 3 * problem.count
-
-    @property
-    def lattice(self) -> float:
-        """One: all objectives are whole numbers."""
-        return 1.0
-
-    def lift(self, solution: IntArray) -> IntArray:
-        """Return ``solution`` (size,) as it is."""
-        return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
         """Return the first broken rule of the schedule (packed, one-dimensional), or None."""
@@ -42,10 +34,4 @@ class ScheduleChecker:
 
 def ceiling_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None:
     """Return which ceiling on another objective a legal schedule exceeds, or None."""
-    if not problem.ceilings:
-        return None
-    values = all_objectives(problem, answer)
-    for name, most in problem.ceilings:
-        if values[name] > most:
-            return f"{name} is {values[name]:,}, the limit is {most:,.0f}"
-    return None
+    return over_ceiling(problem.ceilings, lambda: all_objectives(problem, answer))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from nmsolve.model.bound import Ceilings
 from nmsolve.model.types import IntArray
 
 
@@ -34,3 +36,21 @@ class Checker(Protocol):
 
     def score(self, lifted: IntArray) -> float:
         """Return the objective of a feasible solution (lifted size,), recomputed by the evaluator; never below 0."""
+
+
+class AsStated:
+    """Part of a checker: engines get the problem as the user stated it, and all values of its objective are whole numbers."""
+
+    lattice: float = 1.0
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Return ``solution`` (size,) as it is."""
+        return solution
+
+
+def over_ceiling(ceilings: Ceilings, values: Callable[[], Mapping[str, float]]) -> str | None:
+    """Return which ceiling on another objective a solution with these ``values`` exceeds, or None."""
+    known = values() if ceilings else {}
+    return next(
+        (f"{k} is {known[k]:,}, the limit is {most:,.0f}" for k, most in ceilings if known[k] > most), None
+    )

@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from nmsolve.check.mapping.bounds.chance import least_by_chance
-from nmsolve.check.mapping.bounds.eigenvalues import DECOMPOSED, FACTORED, least, spectrum
+from nmsolve.check.mapping.bounds.eigenvalues import DECOMPOSED, FACTORED, least, least_by_chance, spectrum
 from nmsolve.check.mapping.bounds.parts import CertificateError
 from nmsolve.check.mapping.bounds.rounding import SAFE, gamma
 from nmsolve.model.types import FloatArray

@@ -1,14 +1,19 @@
-"""Re-check of what a small branch and bound claims: a second search, from the problem as stated, with symmetries of its own."""
+"""Re-check of what a small branch and bound claims: a second search, from the problem as stated, with symmetries of its own.
+
+For more than a few nodes it has bounds and branching of its own, too. Good multipliers are hard to find and easy to check, so
+they are handed in, by the engine's own ascent as a rule: :mod:`.partial` believes nothing about them. Poor ones would only make
+this search longer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from nmsolve.check.mapping.bounds.closing import Cheaper, Closing, GaveUp, HintsOf
 from nmsolve.check.mapping.bounds.exhaustion import MOST_COST, Exhaustion, exhaust, new_search
+from nmsolve.check.mapping.bounds.partial import PARTS, Multipliers, Relaxed
 from nmsolve.check.mapping.bounds.parts import (
     all_distances,
     granularity,
@@ -22,6 +27,122 @@ from nmsolve.check.mapping.bounds.symmetry import Board
 from nmsolve.model import clock
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
+
+#: Partial mappings that the depth-first search may bound where it may fail, and with so few open nodes until it ends.
+PROBE, SMALL = 500, 9
+#: It is tried where it ended at least one in ODDS at this depth, and with the first TRIALS.
+ODDS, TRIALS = 10, 10
+#: Children count ``exp(missing / (SCALE * missing of the parent))`` where a line to branch on is chosen.
+SCALE = 0.15
+#: Symmetries are looked for with fewer placed nodes than this; below hardly any is left.
+SYMMETRIC = 3
+
+
+#: For a partial mapping (n,), the cores (n, k) left to open nodes and the most that a completion may cost: multipliers.
+Ask = Callable[[IntArray, BoolArray, int], Multipliers]
+#: Makes one for traffic both ways (n, n) and distances (k, k). A partial mapping is asked about after the one above it.
+HintsOf = Callable[[IntArray, IntArray], Ask]
+
+
+class Cheaper(Exception):
+    """There is a mapping that costs less than was said."""
+
+
+class GaveUp(Exception):
+    """Time is up."""
+
+
+class Closing:
+    """Shows that no mapping has a doubled cost of ``most`` or less.
+
+    Parameters
+    ----------
+    search : of the same problem, whose distances are symmetric
+    stop : asked before every partial mapping
+    hints : multipliers; None: all are 0
+    """
+
+    def __init__(
+        self,
+        search: Exhaustion,
+        most: int,
+        board: Board,
+        stop: Callable[[], bool],
+        hints: HintsOf | None = None,
+    ) -> None:
+        pairs = search.there + search.back
+        self._search, self._most, self._board, self._stop = search, most, board, stop
+        n = len(pairs)
+        self._bound, self._ask = Relaxed(pairs, search.far), (hints or _none)(pairs, search.far)
+        self._tried, self._ended = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+
+    def close(self, place: IntArray, left: BoolArray) -> None:
+        """Return if no completion of ``place`` (n,) with open nodes on the cores ``left`` (n, k) to them costs so little.
+
+        Raises
+        ------
+        Cheaper, GaveUp : it does, or time is up
+        """
+        if self._stop():
+            raise GaveUp
+        depth = int((place >= 0).sum())
+        if self._few(place, left, depth):
+            return
+        given = self._ask(place, left, self._most)
+        bound, nodes, cores = self._bound.children(place, left, given)
+        missing = self._most * PARTS - bound
+        if not (missing >= 0).any():
+            return
+        rest = left.copy()
+        rest[np.ix_(nodes, cores)] &= missing >= 0
+        for u, p in self._branches(place, nodes, cores, missing):
+            child = place.copy()
+            child[u] = p
+            self.close(child, rest)
+
+    def _few(self, place: IntArray, left: BoolArray, depth: int) -> bool:
+        """Return True if the depth-first search ends what is below within its limits."""
+        few = len(place) - depth <= SMALL
+        if not few and self._tried[depth] >= TRIALS and ODDS * self._ended[depth] < self._tried[depth]:
+            return False
+        self._tried[depth] += 1
+        self._search.left[0] = left
+        first = np.flatnonzero(place >= 0)
+        done = exhaust(self._search, first, place[first], self._most, 1 << 62 if few else PROBE)
+        if done == -1:
+            raise Cheaper
+        self._ended[depth] += done >= 0
+        return bool(done >= 0)
+
+    def _branches(
+        self, place: IntArray, nodes: IntArray, cores: IntArray, missing: IntArray
+    ) -> list[tuple[int, int]]:
+        """Return what to put where next: a node on every core left to it but for symmetries, or on a core every node.
+
+        A core may only be branched on if there is none to spare.
+        """
+        open_ones, used = missing >= 0, tuple(place[place >= 0].tolist())
+        weight = np.where(open_ones, np.exp(missing / max(1.0, SCALE * float(missing.max()))), 0.0)
+        first = np.ones(open_ones.shape, bool)
+        if len(used) < SYMMETRIC:
+            for i in range(len(nodes)):
+                among = np.zeros(len(self._board), bool)
+                among[cores] = open_ones[i]
+                first[i] = np.isin(cores, self._board.unlike(used, among))
+        by_node = (weight * first).sum(axis=1)
+        by_core = weight.sum(axis=0)
+        if len(nodes) < len(cores) or by_node.min() <= by_core.min():
+            i = int(by_node.argmin())
+            return [(int(nodes[i]), int(cores[j])) for j in np.flatnonzero(open_ones[i] & first[i])]
+        j = int(by_core.argmin())
+        return [(int(nodes[i]), int(cores[j])) for i in np.flatnonzero(open_ones[:, j])]
+
+
+def _none(pairs: IntArray, far: IntArray) -> Ask:
+    n = len(pairs)
+    nothing = Multipliers(np.zeros((n, n)), np.zeros((n, n)), np.zeros((n * (n - 1) * (n - 2) // 6, 4)))
+    return lambda place, left, most: nothing
+
 
 #: Larger problems are not searched again.
 MOST_NODES, MOST_PLACES = 32, 64

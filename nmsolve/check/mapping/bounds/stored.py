@@ -14,8 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.check.mapping.bounds.chance import BLOCK, growth_of
-from nmsolve.check.mapping.bounds.eigenvalues import spectrum
+from nmsolve.check.mapping.bounds.eigenvalues import BLOCK, growth_of, spectrum
 from nmsolve.check.mapping.bounds.parts import CertificateError
 from nmsolve.check.mapping.bounds.rounding import ROUNDOFF, SAFE, gamma
 from nmsolve.model.compiled import kernel

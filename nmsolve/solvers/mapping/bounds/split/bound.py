@@ -24,10 +24,9 @@ from nmsolve.solvers.mapping.bounds.bound_context import UNLIMITED, BoundContext
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent, project
 from nmsolve.solvers.mapping.bounds.split.ascent import LARGE, Ascent, Multipliers
-from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
-from nmsolve.solvers.mapping.bounds.split.value import lawler_costs
+from nmsolve.solvers.mapping.bounds.split.value import assign, lawler_costs
 
 #: Most usable cores: every step costs some k^3.
 MAX_SIDE = 1600
