@@ -6,7 +6,6 @@ there are no views and no triggers), values are checked one by one, extensions s
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,8 @@ from urllib.parse import quote
 
 from nmsolve.hw.assignment.fit import Fit, Sample, fitted
 from nmsolve.hw.assignment.library_rows import (
+    KEYS,
+    TABLES,
     Entry,
     Fused,
     Key,
@@ -37,24 +38,11 @@ from nmsolve.model.errors import InputError
 APPLICATION, VERSION = 0x6E6D736C, 1
 #: No library is larger (bytes), or has more rows in a table.
 LARGEST_FILE, MOST_ROWS = 2**28, 10**6
-_KEY = "kind TEXT NOT NULL, attributes TEXT NOT NULL, types TEXT NOT NULL, sizes TEXT NOT NULL"
-_SAME = "kind, attributes, types, sizes, processor"
 SCHEMA = {
-    "entry": (
-        f"CREATE TABLE entry ({_KEY}, processor TEXT NOT NULL, threads INTEGER NOT NULL, time REAL NOT NULL, energy REAL, "
-        "memory INTEGER, macs INTEGER NOT NULL, elements INTEGER NOT NULL, bytes INTEGER NOT NULL, origin TEXT NOT NULL, "
-        "host TEXT NOT NULL, runtime TEXT NOT NULL, runs INTEGER NOT NULL, quantile REAL NOT NULL, spread REAL NOT NULL, "
-        f"PRIMARY KEY ({_SAME}, threads)) WITHOUT ROWID"
-    ),
-    "fused": (
-        "CREATE TABLE fused (parts TEXT NOT NULL, processor TEXT NOT NULL, threads INTEGER NOT NULL, time REAL NOT NULL, "
-        "apart REAL NOT NULL, runs INTEGER NOT NULL, spread REAL NOT NULL, PRIMARY KEY (parts, processor, threads)) WITHOUT ROWID"
-    ),
-    "verdict": (
-        f"CREATE TABLE verdict ({_KEY}, processor TEXT NOT NULL, got INTEGER NOT NULL, failed INTEGER NOT NULL, "
-        f"PRIMARY KEY ({_SAME})) WITHOUT ROWID"
-    ),
-}  # fmt: skip
+    table: f"CREATE TABLE {table} ({', '.join(f'{name} {sql}' for name, (sql, _) in columns.items())}, "
+    f"PRIMARY KEY ({', '.join(list(columns)[: KEYS[table]])})) WITHOUT ROWID"
+    for table, columns in TABLES.items()
+}
 
 
 @dataclass
@@ -154,13 +142,8 @@ class Library:
             check_entry(e, "a new entry")
         for f in fused:
             check_fused(f, "a new group")
-        with self._words(), self._file:
-            self._file.executemany(
-                f"INSERT OR REPLACE INTO entry VALUES ({', '.join('?' * 18)})", [row_of(e) for e in entries]
-            )
-            self._file.executemany("INSERT OR REPLACE INTO fused VALUES (?, ?, ?, ?, ?, ?, ?)", [
-                (json.dumps(f.parts), f.processor, f.threads, f.time, f.apart, f.runs, f.spread) for f in fused
-            ])  # fmt: skip
+        self._write("entry", map(row_of, entries))
+        self._write("fused", map(row_of, fused))
         self._content.entries.update({(e.key, e.processor, e.threads): e for e in entries})
         self._content.fused.update({(f.parts, f.processor, f.threads): f for f in fused})
         self._fits.clear()
@@ -173,11 +156,13 @@ class Library:
             for name in names:
                 old = changed.setdefault(name, Verdict(*vars(self.verdict(*name)).values()))
                 setattr(old, attribute, getattr(old, attribute) + 1)
-        with self._words(), self._file:
-            self._file.executemany("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?, ?, ?)", [
-                (*key, processor, v.got, v.failed) for (key, processor), v in changed.items()
-            ])  # fmt: skip
+        self._write("verdict", ((*key, p, v.got, v.failed) for (key, p), v in changed.items()))
         self._content.verdicts.update(changed)
+
+    def _write(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+        marks = ", ".join("?" * len(TABLES[table]))
+        with self._words(), self._file:
+            self._file.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
 
     @contextmanager
     def _words(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,176 +14,6 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
-
-#: Where a figure may come from.
-ORIGINS = ("measured", "fitted", "assumed")
-#: What copies of tensors are called; their sizes are ``[[bytes]]``.
-COPY = "@copy"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one run of an operation costs.
-
-    Attributes
-    ----------
-    key, processor, threads : what runs where
-    time : ps, a low quantile of the runs
-    energy : pJ, None if not known
-    memory : bytes of inputs and results, None if not known
-    macs, elements, bytes : its work, which regressions go by
-    origin : one of :data:`ORIGINS`
-    host, runtime : where it was measured, and with what
-    runs : how many were measured
-    quantile : which one ``time`` is, 0 to 1
-    spread : median divided by ``time``, at least 1
-    """
-
-    key: Key
-    processor: str
-    threads: int
-    time: float
-    energy: float | None = None
-    memory: int | None = None
-    macs: int = 0
-    elements: int = 0
-    bytes: int = 0
-    origin: str = "measured"
-    host: str = ""
-    runtime: str = ""
-    runs: int = 1
-    quantile: float = 0.0
-    spread: float = 1.0
-
-
-@dataclass(frozen=True)
-class Fused:
-    """What a group of operations costs as one: ``time`` ps against ``apart`` ps one by one, both measured in one run."""
-
-    parts: tuple[Key, ...]
-    processor: str
-    threads: int
-    time: float
-    apart: float
-    runs: int = 1
-    spread: float = 1.0
-
-    @property
-    def saved(self) -> float:
-        """Return the part of the time that fusion saves, 0 to 1."""
-        return max(0.0, 1 - self.time / self.apart)
-
-
-@dataclass
-class Verdict:
-    """How often a processor got an operation, and how often it could have run it for less and did not get it."""
-
-    got: int = 0
-    failed: int = 0
-
-
-def entry_of(row: Sequence[Any], where: str) -> Entry:
-    """Return the entry of a row, checked.
-
-    Raises
-    ------
-    InputError : a value of a wrong type, or one that cannot be
-    """
-    number, missing = (int, float), type(None)
-    texts, counts = (str,) * 5, (int,) * 3
-    kinds = (
-        *texts,
-        int,
-        float,
-        (*number, missing),
-        (int, missing),
-        *counts,
-        str,
-        str,
-        str,
-        int,
-        float,
-        float,
-    )
-    _require_types(row, where, kinds)
-    entry = Entry(Key(*row[:4]), *row[4:])
-    check_entry(entry, where)
-    return entry
-
-
-def row_of(e: Entry) -> tuple[object, ...]:
-    """Return an entry as a row."""
-    energy = None if e.energy is None else float(e.energy)
-    return (
-        *e.key, e.processor, e.threads, float(e.time), energy, e.memory, e.macs, e.elements, e.bytes, e.origin, e.host, e.runtime,
-        e.runs, float(e.quantile), float(e.spread),
-    )  # fmt: skip
-
-
-def fused_of(row: Sequence[Any], where: str) -> Fused:
-    """Return the group of a row, checked as entries are."""
-    _require_types(row, where, (str, str, int, float, float, int, float))
-    try:
-        parts = tuple(Key(*(str(x) for x in part)) for part in json.loads(row[0]))
-    except (ValueError, TypeError, RecursionError):
-        raise InputError("parts that are no operations", where, "a list of operations") from None
-    fused = Fused(parts, *row[1:])
-    check_fused(fused, where)
-    return fused
-
-
-def verdict_of(row: Sequence[Any], where: str) -> tuple[Key, str, Verdict]:
-    """Return operation, processor and verdict of a row, checked as entries are."""
-    _require_types(row, where, (*(str,) * 5, int, int))
-    if min(row[5:]) < 0:
-        raise InputError(f"{min(row[5:])} times", where, "whole numbers >= 0")
-    return Key(*row[:4]), row[4], Verdict(*row[5:])
-
-
-def check_entry(e: Entry, where: str) -> None:
-    """Raise InputError for an entry whose values cannot be."""
-    names = f"{where} ({e.key.kind} on {e.processor})"
-    if not 0 < e.time < 1e18:
-        raise InputError(f"the time is {e.time}", names, "ps, more than 0")
-    if e.energy is not None and not 0 <= e.energy < 1e18:
-        raise InputError(f"the energy is {e.energy}", names, "pJ, at least 0")
-    counts = {"memory": e.memory or 0, "macs": e.macs, "elements": e.elements, "bytes": e.bytes}
-    for name, count in counts.items():
-        if count < 0:
-            raise InputError(f"{name} is {count}", names, "a whole number >= 0")
-    if e.origin not in ORIGINS:
-        raise InputError(f"the origin is {e.origin!r}", names, "one of " + ", ".join(ORIGINS))
-    if e.threads < 1 or e.runs < 1:
-        raise InputError(f"{e.threads} threads, {e.runs} runs", names, "at least 1")
-    if not 0 <= e.quantile <= 1 or not 1 <= e.spread < math.inf:
-        raise InputError(f"quantile {e.quantile}, spread {e.spread}", names, "0 to 1, and at least 1")
-    if not _is_json(e.key.sizes, list) or not _is_json(e.key.attributes, dict):
-        raise InputError("sizes or attributes are not JSON", names, "a list, and an object")
-
-
-def check_fused(f: Fused, where: str) -> None:
-    """Raise InputError for a group whose values cannot be."""
-    if not 0 < f.time < 1e18 or not 0 < f.apart < 1e18 or f.threads < 1 or f.runs < 1 or len(f.parts) < 2:
-        what = f"{len(f.parts)} operations in {f.time} ps, {f.apart} ps apart"
-        raise InputError(what, where, "at least two operations, times above 0")
-    if not 1 <= f.spread < math.inf:
-        raise InputError(f"the spread is {f.spread}", where, "at least 1")
-
-
-def _is_json(text: str, kind: type) -> bool:
-    try:
-        return isinstance(json.loads(text), kind)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _require_types(row: Sequence[object], where: str, types: Sequence[Any]) -> None:
-    for value, kind in zip(row, types, strict=True):
-        if not isinstance(value, kind):
-            raise InputError(
-                f"a value {str(value)[:40]!r} of a wrong type", where, "what `nmsolve profile` writes"
-            )
-
 
 #: A small constant input (axes, a new shape) is a setting; one with more elements is data.
 MOST_VALUES = 16
@@ -289,3 +119,183 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     return repr(value)
+
+
+#: Where a figure may come from.
+ORIGINS = ("measured", "fitted", "assumed")
+#: What copies of tensors are called; their sizes are ``[[bytes]]``.
+COPY = "@copy"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one run of an operation costs.
+
+    Attributes
+    ----------
+    key, processor, threads : what runs where
+    time : ps, a low quantile of the runs
+    energy : pJ, None if not known
+    memory : bytes of inputs and results, None if not known
+    macs, elements, bytes : its work, which regressions go by
+    origin : one of :data:`ORIGINS`
+    host, runtime : where it was measured, and with what
+    runs : how many were measured
+    quantile : which one ``time`` is, 0 to 1
+    spread : median divided by ``time``, at least 1
+    """
+
+    key: Key
+    processor: str
+    threads: int
+    time: float
+    energy: float | None = None
+    memory: int | None = None
+    macs: int = 0
+    elements: int = 0
+    bytes: int = 0
+    origin: str = "measured"
+    host: str = ""
+    runtime: str = ""
+    runs: int = 1
+    quantile: float = 0.0
+    spread: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fused:
+    """What a group of operations costs as one: ``time`` ps against ``apart`` ps one by one, both measured in one run."""
+
+    parts: tuple[Key, ...]
+    processor: str
+    threads: int
+    time: float
+    apart: float
+    runs: int = 1
+    spread: float = 1.0
+
+    @property
+    def saved(self) -> float:
+        """Return the part of the time that fusion saves, 0 to 1."""
+        return max(0.0, 1 - self.time / self.apart)
+
+
+@dataclass
+class Verdict:
+    """How often a processor got an operation, and how often it could have run it for less and did not get it."""
+
+    got: int = 0
+    failed: int = 0
+
+
+#: What SQLite calls a type, and what it gives back for it.
+_TEXT = ("TEXT NOT NULL", (str,))
+_TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
+    "str": _TEXT, "int": ("INTEGER NOT NULL", (int,)), "float": ("REAL NOT NULL", (int, float)),
+    "int | None": ("INTEGER", (int, type(None))), "float | None": ("REAL", (int, float, type(None))),
+}  # fmt: skip
+
+
+def _columns(record: type[Any]) -> dict[str, tuple[str, tuple[type, ...]]]:
+    """Return the columns of a record, its fields in their order: an operation is four texts, several are one of JSON."""
+    out: dict[str, tuple[str, tuple[type, ...]]] = {}
+    for field in fields(record):
+        out |= (
+            dict.fromkeys(Key._fields, _TEXT)
+            if field.type == "Key"
+            else {field.name: _TYPES.get(str(field.type), _TEXT)}
+        )
+    return out
+
+
+#: Columns by table; those of the verdicts begin with what they are about.
+TABLES = {
+    "entry": _columns(Entry), "fused": _columns(Fused),
+    "verdict": dict.fromkeys((*Key._fields, "processor"), _TEXT) | _columns(Verdict),
+}  # fmt: skip
+#: How many of them tell rows apart, from the first on; no operation is twice on one processor with as many threads.
+KEYS = {"entry": 6, "fused": 3, "verdict": 5}
+
+
+def entry_of(row: Sequence[Any], where: str) -> Entry:
+    """Return the entry of a row, checked.
+
+    Raises
+    ------
+    InputError : a value of a wrong type, or one that cannot be
+    """
+    _require_types(row, where, "entry")
+    entry = Entry(Key(*row[:4]), *row[4:])
+    check_entry(entry, where)
+    return entry
+
+
+def fused_of(row: Sequence[Any], where: str) -> Fused:
+    """Return the group of a row, checked as entries are."""
+    _require_types(row, where, "fused")
+    try:
+        parts = tuple(Key(*(str(x) for x in part)) for part in json.loads(row[0]))
+    except (ValueError, TypeError, RecursionError):
+        raise InputError("parts that are no operations", where, "a list of operations") from None
+    fused = Fused(parts, *row[1:])
+    check_fused(fused, where)
+    return fused
+
+
+def verdict_of(row: Sequence[Any], where: str) -> tuple[Key, str, Verdict]:
+    """Return operation, processor and verdict of a row, checked as entries are."""
+    _require_types(row, where, "verdict")
+    if min(row[5:]) < 0:
+        raise InputError(f"{min(row[5:])} times", where, "whole numbers >= 0")
+    return Key(*row[:4]), row[4], Verdict(*row[5:])
+
+
+def row_of(record: Entry | Fused) -> tuple[object, ...]:
+    """Return an entry or a group as a row."""
+    first, *rest = vars(record).values()
+    return (*(first if isinstance(record, Entry) else [json.dumps(first)]), *rest)
+
+
+def check_entry(e: Entry, where: str) -> None:
+    """Raise InputError for an entry whose values cannot be."""
+    names = f"{where} ({e.key.kind} on {e.processor})"
+    if not 0 < e.time < 1e18:
+        raise InputError(f"the time is {e.time}", names, "ps, more than 0")
+    if e.energy is not None and not 0 <= e.energy < 1e18:
+        raise InputError(f"the energy is {e.energy}", names, "pJ, at least 0")
+    counts = {"memory": e.memory or 0, "macs": e.macs, "elements": e.elements, "bytes": e.bytes}
+    for name, count in counts.items():
+        if count < 0:
+            raise InputError(f"{name} is {count}", names, "a whole number >= 0")
+    if e.origin not in ORIGINS:
+        raise InputError(f"the origin is {e.origin!r}", names, "one of " + ", ".join(ORIGINS))
+    if e.threads < 1 or e.runs < 1:
+        raise InputError(f"{e.threads} threads, {e.runs} runs", names, "at least 1")
+    if not 0 <= e.quantile <= 1 or not 1 <= e.spread < math.inf:
+        raise InputError(f"quantile {e.quantile}, spread {e.spread}", names, "0 to 1, and at least 1")
+    if not _is_json(e.key.sizes, list) or not _is_json(e.key.attributes, dict):
+        raise InputError("sizes or attributes are not JSON", names, "a list, and an object")
+
+
+def check_fused(f: Fused, where: str) -> None:
+    """Raise InputError for a group whose values cannot be."""
+    if not 0 < f.time < 1e18 or not 0 < f.apart < 1e18 or f.threads < 1 or f.runs < 1 or len(f.parts) < 2:
+        what = f"{len(f.parts)} operations in {f.time} ps, {f.apart} ps apart"
+        raise InputError(what, where, "at least two operations, times above 0")
+    if not 1 <= f.spread < math.inf:
+        raise InputError(f"the spread is {f.spread}", where, "at least 1")
+
+
+def _is_json(text: str, kind: type) -> bool:
+    try:
+        return isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _require_types(row: Sequence[object], where: str, table: str) -> None:
+    for value, (_, kinds) in zip(row, TABLES[table].values(), strict=True):
+        if not isinstance(value, kinds):
+            raise InputError(
+                f"a value {str(value)[:40]!r} of a wrong type", where, "what `nmsolve profile` writes"
+            )
