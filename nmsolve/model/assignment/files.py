@@ -98,18 +98,14 @@ def read_assignment(path: str | Path, problem: AssignProblem, other_rules: bool 
     """
     settle(Path(path).parent)
     file = decode_json(read_limited(path), AssignmentFile, path)
-    if file.model not in ("", model_hash(problem)):
-        raise InputError(
-            f"the assignment is for another model, {file.problem.name!r} with hash {file.model[:16]}",
-            f"{path}: $.model",
-            f"{problem.name!r} with hash {model_hash(problem)[:16]}",
-        )
-    if not other_rules and file.problem.hash not in ("", problem.content_hash):
-        raise InputError(
-            f"the assignment is for another problem, {file.problem.name!r} with hash {file.problem.hash[:16]}",
-            f"{path}: $.problem",
-            f"{problem.name!r} with hash {problem.content_hash[:16]}: the same input and options",
-        )
+    of, same = file.problem, Identity(problem.name, problem.content_hash)
+    operators = Identity(problem.name, model_hash(problem))
+    Identity(of.name, file.model).require(
+        operators, "the assignment is for another model", f"{path}: $.model"
+    )
+    if not other_rules:
+        what = "the assignment is for another problem"
+        of.require(same, what, f"{path}: $.problem", ": the same input and options")
     _require_operators(file.operator, problem, path)
     for name, count in (("processor", len(file.processor)), ("core", len(file.core))):
         if count != problem.count:
@@ -181,12 +177,8 @@ def read_strategies(path: str | Path, network: CostNetwork) -> IntArray:
         file = StrategiesFile(Identity("", ""), decode_json(data, list[Number], path))
     else:
         file = decode_json(data, StrategiesFile, path)
-    if file.problem.hash not in ("", network.content_hash):
-        raise InputError(
-            f"the strategies are for another network, {file.problem.name!r} with hash {file.problem.hash[:16]}",
-            f"{path}: $.problem",
-            f"{network.name!r} with hash {network.content_hash[:16]}",
-        )
+    same = Identity(network.name, network.content_hash)
+    file.problem.require(same, "the strategies are for another network", f"{path}: $.problem")
     if len(file.strategy) != network.count:
         raise InputError(
             f"{len(file.strategy)} values", f"{path}: $.strategy", f"{network.count}, one per node"

@@ -31,6 +31,7 @@ from nmsolve.model.formats.nir_layers import (
     spreads,
     takes,
 )
+from nmsolve.model.formats.populations import Neurons, assembled
 from nmsolve.model.graph import LogicGraph
 
 NEURONS = ("IF", "LIF", "CubaLIF", "CubaLI", "LI", "I")
@@ -51,13 +52,8 @@ def load(path: Path) -> LogicGraph:
     """
     package("h5py", "nir", path)
     populations, ends = one_reply(partial(_read, path), path)
-    n, receivers = sum(size for _, size in populations), ends["target"]
-    return LogicGraph.from_edges(
-        n, ends["source"], receivers,
-        multicast=np.ones(n, bool), rate=np.ones(n), resources=("neurons", "synapses"),
-        sizes=np.stack([np.ones(n, np.int64), np.bincount(receivers, minlength=n)], axis=1),
-        ids=tuple(f"{name}/{i}" for name, size in populations for i in range(size)), name=path.stem,
-    )  # fmt: skip
+    neurons = [Neurons(name, size) for name, size in populations]
+    return assembled(path.stem, neurons, [(ends["source"], ends["target"])])
 
 
 def _read(path: Path) -> Reply:

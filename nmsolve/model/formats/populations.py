@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
-from nmsolve.model.graph import LogicGraph, node_kinds
+from nmsolve.model.graph import LogicGraph, NodeKinds, node_kinds
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 
 #: Milliseconds of a step if nothing else is said.
@@ -25,11 +25,11 @@ SPIKELESS = re.compile(
 
 
 class Neurons(NamedTuple):
-    """A population of ``size`` neurons of one ``kind``."""
+    """A population of ``size`` neurons of one ``kind``; None: nothing says kinds."""
 
     name: str
     size: int
-    kind: str
+    kind: str | None = None
 
 
 class Measured(NamedTuple):
@@ -81,10 +81,15 @@ def assembled(
         n, source, target, multicast=np.ones(n, bool), rate=np.ones(n), resources=("neurons", "synapses"),
         sizes=np.stack([np.ones(n, np.int64), np.bincount(target, minlength=n)], axis=1),
         ids=tuple(f"{p.name}/{k}" for p in populations for k in range(p.size)), name=name,
-        kinds=node_kinds([p.kind for p in populations for _ in range(p.size)]),
+        kinds=_kinds(populations),
     )  # fmt: skip
     rate = np.ones(n) if measured is None else _rates(measured, name)
     return dataclasses.replace(graph, rate=rate, weights=rate[graph.edge_source])
+
+
+def _kinds(populations: Sequence[Neurons]) -> NodeKinds | None:
+    said = [p.kind for p in populations if p.kind is not None for _ in range(p.size)]
+    return node_kinds(said) if said else None
 
 
 def _joined(parts: list[AnyArray]) -> IntArray:

@@ -54,12 +54,10 @@ def read_plan(path: str | Path, problem: PipelineProblem, other_rules: bool = Fa
     """
     settle(Path(path).parent)
     file = decode_json(read_limited(path), PlanFile, path)
-    if not other_rules and file.problem.hash not in ("", problem.content_hash):
-        raise InputError(
-            f"the plan is for another problem, {file.problem.name!r} with hash {file.problem.hash[:16]}",
-            f"{path}: $.problem",
-            f"{problem.name!r} with hash {problem.content_hash[:16]}: the same input and options",
-        )
+    if not other_rules:
+        same = Identity(problem.name, problem.content_hash)
+        what = "the plan is for another problem"
+        file.problem.require(same, what, f"{path}: $.problem", ": the same input and options")
     for name, count in (("layer", len(file.layer)), ("stage", len(file.stage))):
         if count != problem.count:
             raise InputError(f"{count} values", f"{path}: $.{name}", f"{problem.count}, one per layer")

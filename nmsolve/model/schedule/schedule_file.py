@@ -133,16 +133,13 @@ def read_schedule(path: str | Path, problem: ScheduleProblem, other_rules: bool 
     data = read_limited(path, MOST_BYTES)
     file = decode_json(data, ScheduleContent, path)
     name_unknown_members(data, ScheduleContent, path, {ScheduleContent: ("run",)})
-    if not other_rules and file.tasks and file.tasks != tasks_hash(problem):
-        raise InputError(
-            f"the schedule is for other networks or units, {file.problem.name!r} with hash {file.tasks[:16]}",
-            f"{path}: $.tasks", f"{problem.name!r} with hash {tasks_hash(problem)[:16]}",
-        )  # fmt: skip
-    if not other_rules and file.problem.hash and file.problem.hash != problem.content_hash:
-        raise InputError(
-            f"the schedule is for another problem, {file.problem.name!r} with hash {file.problem.hash[:16]}",
-            f"{path}: $.problem", f"{problem.name!r} with hash {problem.content_hash[:16]}: the same input and options",
-        )  # fmt: skip
+    if not other_rules:
+        of, networks = file.problem, Identity(problem.name, tasks_hash(problem))
+        what = "the schedule is for other networks or units"
+        Identity(of.name, file.tasks).require(networks, what, f"{path}: $.tasks")
+        same = Identity(problem.name, problem.content_hash)
+        more = ": the same input and options"
+        of.require(same, "the schedule is for another problem", f"{path}: $.problem", more)
     rows = _by_label(file.processes, problem, path)
     answer, wrong = _answer(rows, problem, path)
     if file.units is None or other_rules:
