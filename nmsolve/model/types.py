@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,10 @@ def within(numbers: AnyArray, count: int) -> bool:
     return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < count)
 
 
-def starts(lengths: AnyArray) -> IntArray:
+def starts(lengths: AnyArray | Sequence[int]) -> IntArray:
     """Return (k + 1,) int64 where pieces of these ``lengths`` (k,) begin, one behind the other, and where the last one ends."""
     out = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=out[1:])
+    np.cumsum(np.asarray(lengths, np.int64), out=out[1:])
     return out
 
 

@@ -28,7 +28,7 @@ from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.operators.classes import CONTROL, operator_class
 from nmsolve.model.operators.graph import OperatorGraph
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +289,7 @@ def _groups(estimates: Estimates, time: IntArray, energy: IntArray) -> Groups:
             gains.append(gain)
     shape = (len(members), machine.units.count)
     return Groups(
-        indptr=np.concatenate([[0], np.cumsum([len(own) for own in members])]).astype(np.int64),
+        indptr=starts([len(own) for own in members]),
         members=np.concatenate([np.zeros(0, np.int64), *members]),
         time=np.array([g[0] for g in gains], np.int64).reshape(shape),
         energy=np.array([g[1] for g in gains], np.int64).reshape(shape),
@@ -325,7 +325,7 @@ def flows_of(program: Program, machine: ProcessorMachine) -> Flows:
     return Flows(
         names=tuple(f.name for f in program.flows),
         source=np.array([f.source for f in program.flows], np.int64),
-        indptr=np.concatenate([[0], np.cumsum([len(u) for u in users])]).astype(np.int64),
+        indptr=starts([len(u) for u in users]),
         targets=np.array([i for u in users for i, _ in u], np.int64),
         since=np.array([f.since for f in program.flows], np.int64),
         until=np.array([last for u in users for _, last in u], np.int64),

@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import BoolArray, IntArray, first_true
+from nmsolve.model.types import BoolArray, IntArray, first_true, starts
 
 
 def gain_of(problem: AssignProblem) -> IntArray:
@@ -62,7 +62,7 @@ def operator_nodes(problem: AssignProblem) -> OperatorNodes:
     kept = possible & (better == np.arange(units))
     number = np.cumsum(kept, axis=1) - 1
     stand_in = np.where(possible, np.take_along_axis(number, better, axis=1), -1)
-    ptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    ptr = starts(kept.sum(axis=1))
     at, unit = np.nonzero(kept)
     return OperatorNodes(node, stand_in, ptr, unit, problem.units.site[unit], cost[at, unit])
 

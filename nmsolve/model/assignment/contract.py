@@ -20,7 +20,7 @@ import numpy as np
 from nmsolve.model.assignment import contract_kernels as kernels
 from nmsolve.model.assignment.contract_kernels import Maps, Tables
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray, starts
 
 #: Kinds of steps.
 DROP, MERGE = 0, 1
@@ -209,4 +209,4 @@ def _demand(network: CostNetwork, state: _State) -> IntArray:
 
 
 def _ptr(sizes: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return starts(sizes)

@@ -124,7 +124,7 @@ def _levelled(amount: IntArray, ptr: IntArray, known: IntArray, last: IntArray) 
         change = np.zeros(count + 1)
         change[:count] += amount[ptr[:-1] + known]
         np.add.at(change, last, -amount[ptr[:-1] + known])
-        total = np.concatenate([[0], np.cumsum(np.cumsum(change)[:count])])
+        total = starts(np.cumsum(change)[:count])
         held = (total[last] - total[first]) / (last - first)
         amount = np.maximum(1, amount * (held.mean() / held)[owner]).astype(np.int64)
     return amount

@@ -27,7 +27,7 @@ from nmsolve.model.assignment.choices import OperatorNodes, bundles_of, gain_of,
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray, picked, starts
 
 #: Objectives that are sums of what operators and transfers cost.
 SUMS = ("latency", "energy")
@@ -193,10 +193,10 @@ def _reduce(problem: AssignProblem) -> Reduced:
     lengths = np.concatenate([*builder.lengths, none])
     network = CostNetwork(
         problem.name,
-        np.concatenate([[0], np.cumsum(np.concatenate(builder.sizes))]),
+        starts(np.concatenate(builder.sizes)),
         np.concatenate(builder.cost),
         np.concatenate([*builder.ends, none.reshape(0, 2)]),
-        np.concatenate([[0], np.cumsum(lengths)]),
+        starts(lengths),
         np.concatenate([*builder.tables, none]),
         np.concatenate([*builder.demand, none.reshape(0, 5)]),
         problem.units.capacity,
@@ -287,10 +287,8 @@ def _transfers(problem: AssignProblem, operators: OperatorNodes, uses: _Uses, bu
 
 def _of_nodes(operators: OperatorNodes, node: IntArray) -> tuple[IntArray, IntArray]:
     """Return the choices of nodes (K,), one node after the other, and where each one's begin (K + 1,)."""
-    sizes = operators.sizes[node]
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    flat = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
-    return np.repeat(operators.ptr[node], sizes) + flat, start
+    start, choice = picked(operators.ptr, node)
+    return choice, start
 
 
 def _pay(
@@ -303,11 +301,8 @@ def _pay(
 ) -> None:
     """Add to makers' costs what their tensors cost that are brought to ``goal`` (K,) in any case."""
     choice, start = maker_choice
-    sizes = np.diff(start)[bundle]
-    entry = np.repeat(np.arange(len(bundle)), sizes)
-    at = choice[
-        np.repeat(start[bundle], sizes) + np.arange(len(entry)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    ]
+    entry = np.repeat(np.arange(len(bundle)), np.diff(start)[bundle])
+    at = choice[picked(start, bundle)[1]]
     np.add.at(builder.cost[0], at, move[bundle[entry], operators.site[at], goal[entry]])
 
 
@@ -431,7 +426,7 @@ def _roles(problem: AssignProblem, operators: OperatorNodes, memory: int) -> _Ro
     full = _full(problem, tensor, start, end, memory)
     if not full.any():
         return None
-    tight = np.concatenate([[0], np.cumsum(full)])
+    tight = starts(full)
     # only the part of a stay that touches full positions counts; all of an end before the first of them is as nothing
     matters = tight[end] > tight[start[tensor]]
     # ends between the same full positions are one: the last full position before it

@@ -23,7 +23,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import LARGEST_FILE, PACKED, believed_nodes, input_file, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network, rows_of
-from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, first_true, starts
 
 if TYPE_CHECKING:
     from nmsolve.model.store.block import Records
@@ -195,7 +195,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     if not np.isfinite(rate).all():
         raise InputError("a rate is beyond 32-bit floats", str(path), "at most 3.4e38")
     paired = path.suffix.lower() == ".axh"
-    at = 2 + np.concatenate([[0], np.cumsum(degree + 3 + paired)])
+    at = 2 + starts(degree + 3 + paired)
     words = np.zeros(int(at[-1]), "<u4")
     words[:2] = graph.n, len(first)
     words[at[:-1]] = degree + paired

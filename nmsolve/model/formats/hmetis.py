@@ -20,7 +20,7 @@ from nmsolve.model.formats import axon
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines, repeated
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network, graph
-from nmsolve.model.types import IntArray, first_true
+from nmsolve.model.types import IntArray, first_true, starts
 
 
 def load(path: Path) -> LogicGraph:
@@ -55,7 +55,7 @@ def load(path: Path) -> LogicGraph:
     heads = lines.start[1 : 1 + nets] - begin
     weight = tokens[heads].astype(np.float64) if weighted else np.ones(nets)
     pins = np.delete(tokens, heads) if weighted else tokens
-    indptr = np.concatenate([[0], np.cumsum(length[:nets] - weighted)])
+    indptr = starts(length[:nets] - weighted)
     if (at := first_true((pins < 1) | (pins > n))) is not None:
         net = int(np.searchsorted(indptr, at, side="right")) - 1
         raise InputError(f"net {net + 1} has pin {pins[at]}", lines.where(1 + net), f"1..{n}")
@@ -132,12 +132,11 @@ def save(graph: LogicGraph, path: Path) -> None:
     else:
         full = np.diff(graph.indptr) > 0
         heads, rate = graph.source[full].astype(np.int64), graph.rate[full]
-        indptr, targets = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[full])]), graph.targets
+        indptr, targets = starts(np.diff(graph.indptr)[full]), graph.targets
     if not (rate == np.rint(rate)).all():
         raise InputError("hMETIS supports only whole weights", str(path), "another format, such as .json")
     pins = (targets + 1).tolist()
-    starts = pairwise(indptr.tolist())
-    columns = (rate.astype(np.int64).tolist(), (heads + 1).tolist(), starts)
+    columns = (rate.astype(np.int64).tolist(), (heads + 1).tolist(), pairwise(indptr.tolist()))
     rows = [[w, head, *pins[a:b]] for w, head, (a, b) in zip(*columns, strict=True)]
     sized = len(graph.resources) > 0 and bool((graph.sizes[:, 0] != 1).any())
     if sized:

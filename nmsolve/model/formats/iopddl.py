@@ -18,7 +18,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork, cost_range
 from nmsolve.model.errors import InputError, doubtful, shortened
 from nmsolve.model.files import decode_json, input_file, read_limited, unpacked, write_atomic
-from nmsolve.model.types import IntArray, first_true
+from nmsolve.model.types import IntArray, first_true, starts
 
 #: No instance may be larger than this (bytes), packed or unpacked; the contest's largest has less than half of it.
 LARGEST_INSTANCE = 2 * 2**30
@@ -106,7 +106,7 @@ def load_iopddl(path: str | Path) -> CostNetwork:
         ptr=ptr,
         cost=_numbers(problem.nodes.costs, f"{where}.nodes.costs"),
         ends=ends,
-        table_ptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        table_ptr=starts(lengths),
         table=_numbers(costs, f"{where}.edges.costs"),
         demand=_demand(problem.nodes, ptr, where),
         capacity=np.array([np.inf if limit is None else float(limit)]),
@@ -225,7 +225,7 @@ def _node_ptr(nodes: _Nodes, where: str) -> IntArray:
                 f"{found} entries", f"{where}.nodes.{name}[{node}]",
                 f"{count}, one per strategy" if name == "usages" else "at least one strategy",
             )  # fmt: skip
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return starts(sizes)
 
 
 def _ends(edges: _Edges, sizes: IntArray, where: str) -> IntArray:

@@ -17,7 +17,7 @@ from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.matrix import each_edge_once
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray, BoolArray, IntArray, first_true
+from nmsolve.model.types import AnyArray, BoolArray, IntArray, first_true, starts
 
 
 def load(path: Path) -> LogicGraph:
@@ -52,7 +52,7 @@ def load(path: Path) -> LogicGraph:
         body[start[:-1] + i] = False
     body[start[:-1][zero] + per_vertex] = False
     flat = tokens[body].reshape(-1, step)
-    indptr = np.concatenate([[0], np.cumsum(entries)])
+    indptr = starts(entries)
     neighbour = flat[:, 0] - 1
     if (k := first_true((neighbour < 0) | (neighbour >= n))) is not None:
         u = int(np.searchsorted(indptr, k, side="right")) - 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import MOST_SETS, NEVER, Edges, Items, Units, UnitSets
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, starts
 
 #: Most processes of a problem, all frames counted, and most units: tables of their size are kept whole.
 MOST_PROCESSES, MOST_UNITS = 2**18, 4096
@@ -55,7 +55,7 @@ def unit_sets(members: Sequence[Sequence[int]], hops: IntArray, where: str) -> U
         raise InputError(
             f"{len(members):,} different unit sets with {total:,} units", where, f"at most {MOST_SETS:,} and {MOST_MEMBERS:,}"
         )  # fmt: skip
-    indptr = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
+    indptr = starts([len(m) for m in members])
     flat = np.concatenate([np.zeros(0, np.int64), *map(whole, members)]).astype(np.int64)
     return UnitSets(indptr, flat, _between(indptr, flat, hops))
 

@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.build import MOST_MODES, whole
 from nmsolve.model.schedule.problem import MOST_TICKS, NEVER, Edges, Modes
 from nmsolve.model.schedule.tasks_file import Interaction, Process, TaskEntry, TasksFile, require_count
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, picked, starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,7 @@ class Frames:
 
     def modes(self, one: Modes) -> tuple[Modes, IntArray]:
         """Return the modes of all frames, and (M,) the mode of one frame that each is."""
-        count = np.diff(one.first)[self.process]
-        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        taken = np.arange(first[-1]) + np.repeat(one.first[:-1][self.process] - first[:-1], count)
+        first, taken = picked(one.first, self.process)
         return replace(
             one, first=first, span=one.span[taken], unit_set=one.unit_set[taken], demand=one.demand[taken],
             energy=one.energy[taken], item=one.item[taken], working=one.working[taken],
@@ -64,12 +62,8 @@ class Frames:
     def edges(self, one: Edges) -> Edges:
         """Return the dependencies of all frames; both ends are in the same frame."""
         into = np.argsort(one.target, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(one.target, minlength=len(self.at)))])
-        count = np.diff(indptr)[self.process]
-        total = np.cumsum(count)
-        taken = into[
-            np.arange(int(count.sum())) + np.repeat(indptr[:-1][self.process] - total + count, count)
-        ]
+        indptr = starts(np.bincount(one.target, minlength=len(self.at)))
+        count, taken = np.diff(indptr)[self.process], into[picked(indptr, self.process)[1]]
         frame = np.repeat(self.frame, count)
         source = one.source[taken]
         return Edges(

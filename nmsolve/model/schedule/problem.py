@@ -16,7 +16,7 @@ import numpy as np
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.budgets import Budgets
-from nmsolve.model.types import AnyArray, IntArray, first_true, within
+from nmsolve.model.types import AnyArray, IntArray, first_true, starts, within
 
 #: What can be minimised, and its unit; ``weighted`` is a sum of others (:attr:`ScheduleProblem.weights`).
 OBJECTIVES = {
@@ -475,7 +475,7 @@ class ScheduleProblem:
 def _csr(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """Return the positions of ``keys`` by key, as CSR."""
     order = np.argsort(keys, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))])
+    indptr = starts(np.bincount(keys, minlength=count))
     return indptr.astype(np.int64), order.astype(np.int64)
 
 

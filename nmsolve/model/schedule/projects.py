@@ -35,6 +35,7 @@ from nmsolve.model.schedule.build import (
 )
 from nmsolve.model.schedule.problem import NEVER, Modes, Network, ScheduleProblem
 from nmsolve.model.schedule.statement import Stated
+from nmsolve.model.types import starts
 
 #: Most resources of a file.
 MOST_RESOURCES = 1024
@@ -121,7 +122,7 @@ def _modes(path: Path, activities: Sequence[Activity], pool: Pool) -> tuple[Mode
         )  # fmt: skip
     flat = [(k, way) for some in ways for k, way in some]
     none = np.zeros(len(flat), np.int64)
-    first = np.concatenate([[0], np.cumsum([len(some) for some in ways])]).astype(np.int64)
+    first = starts([len(some) for some in ways])
     all_here = len(flat) == sum(len(a.modes) for a in activities)
     modes = Modes(
         first, whole([way.span for _, way in flat]), none - 1,

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.model.decisions import Decisions
 from nmsolve.model.schedule.problem import ScheduleProblem
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray, picked
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,9 @@ def on_units(problem: ScheduleProblem, mode: IntArray) -> tuple[IntArray, IntArr
     """Return process and unit of every pair of a process and one of its units, by process, for the modes (P,) chosen."""
     sets = problem.sets
     chosen = problem.modes.unit_set[mode]
-    size = np.where(chosen >= 0, np.append(np.diff(sets.indptr), 0)[chosen], 0)
-    process = np.repeat(np.arange(len(mode)), size)
-    first = np.append(sets.indptr[:-1], 0)[chosen]
-    within = np.arange(len(process)) - np.repeat(np.cumsum(size) - size, size)
-    return process, sets.members[first[process] + within]
+    gangs = np.flatnonzero(chosen >= 0)
+    ptr, members = picked(sets.indptr, chosen[gangs])
+    return np.repeat(gangs, np.diff(ptr)), sets.members[members]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.host.memory import machine_memory
 from nmsolve.model.store.block import Block
 from nmsolve.model.store.reader import Store
-from nmsolve.model.types import Int32Array, frozen, picked
+from nmsolve.model.types import Int32Array, frozen, picked, starts
 
 #: Bytes that a connection takes in memory: target and weight.
 EDGE_BYTES = 12
@@ -119,10 +119,10 @@ def _rows(graph: StoredGraph, block: Block, message: int) -> Rows:
         tag = block.tag if len(block.tag) else np.zeros(len(neighbour), np.int32)
         vertex = np.repeat(np.arange(k), np.diff(block.indptr))
         out = (tag & 1) == 0
-        first = np.concatenate([[0], np.cumsum(here)])
+        first = starts(here)
         row = first[vertex[out]] + (tag[out] >> 1)
         neighbour, weight = neighbour[out], weight[out]
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=int(first[-1])))])
+        indptr = starts(np.bincount(row, minlength=int(first[-1])))
     end = message + len(indptr) - 1
     own = slice(message, end)
     return Rows(message, indptr, graph.source[own], neighbour, weight, graph.multicast[own], graph.rate[own])
@@ -175,7 +175,7 @@ def in_memory(stored: StoredGraph, workers: int) -> LogicGraph:
         targets[done:end], weights[done:end] = rows.targets, rows.weights
         count[rows.first : rows.first + len(rows.source)] = np.diff(rows.indptr)
         done = end
-    indptr = np.concatenate([[0], np.cumsum(count)])
+    indptr = starts(count)
     source, multicast, rate = stored.source, stored.multicast, stored.rate
     if stored.store.row is not None:
         order = np.argsort(stored.store.row)
