@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from nmsolve.check.mapping.bounds.parts import CertificateError
 from nmsolve.check.mapping.bounds.rounding import (
     dot_down,
     dot_up,
-    floor_products,
     gamma,
     products,
     row_sums,
@@ -60,20 +58,6 @@ def test_what_is_too_large_proves_nothing() -> None:
     assert dot_down(big, big) == -np.inf and dot_up(-big, big) == np.inf
     assert sum_down(np.array([np.nan])) == -np.inf and sum_up(np.array([np.nan])) == np.inf
     assert gamma(2**53) == np.inf
-
-
-def test_products_are_rounded_down_to_whole_numbers_exactly() -> None:
-    """Also where rounding brings a product up to the next whole number."""
-    rng = np.random.default_rng(2)
-    hits = 0
-    for _ in range(3000):
-        b = float(10 ** rng.uniform(-8, 8))
-        a = float(rng.integers(1, 10**6)) / b
-        want = floor(Fraction(a) * Fraction(b))
-        assert floor_products(np.array([a]), b)[0] == want
-        hits += float(np.floor(a * b)) != want
-    assert hits > 100  # a plain floor is wrong that often
-    assert np.isnan(floor_products(np.array([1e305]), 1e-300)[0])
 
 
 def known_matrix(n: int, seed: int, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

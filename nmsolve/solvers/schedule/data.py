@@ -15,8 +15,6 @@ from nmsolve.model.types import BoolArray, IntArray
 
 #: Objectives that depend on the gaps between the activities of units.
 OF_GAPS = frozenset({"idle", "energy", "waste"})
-#: Objectives that depend on what moves between units.
-OF_MOVES = frozenset({"energy", "moved"})
 
 
 @dataclass(frozen=True)

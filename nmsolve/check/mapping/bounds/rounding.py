@@ -81,24 +81,6 @@ def dot_up(a: FloatArray, b: FloatArray) -> float:
     return sum_up(products(a, a, b, b)[1])
 
 
-def floor_products(a: FloatArray, b: float) -> FloatArray:
-    """Return (k,) the largest whole numbers not above ``a * b`` (all >= 0, products below 2^53); nan where they are too large."""
-    with np.errstate(all="ignore"):
-        near = a * b
-        floor = np.floor(near)
-        # what rounding took from a product (Dekker): only a product that came out whole can be one that is below it
-        (a1, a2), (b1, b2) = _halves(a), _halves(np.asarray(b))
-        lost = ((a1 * b1 - near) + a1 * b2 + a2 * b1) + a2 * b2
-    return np.where(np.isfinite(lost), floor - ((floor == near) & (lost < 0)), np.nan)
-
-
-def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Two numbers of 26 bits that add up to each number exactly (Veltkamp)."""
-    large = a * (2.0**27 + 1)
-    high = large - (large - a)
-    return high, a - high
-
-
 def row_sums(m: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return (n,) sums of the rows of ``m`` (n, k) and how far each can be from the exact one, one more rounding included."""
     return m.sum(axis=1), SAFE * gamma(m.shape[1] + 2) * np.abs(m).sum(axis=1)

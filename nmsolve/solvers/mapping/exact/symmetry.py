@@ -35,13 +35,16 @@ class BoardSymmetry:
     node: int
     cores: tuple[int, ...]
 
+    def reflecting(self, core: IntArray) -> IntArray:
+        """Return the symmetry (P,) that brings ``node`` of the mapping (n,) to one of ``cores``; the identity if none does."""
+        reflections: IntArray = self.maps[np.isin(self.maps[:, core[self.node]], self.cores)]
+        out: IntArray = reflections[0] if len(reflections) else self.maps[0]
+        return out
+
     def reflect(self, core: IntArray) -> IntArray:
         """Return an equally good mapping (n,) with ``node`` on one of ``cores``."""
-        for g in self.maps:
-            if int(g[core[self.node]]) in self.cores:
-                out: IntArray = g[core]
-                return out
-        return core
+        out: IntArray = self.reflecting(core)[core]
+        return out
 
 
 def board_symmetry(data: ExactData) -> BoardSymmetry | None:

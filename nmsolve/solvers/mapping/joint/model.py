@@ -11,6 +11,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact import cut_lines, positions
 from nmsolve.solvers.mapping.exact.rules import HINTS, MEASURES, hint_places, placed, star_rows
 from nmsolve.solvers.mapping.joint.rules import RoutedModel, pruned, state
+from nmsolve.solvers.mapping.joint.symmetry import moved_links
 from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows, Value
 from nmsolve.solvers.search.scaling import Scale
 
@@ -22,7 +23,6 @@ def build(
     free: bool,
     start: IntArray | None = None,
     bound: float = 0.0,
-    break_symmetry: bool = True,
 ) -> Built:
     """State ``problem`` with its ceilings for CP-SAT, else in Pyomo; ``free``: routes are chosen, else the machine's own.
 
@@ -34,7 +34,7 @@ def build(
     rows: Rows = CpSatRows() if cpsat else MipRows("mapping_with_routes")
     twin, stars = (positions, ()) if cpsat else (cut_lines, (star_rows,))
     stated = state(
-        rows, problem, free=free, bound=bound, break_symmetry=break_symmetry, variables=twin.make_variables,
+        rows, problem, free=free, bound=bound, variables=twin.make_variables,
         measures=(*twin.DISTANCES, *MEASURES, *HINTS, *stars),
     )  # fmt: skip
     if cpsat and free:
@@ -84,7 +84,8 @@ def _hint(rows: Rows, stated: RoutedModel, start: IntArray, free: bool) -> None:
     core = np.asarray(start[: joint.mapping.n], np.int64)
     used = joint.split(start)[1] if free and len(start) == joint.size > len(core) else None
     if symmetry is not None:
-        core, used = symmetry.reflect(joint, core, used)
+        reflection = symmetry.reflecting(core)
+        core, used = reflection[core], None if used is None else moved_links(joint, reflection, used)
     if used is None and v.use:
         used = joint.given_routes(core)
     hint_places(rows, stated.x, core)

@@ -19,9 +19,10 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.exact import rules, step_time
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
+from nmsolve.solvers.mapping.exact.symmetry import BoardSymmetry
 from nmsolve.solvers.mapping.joint.links import LinkData, link_data, route_groups
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
-from nmsolve.solvers.mapping.joint.symmetry import RouteSymmetry, route_symmetry
+from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
 from nmsolve.solvers.search.rows import Rows
 from nmsolve.solvers.search.scaling import Scale, fair_unit
 
@@ -54,7 +55,7 @@ class RoutedModel:
     routes: RouteVariables
     scale: Scale
     unit: float
-    symmetry: RouteSymmetry | None
+    symmetry: BoardSymmetry | None
 
 
 def state(
@@ -63,7 +64,6 @@ def state(
     *,
     free: bool,
     bound: float,
-    break_symmetry: bool,
     variables: Callable[[Any, ExactData, list[list[Any]]], Any],
     measures: Sequence[Callable[[Any, ExactData, Any], None]],
 ) -> RoutedModel:
@@ -114,9 +114,9 @@ def state(
     if row is not None:
         rows.rule("at_least")
         rows.add(cost >= rows.per(row, scale.factor / unit))
-    symmetry = route_symmetry(problem, names, free) if break_symmetry else None
+    symmetry = route_symmetry(problem, names, free)
     if symmetry is not None:
-        rules.heaviest_node_in_one_part(rows, x, symmetry.board)
+        rules.heaviest_node_in_one_part(rows, x, symmetry)
     return RoutedModel(links, x, v, scale, unit, symmetry)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,39 +14,15 @@ from nmsolve.solvers.mapping.exact.symmetry import BoardSymmetry, board_symmetry
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
 
 
-@dataclass(frozen=True, eq=False)
-class RouteSymmetry:
-    """A board symmetry that also moves used links."""
-
-    board: BoardSymmetry
-
-    @property
-    def node(self) -> int:
-        """The node that is fixed."""
-        return self.board.node
-
-    @property
-    def cores(self) -> tuple[int, ...]:
-        """The cores left to it."""
-        return self.board.cores
-
-    def reflect(
-        self, joint: JointProblem, core: IntArray, used: BoolArray | None
-    ) -> tuple[IntArray, BoolArray | None]:
-        """Return an equally good solution with ``node`` on one of ``cores``: cores (n,), used links (messages, links) or None."""
-        for g in self.board.maps:
-            if int(g[core[self.node]]) in self.cores:
-                if used is None:
-                    return g[core], None
-                place = {(int(a), int(b)): k for k, (a, b) in enumerate(joint.ends)}
-                moved = np.array([place[int(g[a]), int(g[b])] for a, b in joint.ends], np.int64)
-                out = np.zeros_like(used)
-                out[:, moved] = used
-                return g[core], out
-        return core, used
+def moved_links(joint: JointProblem, symmetry: IntArray, used: BoolArray) -> BoolArray:
+    """Return where a symmetry (P,) of the cores takes the used links (messages, links)."""
+    place = {(int(a), int(b)): k for k, (a, b) in enumerate(joint.ends)}
+    out = np.zeros_like(used)
+    out[:, [place[int(symmetry[a]), int(symmetry[b])] for a, b in joint.ends]] = used
+    return out
 
 
-def route_symmetry(problem: MappingProblem, names: list[str], free: bool) -> RouteSymmetry | None:
+def route_symmetry(problem: MappingProblem, names: list[str], free: bool) -> BoardSymmetry | None:
     """Return the symmetries that keep every objective in ``names``; None where there are none or this is not sure.
 
     Given routes go along rows first, which a transpose changes, and ties on a torus and round dead links are broken by
@@ -68,5 +44,4 @@ def route_symmetry(problem: MappingProblem, names: list[str], free: bool) -> Rou
     measure = "energy" if "energy" in names else "hops"
     data = exact_data(replace(problem, objective=measure, ceilings=()))
     follows_rows = not free and any(k in ROUTED for k in names)
-    board = board_symmetry(replace(data, spans=follows_rows))
-    return None if board is None else RouteSymmetry(board)
+    return board_symmetry(replace(data, spans=follows_rows))
