@@ -33,12 +33,14 @@ OPEN = (
 
 
 class Row(NamedTuple):
-    """A kind of problem: its command with its input, two objectives, an engine that proves nothing, ``explain`` of its input."""
+    """A kind of problem: its command with its input, two objectives, an engine that proves nothing, ``explain`` of its input; two
+    objectives in order, where they are others."""
 
     given: tuple[object, ...]
     two: str
     engine: str
     explain: tuple[object, ...]
+    ordered: str = ""
 
 
 ONNX = ("m.onnx", "--bind", "batch=8", "-m")
@@ -46,7 +48,9 @@ BOARD, UNITS = ("first.json", "-m", "mesh:2x2"), (*ONNX, "laptop-npu")
 KINDS = {
     "mapping": Row(("map", *BOARD), "hops,max-link", "first-fit", ("explain", *BOARD)),
     "routing": Row(("route", "mapping-run"), "turns,max-link", "named", ("explain", "route", "mapping-run")),
-    "pipeline": Row(("pipeline", *ONNX, "mesh:2x2"), "period,stages", "downsets", ("explain", "pipeline", *ONNX, "mesh:2x2")),
+    "pipeline": Row(
+        ("pipeline", *ONNX, "mesh:2x2"), "period,stages", "downsets", ("explain", "pipeline", *ONNX, "mesh:2x2"), "batch,period",
+    ),
     "assignment": Row(("assign", *UNITS), "latency,energy", "threshold", ("explain", "assign", *UNITS)),
     "schedule": Row(("schedule", "tasks.json"), "makespan,energy", "heft", ("explain", "schedule", "tasks.json")),
 }  # fmt: skip
@@ -54,7 +58,7 @@ KINDS = {
 
 def cells(kind: str) -> Iterator[tuple[str, tuple[object, ...], str]]:
     """Yield verb, command and the folder or file that it leaves, if any; in order, as later ones need what earlier ones left."""
-    given, two, engine, explain = KINDS[kind]
+    given, two, engine, explain, ordered = KINDS[kind]
     run, begun = f"{kind}-run", f"{kind}-begun"
     small = [{"tasks.json": "one.json"}.get(str(word), word) for word in given]  # whose model may be written
     yield "run", (*given, *LIMIT, "-o", run), run
@@ -65,7 +69,7 @@ def cells(kind: str) -> Iterator[tuple[str, tuple[object, ...], str]]:
     yield "resume", ("resume", begun, *LIMIT, "--engines", "auto", "-o", f"{kind}-on"), f"{kind}-on"
     yield "explain", (*explain, "-o", f"{kind}-why.json", "--json"), f"{kind}-why.json"
     yield "front", (*given, *LIMIT, "--pareto", two, "--points", 2, "-o", f"{kind}-front"), f"{kind}-front"
-    yield "in order", (*given, *LIMIT, "--objective", two, "-o", f"{kind}-two"), f"{kind}-two"
+    yield "in order", (*given, *LIMIT, "--objective", ordered or two, "-o", f"{kind}-two"), f"{kind}-two"
     yield "draw", ("draw", run, "-o", f"{kind}.svg"), f"{kind}.svg"
     yield (
         "model",

@@ -11,6 +11,7 @@ floats of ticks, and :data:`MARGIN` more than they can be off is asked for.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.check.pipeline.chain_bound import last_below
 from nmsolve.check.pipeline.intervals import NONE, Intervals, Runs, begins_and_ends, prefix_sums
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -35,8 +37,8 @@ class Slow(Exception):
 
 
 class Certificate(NamedTuple):
-    """In ticks: no largest load is below ``floor``; falling ``ceilings``, the first ``NONE`` or more; a price per core for
-    each."""
+    """In ticks: no largest load is below ``floor``; falling ``ceilings``, the first ``NONE`` or what is held, or more; a price
+    per core for each."""
 
     floor: int
     ceilings: Sequence[int]
@@ -55,7 +57,11 @@ def batch_bound_holds(
     assert problem.goal.adds_up
     more, until = Fraction(problem.sums.weight), time.monotonic() + seconds
     need = Fraction(value) * Fraction(2) ** problem.sums.exponent
-    if not proof.ceilings or proof.ceilings[0] < NONE or len(proof.prices) != len(proof.ceilings):
+    if (
+        not proof.ceilings
+        or proof.ceilings[0] < most_held(problem)
+        or len(proof.prices) != len(proof.ceilings)
+    ):
         return False
     following = [*(c + 1 for c in proof.ceilings[1:]), proof.floor]
     steps = list(zip(proof.ceilings, proof.prices, following, strict=True))
@@ -63,6 +69,13 @@ def batch_bound_holds(
         return False
     runs = _Runs(problem, until)
     return all(runs.sum_at_least(c, p, _above(need - more * t), t, float(more)) for c, p, t in steps)
+
+
+def most_held(problem: PipelineProblem) -> int:
+    """Return the most ticks that the largest load of a plan may have where the period is held; ``NONE`` where it is not."""
+    if problem.goal.held is None or not problem.goal.adds_up:
+        return NONE
+    return last_below(problem.ticks, math.nextafter(problem.goal.held[1], math.inf))
 
 
 class _Runs:

@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.check.foreign import foreign_recheck, unknown_method
-from nmsolve.check.pipeline.batch_bound import Certificate, Slow, batch_bound_holds
+from nmsolve.check.pipeline.batch_bound import Certificate, Slow, batch_bound_holds, most_held
 from nmsolve.check.pipeline.blocks import companions, round_down
 from nmsolve.check.pipeline.chain_bound import chain_bound_holds, period_at_least
 from nmsolve.check.pipeline.cover import number, recheck_cover
 from nmsolve.check.pipeline.downset_bound import TooLarge, contiguous_bound_holds
 from nmsolve.model.bound import Bound, BoundCheck, Stage, meets
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.objectives import PERIOD, limited
+from nmsolve.model.pipeline.goals import SLOWEST, Goal
+from nmsolve.model.pipeline.objectives import PERIOD, aimed, goals_of, limited
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.check.pipeline.chain_bound`.
@@ -77,6 +78,8 @@ def check_plan_bound(
     if not problem.groups.single and bound.method not in (CHAIN, BATCH):
         text = f"{value} of {bound.method} is about stages of one group that moves data through one core"
         return BoundCheck(False, math.nan, text)
+    if bound.method == BATCH and problem.goal.held is not None and not problem.goal.adds_up:
+        return _check_held(problem, problem.goal.held, bound, seconds)
     if bound.method == BATCH or problem.goal.adds_up:
         return _check_batch(problem, bound, value, seconds)
     if bound.method == "downsets":
@@ -111,7 +114,7 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
             False, math.nan, f"{value} of {bound.method} is no bound on what this problem minimises"
         )
     if math.isinf(bound.value):
-        holds = chain_bound_holds(problem, math.inf)
+        holds = period_at_least(problem, most_held(problem) + 1)
         text = f"recomputed: {'no' if holds else 'some'} chain of stages keeps the rules"
         return BoundCheck(holds, bound.value if holds else math.nan, text)
     try:
@@ -131,6 +134,32 @@ def _check_batch(problem: PipelineProblem, bound: Bound, value: str, seconds: fl
         f"recomputed from {ceilings}: {which} chain of stages may {problem.goal.words.verb} less than {value}"
     )
     return BoundCheck(holds, bound.value if holds else math.nan, text)
+
+
+def _check_held(
+    problem: PipelineProblem, held: tuple[Goal, float], bound: Bound, seconds: float
+) -> BoundCheck:
+    """Return whether the period is as long as claimed where another goal is held: within a load, there is always more of that.
+
+    Raises
+    ------
+    InputError : a certificate that does not fit the problem
+    """
+    try:
+        within, below = number(bound.certificate, "within"), bound.certificate.get("least")
+        least = math.inf if below is None else number(bound.certificate, "least")
+    except InputError as error:
+        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    (goal, most), ticks = held, problem.ticks
+    if within != int(within) or not 0 <= within < 2**62 or meets(most, least):
+        text = f"that {goal.name} is held at {most:,.10g} does not prove {bound.value:,.10g}"
+        return BoundCheck(False, math.nan, text)
+    value, longest = ticks.seconds(int(within) + 1), ticks.seconds(int(within))
+    inner = replace(problem, goal=replace(goal, held=(SLOWEST, longest)))
+    found = check_plan_bound(inner, replace(bound, value=least), seconds=seconds)
+    holds = found.ok and bound.value <= value
+    text = f"with a period of {longest:,.10g} {goal.name} is at least {least:,.10g}, above {most:,.10g}: {found.text}"
+    return BoundCheck(holds, value if holds else math.nan, text, found.word)
 
 
 def _batch_proof(certificate: Mapping[str, Any]) -> Certificate:
@@ -175,12 +204,17 @@ def check_stage_bound(
     known : the least known value of such a plan; no bound may be above it
     """
     try:
-        inside = limited(problem, stage.ceilings)
-        if stage.objective == PERIOD:
+        goals = goals_of(problem)
+        if stage.objective in goals:
+            inside = aimed(problem, goals, stage.objective, stage.ceilings)
             found = check_plan_bound(inside, bound, known, seconds)
         else:
             found = _check_least(
-                inside, stage.objective, dict(stage.ceilings).get(PERIOD, math.inf), bound, seconds
+                limited(problem, stage.ceilings),
+                stage.objective,
+                dict(stage.ceilings).get(PERIOD, math.inf),
+                bound,
+                seconds,
             )
     except InputError as error:
         return BoundCheck(False, math.nan, f"the certificate is broken: {error}")

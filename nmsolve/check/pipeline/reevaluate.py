@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -61,6 +62,14 @@ def reevaluated_value(problem: PipelineProblem, plan: PipelinePlan) -> float:
         return max(loads)
     worst = loads.index(max(loads))  # the others are passed once
     return math.fsum(loads[:worst]) + problem.goal.rounds * loads[worst] + math.fsum(loads[worst + 1 :])
+
+
+def held_value(problem: PipelineProblem, plan: PipelinePlan) -> tuple[str, float, float] | None:
+    """Return name and value of the goal that is held, and what it is held at; None if none is."""
+    if problem.goal.held is None:
+        return None
+    goal, most = problem.goal.held
+    return goal.name, reevaluated_value(replace(problem, goal=goal), plan), most
 
 
 def reevaluated_energy(

@@ -43,7 +43,8 @@ ROUNDING = 1e-12
 @dataclass
 class Descent:
     """What is proved so far: no largest load is below ``floor``; plans whose largest load is above the last of ``ceilings`` are
-    no better than ``value``. All in ticks, the ceilings falling from ``ANY_LOAD``, with the price per core for each.
+    no better than ``value``. All in ticks, the ceilings falling from ``ANY_LOAD`` or what is held, with the price per core for
+    each.
 
     ``bound``: no plan's value is less. ``plan``: with this ``value``. Both in ticks of the objective.
     """
@@ -63,9 +64,10 @@ def fastest_batch(problem: PipelineProblem, time_left: Callable[[], float]) -> I
     """
     assert problem.goal.adds_up
     partition = ChainPartition(replace(problem, goal=SLOWEST))
+    most = math.inf if problem.goal.held is None else problem.goal.held[1]
     first, period = partition.in_order(np.arange(problem.count))
     found = Descent()
-    if first is None:
+    if first is None or period > most:
         found.bound = math.inf
         yield found
         return
@@ -86,6 +88,10 @@ class BatchSearch:
         self.limits = partition.limits
         self.weight, self.costs = problem.sums.weight, costs_of(problem, partition)
         self.unit = self._first_price()
+        #: no plan may have a larger load
+        self.most = ANY_LOAD
+        if problem.goal.held is not None:
+            self.most = problem.ticks.within(problem.goal.held[1])
         self.stages = np.empty((problem.count, 2), np.int64)
         #: of an exact search at most
         self.steps = self.limits.rows * problem.count**2 * problem.largest_group
@@ -93,7 +99,7 @@ class BatchSearch:
     def run(self, time_left: Callable[[], float]) -> Iterator[Descent]:
         """See :func:`fastest_batch`."""
         found, more = self.found, self.weight
-        ceiling, price = ANY_LOAD, 0.0 if len(self.costs.work) else self.unit
+        ceiling, price = self.most, 0.0 if len(self.costs.work) else self.unit
         small = 0
         if more:
             self._look_around(price, time_left)
@@ -169,7 +175,7 @@ class BatchSearch:
         """Find a good plan: within ceilings from the period up to where a sum of costs below the least would be needed, and
         between those that were best."""
         found, floor, part = self.found, float(max(1, self.found.floor)), 0.5 * time_left()
-        least, price = self._bound(ANY_LOAD, price, LOOK)
+        least, price = self._bound(self.most, price, LOOK)
         top = max(1.0, (found.value - least) / self.weight / floor)
         points = [top ** (k / PLACES) for k in range(PLACES + 1)]
         best = [math.inf] * len(points)
@@ -177,7 +183,7 @@ class BatchSearch:
             for k, point in enumerate(points):
                 if math.isinf(best[k]) and time_left() > part:
                     before = found.value
-                    ceiling = math.floor(min(float(ANY_LOAD), floor * point * (1 + ROUNDING)))
+                    ceiling = min(self.most, math.floor(min(float(ANY_LOAD), floor * point * (1 + ROUNDING))))
                     least, price = self._bound(ceiling, price, LOOK)
                     best[k] = least + self.weight * floor * point if found.value >= before else found.value
             k = min(range(len(points)), key=best.__getitem__)

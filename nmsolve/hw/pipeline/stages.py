@@ -19,9 +19,8 @@ import numpy as np
 
 from nmsolve.model.compiled import embedded, kernel
 from nmsolve.model.pipeline.buffers import MADE
-from nmsolve.model.pipeline.goals import SLOWEST
 from nmsolve.model.pipeline.loads import StageLoads
-from nmsolve.model.pipeline.objectives import LIMITS, used
+from nmsolve.model.pipeline.objectives import EQUAL, LIMITS, goals_of, used
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -171,9 +170,18 @@ def live_peaks(
 
 def all_objectives(problem: PipelineProblem, plan: PipelinePlan) -> dict[str, float]:
     """Return every objective of a legal plan by name: what the problem minimises, the period, and what can be limited."""
-    goals = (problem.goal, SLOWEST)
-    values = {goal.name: objective(replace(problem, goal=goal), plan) for goal in goals}
+    values = {name: objective(replace(problem, goal=goal), plan) for name, goal in goals_of(problem).items()}
     return values | {name: float(used(problem, plan, name)) for name in LIMITS}
+
+
+def held_complaint(problem: PipelineProblem, plan: PipelinePlan) -> str | None:
+    """Return what the plan has too much of where another goal is held, or None."""
+    if problem.goal.held is None:
+        return None
+    goal, most = problem.goal.held
+    value = objective(replace(problem, goal=goal), plan)
+    over = value > most * (1 + EQUAL * goal.adds_up)  # loads are exact, sums of floats are not
+    return f"{goal.name} is {value:.10g}, held at {most:.10g}" if over else None
 
 
 def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:

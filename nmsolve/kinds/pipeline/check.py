@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence, Sized
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ from nmsolve.kinds.check_bounds import Budget, Proved, bound_part, budget_of, po
 from nmsolve.kinds.check_fields import same
 from nmsolve.kinds.parts import CheckPart, check_parts
 from nmsolve.kinds.verdict import headline
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, BoundCheck, Stage
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
+    from nmsolve.kinds.loading import Held
     from nmsolve.kinds.pipeline.statement import Given
     from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -80,11 +82,51 @@ def verify_plan(
         max(1, min(c // r, problem.largest_group)) for c, r in zip(plan.cores.tolist(), many, strict=True)
     ]
     one = replace(plan, cores=np.where(plan.cores > 0, groups, 0))  # a replica of every stage
+    checks += _held_checks(
+        problem, plan, given.held, path.parent / CERTIFICATES, budget_of(o, report), o.bound
+    )
     checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
     checks += energy_checks(given, plan, one, report.get("energy"))
     checks += floorplan_checks(path.parent, given, plan, memory) if same else []
     return checks, plan, bounds, plan_complaint(problem, plan) is None
+
+
+def _held_checks(
+    problem: PipelineProblem, plan: PipelinePlan, before: Sequence[Held], proofs: Path, budget: Budget, thorough: bool
+) -> list[CheckPart]:  # fmt: skip
+    """Check that the plan keeps the objective that was minimised first, and what is claimed of that one."""
+    from nmsolve.check.pipeline.reevaluate import held_value
+    from nmsolve.kinds.loading import load_stages
+
+    found = held_value(problem, plan)
+    if found is None:
+        return []
+    name, value, most = found
+    kept = value <= most * (1 + TOLERANCE)
+    checks = [CheckPart(f"held {name}", kept, f"{name} is {number(value)}, it was held at {number(most)}")]
+    proved = Proved()
+    for stage in load_stages(proofs) if proofs.exists() else ():
+        for bound in stage.bounds if thorough else ():
+            named = f"held {stage.objective} bound {bound.method}"
+            check = budget.rechecked(named, bound, partial(_stage_bound, problem, stage, most))
+            checks.append(bound_part(named, check))
+            if check.ok and stage.objective == name and not stage.ceilings:
+                proved.add(bound.value, check.word)
+    for held in before:
+        told = status_check({"status": held.status}, held.value, held.bound, "a plan")
+        checks += check_parts([replace(told, name=f"held {held.objective} status")])
+        if thorough and held.bound is not None:
+            checks.append(proved.claim(f"held {held.objective} bound", held.bound, held.value, 0.0))
+    return checks
+
+
+def _stage_bound(
+    problem: PipelineProblem, stage: Stage, known: float, bound: Bound, seconds: float
+) -> BoundCheck:
+    from nmsolve.check.pipeline.recheck import check_stage_bound
+
+    return check_stage_bound(problem, stage, bound, known, seconds)
 
 
 def _exchange_check(given: Given, plan: PipelinePlan, report: dict[str, Any]) -> list[CheckPart]:

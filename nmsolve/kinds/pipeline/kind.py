@@ -15,12 +15,19 @@ from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, prepare_file
 from nmsolve.kinds.kind import OF_GRAPHS, Explainable
 from nmsolve.kinds.pipeline.options import PipelineOptions
-from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
+from nmsolve.kinds.pipeline.statement import (
+    Given,
+    PipelineInputs,
+    objectives_in,
+    state_problem,
+    stated_inputs,
+)
 from nmsolve.kinds.run import Asked, Keep, Searched
 from nmsolve.kinds.time_left import search_time
 from nmsolve.kinds.verdict import label
 from nmsolve.kinds.whole import WholeKind
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
 from nmsolve.report.figures import number, percent
 
 if TYPE_CHECKING:
@@ -55,6 +62,10 @@ GONE_FIELDS = (
 )
 
 
+#: Units of objectives that do not depend on the input.
+UNITS = {PERIOD: "", BATCH: "", ENERGY: "uJ"}
+
+
 class PipelineKind(WholeKind):
     """Layers in stages on groups of cores."""
 
@@ -66,7 +77,7 @@ class PipelineKind(WholeKind):
         "plan.json", "certificates.json", "events.jsonl", "pipeline-report.json", "pipeline.html", "better.json", TRACE,
         "placement/*.json", "placement/*.jsonl", "placement/report.html",
     )  # fmt: skip
-    options, inputs = PipelineOptions, PipelineInputs
+    options, inputs, units = PipelineOptions, PipelineInputs, UNITS
     reports = "kinds.pipeline.report:PipelineReport"
     unchecked = ("plan",)
     both = "period,cores"
@@ -74,8 +85,12 @@ class PipelineKind(WholeKind):
     no_gap = ("constraints", "balance", "objective", "machine", "chips", "placement", "library", *OF_GRAPHS)
 
     def asked(self, o: PipelineOptions, stays: bool) -> Asked:
-        """Return model, rules and front."""
-        return Asked(stated_inputs(o), (), None if o.pareto is None else self.front_names(o))
+        """Return model, rules, objectives in order and front."""
+        inputs, names = stated_inputs(o), objectives_in(o.objective)
+        if stays:
+            inputs = msgspec.structs.replace(inputs, objective=names[-1])
+        several = () if stays or len(names) == 1 else names
+        return Asked(inputs, several, None if o.pareto is None else self.front_names(o))
 
     def on_front(
         self, given: Given, inputs: PipelineInputs | None, names: tuple[str, str]
@@ -149,16 +164,14 @@ class PipelineKind(WholeKind):
     def objectives(
         self, given: Given, options: Options, first: PipelinePlan | None, known: tuple[Bound, ...] = ()
     ) -> Objectives[PipelinePlan]:
-        """Return the period, and what limits can be lowered to."""
+        """Return what can be minimised, and what limits can be lowered to."""
         from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
 
-        return PlanObjectives(given.problem, options, first)
+        return PlanObjectives(given.problem, options, first, given.goals)
 
     def restated(self, given: Given, stage: Stage) -> Given:
-        """Return the same layers under tighter limits."""
-        from nmsolve.model.pipeline.objectives import limited
-
-        return replace(given, problem=limited(given.problem, stage.ceilings))
+        """Return the same layers with another objective and what is held."""
+        return given.aimed(stage.objective, stage.ceilings)
 
     def front(self, given: Given) -> FrontKind:
         """Return plan.json per point."""
@@ -315,13 +328,12 @@ class PipelineKind(WholeKind):
         from nmsolve.kinds.check_fields import as_written, claimed_result, inputs_again
         from nmsolve.kinds.pipeline.report import BatchPart, build_pipeline_report
         from nmsolve.kinds.pipeline.statement import BATCHES
-        from nmsolve.model.pipeline.objectives import BATCH
 
         part = report.get("batch")
         batches = BATCHES if part is None else msgspec.convert(part, BatchPart).batches
         result = claimed_result(report, solution, ("", values[""]), {}, bounds or ())
         stated = inputs_again(report, inputs)
-        if inputs.objective != BATCH:
+        if BATCH not in (inputs.objective, *(held.objective for held in inputs.before)):
             stated |= {"batches": None} if "batches" in stated else {}
         again = build_pipeline_report(given, result, [], batches, stated)
         found = as_written(again, bounds, ("inputs.strict", *GONE_FIELDS))
@@ -346,9 +358,15 @@ class PipelineKind(WholeKind):
         return inputs if o.bind is None else msgspec.structs.replace(inputs, bind=o.bind)
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return sizes and times as text."""
+        """Return sizes and times as text, and objectives in order."""
         names = ("core_memory", "offchip_bandwidth", "group_sync")
-        return {name: None if inputs.get(name) is None else str(inputs[name]) for name in names}
+        named = [
+            *(held["objective"] for held in inputs.get("before") or ()),
+            inputs.get("objective") or PERIOD,
+        ]
+        return {name: None if inputs.get(name) is None else str(inputs[name]) for name in names} | {
+            "objective": ",".join(named)
+        }
 
     def explained(self, o: ExplainPipelineOptions) -> Explainable:
         """Return memory, cores and stages."""

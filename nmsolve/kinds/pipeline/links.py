@@ -103,7 +103,8 @@ def cut_for_links(
         own is None
         or given.figures is None
         or machine.distance_matrix is not None
-        or inputs.objective != PERIOD
+        or given.problem.goal.name != PERIOD
+        or given.problem.goal.held is not None
     ):
         return result
     best = tried = own

@@ -50,7 +50,7 @@ class PipelineProblemOptions:
                                  "count in full; *: all others. [default: 0.5]")] = None
     strict: Strict = False
     objective: A[str, Option(help="period: the slowest stage; batch: the time of --batches micro-batches; energy: that of "
-                                  "one.")] = "period"
+                                  "one; or period and another one in order of importance.")] = "period"
     replicas: A[int, Option(min=1, help="Most replicas of a stage: groups of cores that each hold all of it and take "
                                         "micro-batches in turns.")] = 1
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported, and with "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
+
+import msgspec
 
 from nmsolve.hw.machine_write import save_machine
 from nmsolve.kinds.answer import explained, prepare_file
@@ -16,24 +18,30 @@ from nmsolve.kinds.mapping.python import map as map_graph
 from nmsolve.kinds.pipeline.kind import KIND, explainable
 from nmsolve.kinds.pipeline.options import PipelineOptions
 from nmsolve.kinds.pipeline.report import PipelineReport
-from nmsolve.kinds.pipeline.statement import Given, PipelineInputs, state_problem, stated_inputs
+from nmsolve.kinds.pipeline.statement import (
+    Given,
+    PipelineInputs,
+    objectives_in,
+    state_problem,
+    stated_inputs,
+)
 from nmsolve.kinds.python.answers import started_from, table
-from nmsolve.kinds.python.how import TIME_LIMIT, How, MapHow, run_options
+from nmsolve.kinds.python.how import TIME_LIMIT, How, MapHow, in_order, run_options
 from nmsolve.kinds.python.inputs import FOLDER, MachineLike, grid_text, machine_text, source_machine
 from nmsolve.kinds.python.stated import StatedAnswer, solved
 from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.objectives import PERIOD
 from nmsolve.model.pipeline.plan import PipelinePlan
 
 
 class PipelineHow(How, total=False):
     """``chips``: of the machine, (rows, columns) or "3x4"; ``strict``: refuse unknown operators of ONNX models.
-
     ``offchip_bandwidth``: of off-chip memory, bytes per second or text such as 25.6GB/s; the machine's if not given.
     ``group_sync``: in which the cores of a group meet, ns or text such as 500ns; what they exchange counts then, too; the
-    machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}`` or
-    text; 0.5 if not given. ``objective``: period, batch or energy; ``replicas`` and ``group_border`` (core or side) as of the
-    command.
+    machine's if not given. ``branch``: how often the condition of an ``If`` holds, as ``{"exit_1": 0.3, "exit_2": "both"}``
+    or text; 0.5 if not given. ``objective``: period, batch or energy, or period and another in order; ``replicas`` and
+    ``group_border`` (core or side) as of the command.
     """
 
     chips: str | tuple[int, int] | None
@@ -41,7 +49,7 @@ class PipelineHow(How, total=False):
     offchip_bandwidth: float | str | None
     group_sync: float | str | None
     branch: Mapping[str, float | str] | str | None
-    objective: str | None
+    objective: str | Sequence[str] | None
     replicas: int
     group_border: str | None
 
@@ -73,7 +81,9 @@ class PipelineAnswer(StatedAnswer[PipelinePlan]):
     def stated(self, folder: Path) -> tuple[PipelineOptions, PipelineInputs]:
         """Return options and inputs, with the file of a machine that came as an object."""
         o = self.files(folder)
-        return o, stated_inputs(o)
+        return o, msgspec.structs.replace(
+            stated_inputs(o), objective=self.inputs.objective, before=self.inputs.before
+        )
 
     def _require_files(self) -> None:
         pass  # what came as an object is written
@@ -190,6 +200,8 @@ def pipeline(
     offchip, branch = given.pop("offchip_bandwidth", None), given.pop("branch", None)
     sync = given.pop("group_sync", None)
     rules = {name: given.pop(name) for name in ("objective", "replicas", "group_border") if name in given}
+    if "objective" in rules:
+        rules["objective"] = PERIOD if rules["objective"] is None else in_order(rules["objective"])
     how = run_options(given)
     with explained("pipeline"):
         o, stated = stated_plan(
@@ -202,7 +214,7 @@ def pipeline(
             time_limit=repr(float(how["time_limit"])),
         )  # fmt: skip
         first = started_from(warm_start, PipelinePlan, KIND.answer, partial(KIND.read, given=stated))
-        found = solved(KIND, stated, None, (), first, how)
+        found = solved(KIND, stated, stated_inputs(o), objectives_in(o.objective), first, how)
     return PipelineAnswer(**found, options=o)
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from nmsolve.kinds.loading import Held
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.groups import MOST_REPLICAS, Groups
-from nmsolve.model.pipeline.objectives import BATCH, ENERGY, PERIOD
+from nmsolve.model.pipeline.objectives import BATCH, ENERGY, GOALS, PERIOD
 
 if TYPE_CHECKING:
     from nmsolve.kinds.pipeline.options import PipelineProblemOptions
+    from nmsolve.model.bound import Ceilings
     from nmsolve.model.machine import Machine
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.layers import Layers
@@ -33,7 +35,10 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class PipelineInputs(msgspec.Struct, frozen=True):
-    """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second."""
+    """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second.
+
+    ``before`` : objectives that were minimised first, with the values that they are held at
+    """
 
     model: str
     cores: Positive | None = None
@@ -54,19 +59,31 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     batches: Positive | None = None
     group_border: str | None = None
     replicas: Annotated[int, msgspec.Meta(ge=1, le=MOST_REPLICAS)] = 1
+    before: tuple[Held, ...] = ()
+
+
+def objectives_in(text: str, where: str = "--objective") -> tuple[str, ...]:
+    """Return the objectives of a plan in order. InputError for others, and for two of which neither is the period."""
+    from nmsolve.solvers.multi_objective import objective_names
+
+    names = objective_names(text, GOALS, where)
+    if len(names) > 1 and (len(names) > 2 or PERIOD not in names):
+        raise InputError(f"{text} in order", where, f"{PERIOD} and another one")
+    return names
 
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
-    """Return the part of the options that states the problem."""
+    """Return the part of the options that states the problem of the first objective."""
     from nmsolve.kinds import values as opt
 
+    names = objectives_in(o.objective)
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, branch=o.branch, strict=o.strict,
         offchip_bandwidth=opt.bandwidth(o.offchip_bandwidth, "--offchip-bandwidth"),
-        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=o.objective,
-        batches=o.batches if o.objective == BATCH else None, replicas=o.replicas, group_border=o.group_border,
+        group_sync=opt.nanoseconds(o.group_sync, "--group-sync"), objective=names[0],
+        batches=o.batches if BATCH in names else None, replicas=o.replicas, group_border=o.group_border,
     )  # fmt: skip
 
 
@@ -84,6 +101,8 @@ class Given:
     offchip : bytes per second of off-chip memory; None: there is none
     figures : of a core, for an ONNX model
     energy : of an ONNX model, where the machine's figures say it, else None
+    batches : of the objective batch
+    held : objectives that were minimised first
     """
 
     problem: PipelineProblem
@@ -96,6 +115,22 @@ class Given:
     offchip: float | None = None
     figures: CoreFigures | None = None
     energy: Energy | None = None
+    batches: int = BATCHES
+    held: tuple[Held, ...] = ()
+
+    @property
+    def goals(self) -> dict[str, Goal]:
+        """What can be minimised, by name."""
+        from nmsolve.model.pipeline.goals import SLOWEST, Batch
+
+        energy = {} if self.energy is None else {ENERGY: self.energy}
+        return {PERIOD: SLOWEST, BATCH: Batch(self.batches), **energy}
+
+    def aimed(self, name: str, ceilings: Ceilings) -> Given:
+        """Return the same with another objective and these ceilings. InputError where they do not go together."""
+        from nmsolve.model.pipeline.objectives import aimed
+
+        return replace(self, problem=aimed(self.problem, self.goals, name, ceilings))
 
     @cached_property
     def received(self) -> FloatArray | None:
@@ -121,18 +156,27 @@ def state_problem(inputs: PipelineInputs, machine: Machine | None = None) -> Giv
         machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
     elif machine is None and inputs.chips is not None:
         raise InputError("chips without a machine", "--chips", "--machine as well")
-    if inputs.objective not in (PERIOD, BATCH, ENERGY):
-        raise InputError(
-            f"unknown objective {inputs.objective[:40]!r}", "--objective", f"{PERIOD}, {BATCH} or {ENERGY}"
-        )
+    objectives_in(",".join(_named(inputs)))
     cores = _cores(inputs, machine)
     suffix = Path(inputs.model).suffix.lower()
     if suffix == ".json":
-        return _cost_graph(inputs, machine, cores)
+        return _aimed(inputs, _cost_graph(inputs, machine, cores))
     if suffix != ".onnx":
         what = f"cannot read {suffix!r} files" if suffix else "a file without extension"
         raise InputError(what, inputs.model, "a .onnx model or a .json cost graph")
-    return _model(inputs, machine, cores)
+    return _aimed(inputs, _model(inputs, machine, cores))
+
+
+def _named(inputs: PipelineInputs) -> tuple[str, ...]:
+    """Return all objectives, in order."""
+    return (*(held.objective for held in inputs.before), inputs.objective)
+
+
+def _aimed(inputs: PipelineInputs, given: Given) -> Given:
+    """Return the problem with its objective, and what is held."""
+    held = tuple((held.objective, held.value) for held in inputs.before)
+    given = replace(given, batches=inputs.batches or BATCHES, held=inputs.before)
+    return given.aimed(inputs.objective, held)
 
 
 def _cores(inputs: PipelineInputs, machine: Machine | None) -> int | None:
@@ -149,7 +193,7 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
 
     if inputs.bind is not None or inputs.branch is not None:
         raise InputError("--bind and --branch are for ONNX models", inputs.model, "a .onnx file")
-    if inputs.objective == ENERGY:
+    if ENERGY in _named(inputs):
         raise InputError("a cost graph says nothing of energy", "--objective energy", "a .onnx file")
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
@@ -175,17 +219,9 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
         memory=problem.memory if inputs.core_memory is None else float(inputs.core_memory),
         overlap=inputs.overlap,
         split=inputs.split or problem.split,
-        goal=_goal(inputs),
         groups=Groups(inputs.replicas),
     )
     return Given(problem, "", machine)
-
-
-def _goal(inputs: PipelineInputs) -> Goal:
-    """Return what is minimised where it is not energy."""
-    from nmsolve.model.pipeline.goals import SLOWEST, Batch
-
-    return Batch(inputs.batches or BATCHES) if inputs.objective == BATCH else SLOWEST
 
 
 def _exact(inputs: PipelineInputs) -> bool:
@@ -211,8 +247,11 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     figures = _figures(inputs, machine)
     problem = _of_layers(inputs, layers, figures, cores)
     energy = energy_of(layers, figures, cores, cores)
-    if inputs.objective == ENERGY:
-        problem = replace(problem, goal=_minimised_energy(inputs, figures, energy))
+    if ENERGY in _named(inputs) and energy is None:
+        raise InputError(
+            f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,
+            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
+        )  # fmt: skip
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(
@@ -221,7 +260,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
 
 
 def _of_layers(inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cores: int) -> PipelineProblem:
-    """Return the problem of a model's layers on cores with these figures, without energy."""
+    """Return the problem of a model's layers on cores with these figures."""
     from nmsolve.hw.pipeline.tiles import pipeline_problem
 
     problem = pipeline_problem(
@@ -238,7 +277,7 @@ def _of_layers(inputs: PipelineInputs, layers: Layers, figures: CoreFigures, cor
     )
     name = Path(inputs.model).stem  # exporters call every graph the same
     groups = replace(problem.groups, replicas=inputs.replicas)
-    return replace(problem, name=name, goal=_goal(inputs), groups=groups)
+    return replace(problem, name=name, groups=groups)
 
 
 def slower_problem(inputs: PipelineInputs, given: Given, bandwidth: float) -> PipelineProblem:
@@ -261,13 +300,3 @@ def _figures(inputs: PipelineInputs, machine: Machine | None) -> CoreFigures:
         text = f"unknown border {inputs.group_border[:40]!r}"
         raise InputError(text, "--group-border", "one of " + ", ".join(BORDERS))
     return replace(figures, border=inputs.group_border == BORDERS[1])
-
-
-def _minimised_energy(inputs: PipelineInputs, figures: CoreFigures, energy: Energy | None) -> Energy:
-    """Return the energy. InputError where it is not known."""
-    if energy is None:
-        raise InputError(
-            f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,
-            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
-        )  # fmt: skip
-    return energy

@@ -20,6 +20,7 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         rare=True,
     ),
     "sum": Feature(lambda p: p.goal.words.asks, lambda p: p.goal.adds_up, rare=True),
+    "held": Feature("another objective held", lambda p: p.goal.held is not None, rare=True),
     "shared": Feature(lambda p: p.groups.asks, lambda p: not p.groups.single, rare=True),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -48,10 +48,17 @@ class Words(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """The period: the largest load. ``adds_up``: stages cost something besides; such a goal is one of chains without hosts."""
+    """The period: the largest load.
+
+    Attributes
+    ----------
+    adds_up : stages cost something besides; such a goal is one of chains without hosts
+    held : another goal, and the value of it that no plan may exceed; None: no such limit
+    """
 
     name: ClassVar[str] = "period"
     adds_up: ClassVar[bool] = False
+    held: tuple[Goal, float] | None = field(default=None, kw_only=True)
 
     @property
     def words(self) -> Words:

@@ -6,7 +6,7 @@ A ceiling on one of the latter is the problem with a lower limit, so every engin
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,15 +14,43 @@ from typing import Any
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import memory_needs
-from nmsolve.model.pipeline.goals import Batch, Energy, Goal
+from nmsolve.model.pipeline.goals import SLOWEST, Batch, Energy, Goal
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 #: What a problem may have as its goal; of these fronts have the load of the slowest stage alone.
-PERIOD, BATCH, ENERGY = Goal.name, Batch.name, Energy.name
+GOALS = PERIOD, BATCH, ENERGY = Goal.name, Batch.name, Energy.name
 #: Objectives that are limits: the field of the problem, and the field that fixes it. Their values are whole numbers.
 LIMITS = {"cores": ("cores", "use_all"), "stages": ("stages", "exact_stages"), "core-memory": ("memory", "")}
 PIPELINE_OBJECTIVES = (PERIOD, *LIMITS)
+
+
+#: Relative excess over a held sum that counts as equal.
+EQUAL = 1e-12
+
+
+def goals_of(problem: PipelineProblem) -> dict[str, Goal]:
+    """Return the goals that a problem has or holds, and the period, by name, each alone."""
+    return {goal.name: replace(goal, held=None) for goal in (SLOWEST, *problem.goals)}
+
+
+def aimed(
+    problem: PipelineProblem, goals: Mapping[str, Goal], name: str, ceilings: Ceilings
+) -> PipelineProblem:
+    """Return the problem with the goal called ``name``; a ceiling on another one is held, others are limits.
+
+    Raises
+    ------
+    InputError : no such objectives, or two of these cannot go together
+    """
+    for other in (name, *(k for k, _ in ceilings if k not in LIMITS)):
+        if other not in goals:
+            raise InputError(f"unknown objective {other[:40]!r}", "", "one of " + ", ".join(goals))
+    held = [(goals[k], most) for k, most in ceilings if k in goals]
+    if len(held) > 1:
+        raise InputError("three objectives in order", "--objective", "period and another objective")
+    limits = tuple((k, most) for k, most in ceilings if k in LIMITS)
+    return replace(limited(problem, limits), goal=replace(goals[name], held=held[0] if held else None))
 
 
 def require_free(problem: PipelineProblem, names: Collection[str]) -> None:

@@ -166,12 +166,16 @@ class PipelineProblem:
                 raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
         self.tensors.require(count, self.name)
         self._require_live()
-        chain, goal = self.split == "chain", self.goal
-        if goal.adds_up and (not chain or self.hosts):
-            what = f"the objective {goal.name} with another split or hosts"
-            raise InputError(what, self.name, "--split chain, no hosts")
-        goal.require(self.name, self.labels, self.time.shape[1], self.use_all)
-        self.groups.require(self.name, chain, self.hosts, goal.adds_up)
+        chain = self.split == "chain"
+        for goal in self.goals:
+            if goal.adds_up and (not chain or self.hosts):
+                what = f"the objective {goal.name} with another split or hosts"
+                raise InputError(what, self.name, "--split chain, no hosts")
+            goal.require(self.name, self.labels, self.time.shape[1], self.use_all)
+        if len(self.goals) > 1 and self.goals[0].adds_up == self.goals[1].adds_up:
+            names = " and ".join(goal.name for goal in self.goals)
+            raise InputError(f"{names} in order", self.name, "period and another objective")
+        self.groups.require(self.name, chain, self.hosts, any(goal.adds_up for goal in self.goals))
         self._require_ranges()
         if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
             raise InputError(
@@ -212,6 +216,11 @@ class PipelineProblem:
     def count(self) -> int:
         """L, the number of layers."""
         return len(self.labels)
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What is minimised, and what is held while it is."""
+        return (self.goal,) if self.goal.held is None else (self.goal, self.goal.held[0])
 
     @property
     def streams(self) -> bool:
@@ -280,7 +289,8 @@ class PipelineProblem:
             h.update(repr(0.0 if self.offchip is None else self.offchip.byte).encode())
             arrays += self.buffers.arrays
         arrays += () if self.offchip is None else self.offchip.hashed
-        for part in (*self.groups.hashed, *self.goal.hashed):
+        held = () if self.goal.held is None else (repr(("held", self.goal.held[1])).encode(),)
+        for part in (*self.groups.hashed, *held, *(part for goal in self.goals for part in goal.hashed)):
             if isinstance(part, bytes):
                 h.update(part)
             else:

@@ -52,6 +52,15 @@ class Ticks:
         """Return the most ticks that are not longer than ``seconds`` (>= 0, finite)."""
         return math.floor(math.ldexp(seconds, self.exponent))
 
+    def within(self, seconds: float) -> int:
+        """Return the most ticks whose time, as a float, is not above ``seconds`` (>= 0, finite)."""
+        low = self.floor(seconds)
+        high = low + 2**9  # at most half of what the last digit of a float below 2^62 is worth is rounded off
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.seconds(middle) <= seconds else (low, middle - 1)
+        return low
+
 
 def require_range(values: FloatArray, names: Sequence[str], what: str, where: str) -> None:
     """Raise InputError unless amounts (N,), finite and >= 0, add up to 0 or to something that ticks can express.

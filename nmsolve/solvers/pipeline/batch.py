@@ -10,11 +10,11 @@ from nmsolve.heuristics.pipeline.baselines import RULES, one_group, proportional
 from nmsolve.heuristics.pipeline.batch import Descent, fastest_batch
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
-from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.bounds import claimed
+from nmsolve.solvers.pipeline.checker import complaint
 
 #: Stages of the cuts that are tried first: a search among large models takes a while.
 SIMPLE = (2, 3, 4, 6, 8, 12, 16)
@@ -25,18 +25,18 @@ class ChainBatch:
 
     name = "chain-batch"
     finds = "both"
-    refuses = takes("live shared +sum")
+    refuses = takes("live shared held +sum")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, cuts by rules of thumb, then every better plan, and raise the bound."""
         single = one_group(problem)
-        if plan_complaint(problem, single) is None:
+        if complaint(problem, single) is None:
             context.offer(single.packed(problem), "one group")
         merged = merge(problem)
         for rule, stages in itertools.product(RULES.values(), SIMPLE):
             if stages <= min(problem.stages, problem.cores, merged.problem.count):
                 simple = merged.lift(proportional(merged.problem, rule(merged.problem.time[:, 0], stages)))
-                if plan_complaint(problem, simple) is None:
+                if complaint(problem, simple) is None:
                     context.offer(simple.packed(problem), "by hand")
         best, proved = math.inf, 0.0
         for found in fastest_batch(problem, lambda: 0.0 if context.should_stop() else context.time_left()):

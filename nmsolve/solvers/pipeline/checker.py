@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from nmsolve.hw.pipeline.stages import objective
+from nmsolve.hw.pipeline.stages import held_complaint, objective
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
+
+
+def complaint(problem: PipelineProblem, plan: PipelinePlan) -> str | None:
+    """Return the first rule that a plan breaks, or what it has too much of where another goal is held; None."""
+    return plan_complaint(problem, plan) or held_complaint(problem, plan)
 
 
 class PipelineChecker:
@@ -30,7 +35,7 @@ class PipelineChecker:
         cores = lifted[self.problem.count :]
         if (cores < -1).any() or ((cores[:-1] < 0) & (cores[1:] >= 0)).any():
             return f"groups of {cores.tolist()} cores; unused stages are -1 and come last"
-        return plan_complaint(self.problem, PipelinePlan.unpacked(self.problem, lifted))
+        return complaint(self.problem, PipelinePlan.unpacked(self.problem, lifted))
 
     def score(self, lifted: IntArray) -> float:
         """Return the largest load of a stage; ``lifted`` (L + slots,)."""

@@ -10,13 +10,14 @@ import numpy as np
 from nmsolve.heuristics.pipeline.baselines import one_group
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.downsets import best_contiguous
+from nmsolve.hw.pipeline.stages import held_complaint
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
-from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.checker import complaint
 
 
 class Chain:
@@ -24,13 +25,13 @@ class Chain:
 
     name = "chain"
     finds = "both"
-    refuses = takes("live shared")
+    refuses = takes("live shared held")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, then the best plan, whose value is the bound of a chain."""
         exact = problem.split == "chain"
         single = one_group(problem)
-        if plan_complaint(problem, single) is None:
+        if complaint(problem, single) is None:
             context.offer(single.packed(problem), "one group")
         merged = merge(problem if exact else replace(problem, split="contiguous"))
         # live ranges are those of single layers; and sums of classes, rounded once more, would not be those of the rules
@@ -39,8 +40,9 @@ class Chain:
             merged = Merged(problem, np.arange(problem.count), merged.before[:0], merged.after[:0])
         order = np.arange(merged.problem.count)
         plan, value = ChainPartition(merged.problem).in_order(order, fewest_stages=exact)
-        if plan is not None:
-            context.offer(merged.lift(plan).packed(problem), "one order")
+        lifted = None if plan is None else merged.lift(plan)
+        if lifted is not None and held_complaint(problem, lifted) is None:
+            context.offer(lifted.packed(problem), "one order")
         if exact:
             certificate = {"status": "infeasible"} if plan is None else {}
             context.raise_bound(Bound(value, self.name, certificate=certificate))
