@@ -20,7 +20,8 @@ from rules_support import (
 )
 
 from nmsolve.check.mapping.verify import verify
-from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
+from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
+from nmsolve.heuristics.mapping.multilevel.lines import lines_of
 from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
 from nmsolve.heuristics.rng import new_rng
@@ -176,7 +177,7 @@ def test_without_more_kinds_than_fit_there_is_no_feature() -> None:
 def test_the_packing_search_finds_room_kind_by_kind(most: int) -> None:
     """From everything on one core; cores are as full as kinds allow."""
     problem = network(most)
-    net, board = finest_net(problem), board_of(problem, core_distance(problem))
+    net, board = finest_graph(problem), lines_of(problem, core_distance(problem))
     found = make_feasible(net, board, np.zeros(problem.n, np.int32), new_rng(1))
     assert found is not None and not check_mapping(problem, found.astype(np.int64))
 

@@ -10,8 +10,8 @@ from search_fakes import TimedContext
 
 from nmsolve.heuristics.mapping.first_fit import filled
 from nmsolve.heuristics.mapping.multilevel import mapper
+from nmsolve.heuristics.mapping.multilevel.coarsen import thinned
 from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel, map_multilevel
-from nmsolve.heuristics.mapping.multilevel.thin import thinned
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
@@ -219,7 +219,7 @@ def test_a_dense_network_is_searched_on_samples_and_ends_in_an_optimum_of_the_wh
     seen = []
     monkeypatch.setattr(mapper, "thinned", lambda net, rng: seen.append(thinned(net, rng)) or seen[-1])
     best, _ = search(problem, work=2e8)
-    assert seen and all(len(net.indices) < 0.6 * 2 * len(a) for net in seen)
+    assert seen and all(len(net.neighbour) < 0.6 * 2 * len(a) for net in seen)
     cost = pairwise(problem, best)
     for u in range(600):  # no exchange of two nodes helps
         for v in range(u):

@@ -9,22 +9,20 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
-from nmsolve.heuristics.mapping.multilevel.bisection import grid_board, halves_of_lines, halves_of_matrix
-from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract, renumber
+from nmsolve.heuristics.mapping.multilevel.coarsen import clustered, renumber, thinned, threshold
 from nmsolve.heuristics.mapping.multilevel.descent import descend, evict, promises
-from nmsolve.heuristics.mapping.multilevel.fm import bisect
-from nmsolve.heuristics.mapping.multilevel.halving import halves
+from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
 from nmsolve.heuristics.mapping.multilevel.heatbath import heat_sweep
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
-from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
-from nmsolve.heuristics.mapping.multilevel.schedule import scratch_for
-from nmsolve.heuristics.mapping.multilevel.state import (
+from nmsolve.heuristics.mapping.multilevel.lines import (
+    Lines,
     State,
     line_cost,
+    lines_of,
     new_state,
     weight_between,
 )
-from nmsolve.heuristics.mapping.multilevel.thin import thinned, threshold
+from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
+from nmsolve.heuristics.mapping.multilevel.schedule import scratch_for
 from nmsolve.heuristics.rng import below, new_rng, shuffle, uniform
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.graph import LogicGraph
@@ -51,10 +49,10 @@ def dense_cost(problem: MappingProblem, core: np.ndarray) -> float:
     return float((graph.weights * d[core[graph.edge_source], core[graph.targets]]).sum())
 
 
-def small_state(problem: MappingProblem, seed: int) -> tuple[Net, Board, State]:
+def small_state(problem: MappingProblem, seed: int) -> tuple[Graph, Lines, State]:
     """A random feasible placement."""
-    board = board_of(problem, core_distance(problem))
-    net = finest_net(problem)
+    board = lines_of(problem, core_distance(problem))
+    net = finest_graph(problem)
     pos = first_fit(net, board, new_rng(seed), 0.3)
     return net, board, new_state(net, board, pos, board.capacity, True)
 
@@ -158,8 +156,8 @@ def test_heat_bath_visits_states_by_their_boltzmann_weight() -> None:
     """One free node between two fixed ones on a row: the share of visits to each core follows exp(-cost/T)."""
     graph = LogicGraph.from_edges(3, [0, 1], [2, 2], [3.0, 1.0])
     problem = MappingProblem(graph, Machine("m", (1, 1), (1, 4)))
-    board = board_of(problem, core_distance(problem))
-    net = finest_net(problem)
+    board = lines_of(problem, core_distance(problem))
+    net = finest_graph(problem)
     s = new_state(net, board, np.array([0, 3, 0], np.int32), board.capacity, True)
     scratch, rng = scratch_for(board), new_rng(4)
     temperature, seen = 2.0, np.zeros(4)
@@ -173,7 +171,7 @@ def test_heat_bath_visits_states_by_their_boltzmann_weight() -> None:
 def test_binary_search_finds_the_traffic_of_every_pair() -> None:
     """``weight_between`` equals the dense traffic matrix."""
     problem = random_problem(5, n=15, edges=40)
-    net = finest_net(problem)
+    net = finest_graph(problem)
     dense = np.zeros((15, 15))
     np.add.at(dense, (problem.graph.edge_source, problem.graph.targets), problem.graph.weights)
     dense += dense.T
@@ -187,14 +185,13 @@ def test_binary_search_finds_the_traffic_of_every_pair() -> None:
 def test_contraction_keeps_cost_sizes_and_symmetry(seed: int) -> None:
     """A mapping of clusters costs the same as its projection; sizes add up; no cluster exceeds the limit."""
     problem = random_problem(seed, n=60, edges=200)
-    board = board_of(problem, core_distance(problem))
-    net = finest_net(problem)
-    label = cluster(net, 0.5, new_rng(seed))
-    coarse = contract(net, label)
+    board = lines_of(problem, core_distance(problem))
+    net = finest_graph(problem)
+    coarse, label = clustered(net, 0.5, np.zeros(0, np.int32), new_rng(seed))
     assert coarse.volume.max() <= 0.5 + 1e-6 and len(coarse.volume) < 60
     assert (coarse.sizes.sum(axis=0) == net.sizes.sum(axis=0)).all()
     for c in range(len(coarse.volume)):
-        row = coarse.indices[coarse.indptr[c] : coarse.indptr[c + 1]]
+        row = coarse.neighbour[coarse.ptr[c] : coarse.ptr[c + 1]]
         assert (np.diff(row) > 0).all() and c not in row
     pos = np.random.default_rng(seed).integers(0, 12, len(coarse.volume)).astype(np.int32)
     small = new_state(coarse, board, pos, board.capacity, True)
@@ -205,7 +202,7 @@ def test_clusters_of_a_v_cycle_never_span_cores() -> None:
     """With a placement given, every cluster lies on one core."""
     problem = random_problem(2, n=60, edges=200)
     net, _, s = small_state(problem, 2)
-    label = cluster(net, 1.0, new_rng(0), s.pos)
+    _, label = clustered(net, 1.0, s.pos, new_rng(0))
     for c in range(int(label.max()) + 1):
         assert len(np.unique(s.pos[label == c])) == 1
 
@@ -213,7 +210,7 @@ def test_clusters_of_a_v_cycle_never_span_cores() -> None:
 def test_renumbering_changes_names_only() -> None:
     """Every edge keeps its weight under the new names."""
     problem = random_problem(8)
-    net = finest_net(problem)
+    net = finest_graph(problem)
     order = np.random.default_rng(0).permutation(problem.n).astype(np.int32)
     other = renumber(net, order)
     for i in range(problem.n):
@@ -222,27 +219,11 @@ def test_renumbering_changes_names_only() -> None:
                 assert weight_between(other, i, v) == weight_between(net, order[i], order[v])
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10_000), st.integers(0, 3))
-def test_bisection_respects_rooms_and_fixed_sides(seed: int, tight: int) -> None:
-    """Unit nodes always fit; fixed ones stay; and the cost is no worse than a random split."""
-    problem = random_problem(seed, n=24, edges=70)
-    net = finest_net(problem)
-    nodes = np.arange(24, dtype=np.int32)
-    room = np.array([[12 + tight], [12]], np.int64)
-    fixed = np.full(24, -1, np.int8)
-    fixed[3], fixed[4] = 0, 1
-    pull = np.random.default_rng(seed).normal(size=24)
-    side = bisect(net, nodes, nodes, pull, 1.0, room, 12.0, fixed, np.zeros(0, np.int8), 4, new_rng(seed))
-    assert (side == 0).sum() <= 12 + tight and (side == 1).sum() <= 12
-    assert side[3] == 0 and side[4] == 1
-
-
 def test_evict_empties_overfull_cores_when_there_is_room() -> None:
     """All nodes start on one core; afterwards no core is overfull."""
     problem = random_problem(1)
-    board = board_of(problem, core_distance(problem))
-    net = finest_net(problem)
+    board = lines_of(problem, core_distance(problem))
+    net = finest_graph(problem)
     s = new_state(net, board, np.zeros(problem.n, np.int32), board.capacity, True)
     assert evict(net, board, s, scratch_for(board).step) == 0
     assert (s.load <= board.capacity).all()
@@ -252,7 +233,7 @@ def test_overfull_cores_pass_nodes_on_instead_of_sending_them_far() -> None:
     """A chain lies along a row of cores of which the first is one node too full and only the last has room."""
     graph = LogicGraph.from_edges(12, np.arange(11), np.arange(1, 12))
     problem = MappingProblem(graph, Machine("m", (1, 1), (1, 4)), node_limit=3)
-    board, net = board_of(problem, core_distance(problem)), finest_net(problem)
+    board, net = lines_of(problem, core_distance(problem)), finest_graph(problem)
     s = new_state(net, board, np.repeat(np.arange(4), (4, 3, 3, 2)).astype(np.int32), board.capacity, True)
     assert evict(net, board, s, scratch_for(board).step) == 0
     assert s.pos.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
@@ -266,7 +247,7 @@ def test_evict_keeps_the_state_in_order(seed: int, spare: int, matrix: bool) -> 
     distance = np.abs(np.subtract.outer(np.arange(8), np.arange(8))) ** 0.5 if matrix else None
     machine = Machine("m", (1, 1), (1, 8) if matrix else (2, 4), distance_matrix=distance)
     problem = random_problem(seed, machine=machine, node_limit=5 + spare)
-    board, net = board_of(problem, core_distance(problem)), finest_net(problem)
+    board, net = lines_of(problem, core_distance(problem)), finest_graph(problem)
     pos = new_rng(seed)
     start = np.array([below(pos, 8) for _ in range(problem.n)], np.int32)
     s = new_state(net, board, start, board.capacity, True)
@@ -277,28 +258,6 @@ def test_evict_keeps_the_state_in_order(seed: int, spare: int, matrix: bool) -> 
     for p in range(8):
         members = s.slots[s.first[p] : s.first[p] + s.held[p]]
         assert sorted(members.tolist()) == np.flatnonzero(s.pos == p).tolist()
-
-
-@pytest.mark.parametrize("goal", [800.0, 400.0])
-def test_halves_of_a_grid_have_a_short_border(goal: float) -> None:
-    """A grid of 40x40 nodes is cut along about a column, whatever part the first side gets."""
-    side = 40
-    at = np.arange(side * side).reshape(side, side)
-    graph = LogicGraph.from_edges(
-        side * side, np.r_[at[:, 1:].ravel(), at[1:].ravel()], np.r_[at[:, :-1].ravel(), at[:-1].ravel()]
-    )
-    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2)), node_limit=1600)
-    net, nodes = finest_net(problem), np.arange(side * side, dtype=np.int32)
-    room = np.array([[goal * 1.03], [(1600 - goal) * 1.03]]).astype(np.int64)
-    free = np.full(side * side, -1, np.int8)
-    part = goal / 1600 * float(net.volume.sum())
-    got = halves(net, nodes, nodes, np.zeros(side * side), 1.0, room, part, free, new_rng(3))
-    cut = int(
-        (np.diff(got.reshape(side, side), axis=0) != 0).sum()
-        + (np.diff(got.reshape(side, side), axis=1) != 0).sum()
-    )
-    assert [int((got == k).sum()) <= room[k, 0] for k in (0, 1)] == [True, True]
-    assert cut <= 1.3 * side
 
 
 def test_make_feasible_packs_without_any_slack() -> None:
@@ -312,34 +271,11 @@ def test_make_feasible_packs_without_any_slack() -> None:
     n = len(table)
     graph = LogicGraph.from_edges(n, [0], [1], resources=("a", "b"), sizes=table)
     problem = MappingProblem(graph, Machine("m", (1, 1), (2, 2), capacity={"a": 30, "b": 20}))
-    board = board_of(problem, core_distance(problem))
-    net = finest_net(problem)
+    board = lines_of(problem, core_distance(problem))
+    net = finest_graph(problem)
     pos = make_feasible(net, board, np.zeros(n, np.int32), new_rng(1))
     assert pos is not None
     assert (new_state(net, board, pos, board.capacity, False).load <= board.capacity).all()
-
-
-def test_halves_split_at_chip_boundaries_first() -> None:
-    """Lines of several chips are cut between chips, lines of one chip in the middle."""
-    assert [len(h) for h in halves_of_lines(np.arange(9), 3)] in ([3, 6], [6, 3])
-    assert [len(h) for h in halves_of_lines(np.arange(5), 8)] in ([2, 3], [3, 2])
-    assert len(halves_of_lines(np.arange(1), 8)) == 1
-    d = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
-    assert [h.tolist() for h in halves_of_matrix(np.arange(6), d)] in (
-        [[0, 1, 2], [3, 4, 5]],
-        [[3, 4, 5], [0, 1, 2]],
-    )
-
-
-def test_grid_board_adds_up_capacities_and_averages_distances() -> None:
-    """Faulty cores count nothing; distances between cells are means over their lines."""
-    problem = random_problem(1, machine=MACHINES["chips"], node_limit=5)
-    board = board_of(problem, core_distance(problem))
-    grid, cell = grid_board(board, [np.arange(0, 2), np.arange(2, 4)], [np.arange(4)], 4)
-    assert cell.reshape(4, 4).tolist() == [[0, 0, 1, 1]] * 4
-    assert grid.capacity[:, 0].tolist() == [8 * 5 - 5, 8 * 5 - 5] or grid.capacity.sum() == 14 * 5
-    x = board.lines_x
-    assert grid.lines_x[0, 1] == pytest.approx(x[:2, 2:].mean()) and grid.lines_x[0, 0] == 0
 
 
 def test_a_core_promises_what_its_best_member_makes_of_an_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +297,7 @@ def test_descent_finds_the_partner_that_promises_most() -> None:
     one, other = np.triu_indices(64, 1)
     graph = LogicGraph.from_edges(n, np.r_[one, one + 64], np.r_[other, other + 64])
     problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2)), node_limit=64)
-    board, net = board_of(problem, core_distance(problem)), finest_net(problem)
+    board, net = lines_of(problem, core_distance(problem)), finest_graph(problem)
     core = (np.arange(n) >= 64).astype(np.int32)
     core[:16], core[64:80] = 1, 0
     s = new_state(net, board, core, board.capacity, True)
@@ -391,21 +327,21 @@ def dense_problem(n: int, share: float, seed: int = 5) -> MappingProblem:
 def test_a_sample_of_a_dense_network_costs_the_same_on_average() -> None:
     """Symmetric, about as large as asked for, heavy connections as they are, light ones as heavy as the threshold."""
     problem = dense_problem(600, 0.6)
-    net, board = finest_net(problem), board_of(problem, core_distance(problem))
-    whole = csr_array((net.weights, net.indices, net.indptr)).toarray()
+    net, board = finest_graph(problem), lines_of(problem, core_distance(problem))
+    whole = csr_array((net.weight, net.neighbour, net.ptr)).toarray()
     pos = first_fit(net, board, new_rng(1), 0.3)
     costs, sizes, rng = [], [], new_rng(3)
     for _ in range(30):
         some = thinned(net, rng)
         assert some.sizes is net.sizes
-        part = csr_array((some.weights, some.indices, some.indptr)).toarray()
+        part = csr_array((some.weight, some.neighbour, some.ptr)).toarray()
         assert (part == part.T).all()
         assert (part[part > 0] >= whole[part > 0]).all()
         light = part > whole
         assert len(np.unique(part[light])) == 1
         assert (whole[(part == 0)] < part[light][0]).all()
         costs.append(line_cost(board, new_state(some, board, pos, board.capacity, True)))
-        sizes.append(len(some.indices) / problem.n)
+        sizes.append(len(some.neighbour) / problem.n)
     whole_cost = line_cost(board, new_state(net, board, pos, board.capacity, True))
     assert np.mean(sizes) == pytest.approx(64, rel=0.02)
     assert len(set(costs)) == 30
@@ -413,5 +349,5 @@ def test_a_sample_of_a_dense_network_costs_the_same_on_average() -> None:
 
 
 def test_a_network_with_few_neighbours_stays_whole() -> None:
-    net = finest_net(dense_problem(200, 0.5))
+    net = finest_graph(dense_problem(200, 0.5))
     assert thinned(net, new_rng(1)) is net

@@ -38,7 +38,6 @@ ROOMS = {
     "schedules": ("nmsolve.hw.schedule.", "nmsolve.heuristics.schedule.", "nmsolve.solvers.schedule."),
     "simulation": ("nmsolve.hw.noc.",),
     "multilevel": ("nmsolve.heuristics.mapping.multilevel.",),
-    "deep": ("nmsolve.heuristics.mapping.deep.",),
     "spread": ("nmsolve.solvers.mapping.bounds.spread.",),
     "steps": ("nmsolve.heuristics.mapping.steps.", "nmsolve.hw.step_time"),
 }  # fmt: skip

@@ -63,9 +63,13 @@ class CoreDistance(NamedTuple):
 
     def dense(self) -> FloatArray:
         """(P, P) float64 distances between all cores."""
+        return self.among(np.arange(self.rows * self.cols)) if self.separable else self.matrix
+
+    def among(self, p: IntArray) -> FloatArray:
+        """(k, k) float64 distances between the cores ``p`` (k,)."""
         if not self.separable:
-            return self.matrix
-        p = np.arange(self.rows * self.cols)
+            out: FloatArray = self.matrix[np.ix_(p, p)]
+            return out
         r, c = np.divmod(p, self.cols)
         dx = np.abs(self.x[c][:, None] - self.x[c][None, :])
         dy = np.abs(self.y[r][:, None] - self.y[r][None, :])
@@ -73,7 +77,7 @@ class CoreDistance(NamedTuple):
             dx = np.minimum(dx, self.wrap_x - dx)
         if self.wrap_y > 0:
             dy = np.minimum(dy, self.wrap_y - dy)
-        out: FloatArray = dx + dy + self.step * (p[:, None] != p[None, :])
+        out = dx + dy + self.step * (p[:, None] != p[None, :])
         return out
 
 

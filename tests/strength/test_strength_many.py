@@ -11,10 +11,10 @@ import numpy as np
 from counted import Counted
 from strength_cases import at_most, board, casts, found, grid, mapped, near, run
 
-from nmsolve.heuristics.mapping.deep.engine import Deep
 from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, External
 from nmsolve.heuristics.mapping.first_fit import FirstFit
-from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
+from nmsolve.heuristics.mapping.multilevel.combining import Combining
+from nmsolve.heuristics.mapping.multilevel.mapper import Annealing
 from nmsolve.heuristics.mapping.published.communities import Communities
 from nmsolve.heuristics.mapping.published.m2 import M2
 from nmsolve.model.engine import ScratchPlace
@@ -38,57 +38,57 @@ def test_first_fit() -> None:
 
 def test_multilevel() -> None:
     """Fails without annealing."""
-    at_most(found(Multilevel(), GRID, 3, seconds=0.05), 192)
+    at_most(found(Annealing(), GRID, 3, seconds=0.05), 192)
 
 
 def test_multilevel_bisection() -> None:
     """Fails if nothing is bisected."""
     problem = MappingProblem(grid(96, 96), board(4, 4), "hops", (), 590)
-    at_most(found(Multilevel(), problem, 2, seconds=0.1, stops=60), 1200)
+    at_most(found(Annealing(), problem, 2, seconds=0.1, stops=60), 1200)
 
 
 def test_multilevel_cycles() -> None:
     """Fails if no V-cycle follows the starts."""
-    at_most(found(Multilevel(), POINTS, 3, seconds=0.1), 995)
+    at_most(found(Annealing(), POINTS, 3, seconds=0.1), 995)
 
 
 def test_multilevel_descent() -> None:
     """Fails without the descent after the annealing of a level."""
     problem = MappingProblem(near(1200, 6), board(6, 6), "hops", (), 36)
-    at_most(found(Multilevel(), problem, 3, seconds=0.1, stops=300), 3200)
+    at_most(found(Annealing(), problem, 3, seconds=0.1, stops=300), 3200)
 
 
 def test_multilevel_dense() -> None:
     """Fails if a descent on the whole of a dense network does not follow what a sample gave, or exchanges no nodes."""
     problem = MappingProblem(near(1500, 250), board(4, 4), "hops", (), 94)
-    at_most(found(Multilevel(), problem, 3, seconds=0.05, stops=60), 785_000)
+    at_most(found(Annealing(), problem, 3, seconds=0.05, stops=60), 785_000)
 
 
 def test_multilevel_halves() -> None:
     """Fails if regions are halved on one level only, or halves do not see those of their neighbours."""
     problem = MappingProblem(near(1200, 6), board(6, 6), "hops", (), 36)
-    at_most(found(Multilevel(), problem, 3, seconds=0.01, stops=60), 3150)
+    at_most(found(Annealing(), problem, 3, seconds=0.01, stops=60), 3150)
 
 
 def test_multilevel_full_cores() -> None:
     """Fails if nodes of overfull cores go straight to the nearest room."""
     problem = MappingProblem(near(4096, 6), board(4, 4), "hops", (), 256)
-    at_most(found(Multilevel(), problem, 3, seconds=0.01, stops=60), 3200)
+    at_most(found(Annealing(), problem, 3, seconds=0.01, stops=60), 3200)
 
 
 def test_deep() -> None:
     """Fails without two-phase moves, without FM, or if halves do not see those of their neighbours."""
-    at_most(found(Deep(), WIDE, 4, stops=1000), 672)
+    at_most(found(Combining(), WIDE, 4, stops=1000), 672)
 
 
 def test_deep_goes_on() -> None:
     """Fails if nothing follows the mappings from scratch."""
-    at_most(found(Deep(), WIDE, 4, seconds=10, tick=0.5, stops=2500), 620)
+    at_most(found(Combining(), WIDE, 4, seconds=10, tick=0.5, stops=2500), 620)
 
 
 def test_deep_on_its_tree() -> None:
     """Fails if all regions are halved on the coarsest level, or heavy edges are not the first to be matched."""
-    at_most(found(Deep(), MappingProblem(near(3000, 6), board(6, 6), "hops", (), 88), 4, stops=40), 4800)
+    at_most(found(Combining(), MappingProblem(near(3000, 6), board(6, 6), "hops", (), 88), 4, stops=40), 4800)
 
 
 def test_external() -> None:

@@ -12,12 +12,13 @@ import numpy as np
 
 from nmsolve.check.mapping.recheck import check_bound
 from nmsolve.check.mapping.verify import verify
-from nmsolve.heuristics.mapping.deep.coarsen import coarser
-from nmsolve.heuristics.mapping.deep.graph import finest_graph
-from nmsolve.heuristics.mapping.deep.threads import ALONE
-from nmsolve.heuristics.mapping.multilevel.levels import board_of, finest_net
+from nmsolve.heuristics.mapping.multilevel.coarsen import NEIGHBOURS, thinned
+from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Style
+from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
+from nmsolve.heuristics.mapping.multilevel.lines import lines_of
 from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
-from nmsolve.heuristics.mapping.multilevel.thin import NEIGHBOURS, thinned
+from nmsolve.heuristics.mapping.multilevel.threads import ALONE
+from nmsolve.heuristics.mapping.multilevel.tree import tree_of
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.machines import load_machine
@@ -45,8 +46,7 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
     if name == "multilevel":
         _pack()  # what only mappings need that no repair can save
         _thin()  # what only dense networks need
-    if name == "deep":
-        _join()  # what only its second mapping needs
+        _combine()  # what only networks that separate need
     if name == "m1-policy":
         measure_once()  # the rewards that only training asks for
     taken = []
@@ -63,9 +63,9 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
 def _pack() -> None:
     """Pack a few nodes from scratch, and unpack what lies on one core: a run finds few of these mappings to mend."""
     problem = make_problem(_graph(12, False), load_machine("mesh:2x2"), balance=0.0)
-    net, board = finest_net(problem), board_of(problem, core_distance(problem))
-    first_fit(net, board, new_rng(1), 0.3)
-    assert make_feasible(net, board, np.zeros(problem.n, np.int32), new_rng(1)) is not None
+    g, board = finest_graph(problem), lines_of(problem, core_distance(problem))
+    first_fit(g, board, new_rng(1), 0.3)
+    assert make_feasible(g, board, np.zeros(problem.n, np.int32), new_rng(1)) is not None
 
 
 def _thin() -> None:
@@ -73,13 +73,16 @@ def _thin() -> None:
     n = 2 * NEIGHBOURS + 1
     u, v = np.triu_indices(n, 1)
     problem = make_problem(LogicGraph.from_edges(n, u, v), load_machine("mesh:2x2"), balance=0.2)
-    assert len(thinned(finest_net(problem), new_rng(1)).indices) < n * (n - 1)
+    assert len(thinned(finest_graph(problem), new_rng(1)).neighbour) < n * (n - 1)
 
 
-def _join() -> None:
-    """Coarsen a small graph to clusters of three nodes and more."""
-    graph = finest_graph(make_problem(_graph(40, False), load_machine("mesh:2x2"), balance=0.2))
-    assert len(coarser(graph, 1.0, 1, True, np.zeros(0, np.int32), ALONE)[0].volume) < 20
+def _combine() -> None:
+    """Make two mappings of a small graph from scratch, and one within both."""
+    problem = make_problem(_graph(600, False), load_machine("mesh:2x2"), balance=0.2)
+    cycle = Cycle(finest_graph(problem), tree_of(problem), lambda: False)
+    one, other = (cycle.from_scratch(Style(join=join), 1, ALONE) for join in (False, True))
+    assert one is not None and other is not None
+    assert cycle.within(one.pos, other.pos, 1, ALONE) is not None
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:

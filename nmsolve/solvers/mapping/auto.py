@@ -20,6 +20,8 @@ from nmsolve.solvers.search.portfolio import CHILD_LEAST, Step
 Refused = Callable[[str, str], None]
 
 
+#: The heuristics where many nodes share a core, unless more is known of the network (:func:`_of_pairs`).
+MULTILEVEL = {"multilevel": 1.0}
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
 EXACT_NODES, EXACT_CORES = 40, 64
 #: Up to this many nodes proofs take seconds: nothing else gets more than QUICK seconds before.
@@ -42,12 +44,6 @@ LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: They are too large for `multilevel`, too, from this many entries on, one for every node and row or column, where nodes have
 #: from CROWDED neighbours on (below; up to SAMPLED, where it searches samples) and cores hold MANY nodes: snn100k on 16x16 cores.
 ENTRIES, SAMPLED, MANY = 3_000_000, 128.0, 100
-#: On a network that separates (:func:`nmsolve.heuristics.mapping.deep.engine.separates`) annealing is better on a mesh with more
-#: nanoseconds than this for every connection, times the third power of the mean number of neighbours: on Delaunay graphs of
-#: 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on geometric graphs of 2^15 after 12 (it may be far off there).
-HURRIED = 42
-#: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
-CUT_NODES = 5000
 #: Neighbours per node from which paths through the network say less than eigenvalues; with several nodes per core, up to FEW
 #: neighbours and from MANY_NODES nodes on, they say more.
 CROWDED, FEW, MANY_NODES = 24.0, 13.0, 2000
@@ -106,7 +102,10 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
     InputError : the graph is on disk, and no engine that finds mappings takes the problem
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
-    heuristics, plain, aimed = _heuristics(problem, seconds), *_bounds(problem)
+    heuristics, plain, aimed = _heuristics(problem), *_bounds(problem)
+    combining = False
+    if heuristics == MULTILEVEL:
+        heuristics, combining = _of_pairs(problem, seconds)
     # Bounds may need long for their first value, and estimates of that fail: only the cheapest come before a mapping.
     cheap = [name for name in plain if name == "star" and workers == 1]
     order = [*cheap, *heuristics, *(name for name in plain if name not in cheap), *aimed]
@@ -131,6 +130,8 @@ def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Re
             "more --memory, or another problem",
         )
     steps = [step for step in steps if late[step.engine.name] is None]
+    if "multilevel" in heuristics:
+        steps = [_multilevel(step, combining) if step.engine.name == "multilevel" else step for step in steps]
     if problem.graph.on_disk:  # in this process, with all threads: its memory is what the budget leaves
         return [replace(step, threads=True) for step in steps]
     first = _first_runs([step.engine.name for step in steps], heuristics, problem, seconds, small)
@@ -282,7 +283,7 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     return f"it would take about {least:.1f} of {seconds:g} seconds"
 
 
-def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
+def _heuristics(problem: MappingProblem) -> dict[str, float]:
     """Return the heuristics for the kind of problem, with their parts of the time that heuristics get first."""
     if problem.graph.on_disk:
         return {"external": 1.0}
@@ -298,19 +299,38 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"multilevel": 0.3, "reward": 0.7}
     if problem.uses_links:
         return {"multilevel": 0.3, "links": 0.7}
-    outside = problem.kinds is None  # `external` knows no kinds
-    large = outside and (problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES)
     if problem.uses_nets:
-        return {"external": 1.0} if large else {"nets": 1.0}
+        return {"external": 1.0} if _large(problem) else {"nets": 1.0}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
-    cut = outside and problem.objective == "cut" and problem.n >= CUT_NODES
-    mesh, hurried = problem.machine.distance_matrix is None, _hurried(problem, seconds)
-    priced = outside and mesh and _priced(problem)
-    if (large or cut or hurried or priced or not mesh) and _separates(problem, seconds):
-        return {"deep": 1.0} if hurried or cut or not mesh else {"multilevel": 1.0}
-    return {"external": 1.0} if large or cut or priced else {"multilevel": 1.0}
+    return MULTILEVEL
+
+
+def _of_pairs(problem: MappingProblem, seconds: float) -> tuple[dict[str, float], bool]:
+    """Return the heuristics where many nodes share a core and edges are charged one by one, and whether `multilevel` combines."""
+    from nmsolve.heuristics.mapping.multilevel.combining import CUT_NODES, combines, promising, separates
+
+    cut = problem.objective == "cut" and problem.n >= CUT_NODES
+    priced = problem.machine.distance_matrix is None and _priced(problem)
+    if combines(problem, seconds):
+        return MULTILEVEL, True
+    if problem.kinds is not None or not (_large(problem) or cut or priced):
+        return MULTILEVEL, False
+    anneals = not promising(problem, seconds) and separates(problem, seconds)
+    return MULTILEVEL if anneals else {"external": 1.0}, False
+
+
+def _multilevel(step: Step, combining: bool) -> Step:
+    """Return the step of `multilevel` with what is known of its way. Combining uses all workers as threads."""
+    from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
+
+    return replace(step, engine=Multilevel(combining), threads=combining)
+
+
+def _large(problem: MappingProblem) -> bool:
+    """Return whether only `external` has the memory and the time; it knows no kinds."""
+    return problem.kinds is None and (problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES)
 
 
 def _priced(problem: MappingProblem) -> bool:
@@ -318,15 +338,3 @@ def _priced(problem: MappingProblem) -> bool:
     neighbours, room = 2 * problem.graph.m / max(1, problem.n), MANY * int(problem.machine.usable.sum())
     entries = problem.n * (problem.machine.rows + problem.machine.cols)
     return CROWDED <= neighbours < SAMPLED and problem.n >= room and entries >= ENTRIES
-
-
-def _separates(problem: MappingProblem, seconds: float) -> bool:
-    from nmsolve.heuristics.mapping.deep.engine import separates
-
-    return separates(problem, seconds)
-
-
-def _hurried(problem: MappingProblem, seconds: float) -> bool:
-    """Return whether there is little time for every connection."""
-    degree = 2 * problem.graph.m / max(1, problem.n)
-    return 1e9 * seconds < HURRIED * degree**3 * 2 * problem.graph.m

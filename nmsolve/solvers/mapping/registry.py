@@ -10,7 +10,6 @@ _PUB = _H + "published."
 REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit:FirstFit", "some feasible mapping at once", threads=True),
     "multilevel": Entry(_H + "multilevel.mapper:Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "deep": Entry(_H + "deep.engine:Deep", "deep multilevel mapper for meshes and geometric graphs", repeat=True, threads=True),
     "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, threads=True),
     "anneal": Entry(_H + "placement.engine:Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu:Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),

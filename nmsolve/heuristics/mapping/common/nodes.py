@@ -34,4 +34,4 @@ def merged_nodes(fine: Nodes, label: Int32Array, k: int) -> Nodes:
     apart = np.empty(apart_ptr[-1], np.int32)
     for u in np.flatnonzero(alone).tolist():
         apart[apart_ptr[label[u]] : apart_ptr[label[u] + 1]] = label[others[ptr[u] : ptr[u + 1]]]
-    return sizes, np.bincount(label, fine_volume, k).astype(np.float32), domain, apart_ptr, apart
+    return sizes, np.bincount(label, fine_volume, k).astype(fine_volume.dtype), domain, apart_ptr, apart

@@ -20,7 +20,7 @@ from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.search import EARLY, again, glance, search
 from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
-from nmsolve.heuristics.mapping.multilevel.levels import line_distances
+from nmsolve.heuristics.mapping.multilevel.lines import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.heuristics.mapping.nets.search import NETS, refine_nets
 from nmsolve.heuristics.rng import new_rng

@@ -12,7 +12,8 @@ from nmsolve.heuristics.mapping.external.accept import Placement, placement
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
+from nmsolve.heuristics.mapping.multilevel.graph import Graph
+from nmsolve.heuristics.mapping.multilevel.lines import Lines
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
@@ -92,13 +93,13 @@ def repaired(level: Level, pos: AnyArray, run: Run) -> Int32Array | None:
     The feasibility search looks at sizes and rules only, so it gets the level without its connections.
     """
     none = np.zeros(level.n + 1, np.int64)
-    net = Net(
-        none, np.zeros(0, np.int32), np.zeros(0, np.float32), level.sizes, level.volume, level.domain,
+    g = Graph(
+        none, np.zeros(0, np.int32), np.zeros(0, np.float32), level.sizes, level.volume.astype(np.float64), level.domain,
         level.apart_ptr, level.apart, np.zeros(0, np.int32),
     )  # fmt: skip
     c = run.cores
-    board = Board(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed, unlimited())
-    return make_feasible(net, board, pos.astype(np.int32), run.random, run.budget.stop)
+    board = Lines(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed, unlimited())
+    return make_feasible(g, board, pos.astype(np.int32), run.random, run.budget.stop)
 
 
 @plain

@@ -1,240 +1,259 @@
-"""One multilevel cycle: anneal from the coarsest level to the finest, exact capacities at the end."""
+"""One pass over the levels: a mapping from scratch, a V-cycle inside one, or a combination of two."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract
-from nmsolve.heuristics.mapping.multilevel.descent import descend, evict, promises
-from nmsolve.heuristics.mapping.multilevel.kinds import LOOSE_KINDS, kinds_kept, sorted_state
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
-from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for, warm_up
-from nmsolve.heuristics.mapping.multilevel.state import State, line_cost
-from nmsolve.model.types import AnyArray, Int32Array, IntArray
+from nmsolve.heuristics.mapping.multilevel.bisect import split
+from nmsolve.heuristics.mapping.multilevel.coarsen import coarser
+from nmsolve.heuristics.mapping.multilevel.fm import refine_by_fm
+from nmsolve.heuristics.mapping.multilevel.graph import Board, Graph
+from nmsolve.heuristics.mapping.multilevel.moves import (
+    balance,
+    border,
+    cost,
+    excess,
+    new_state,
+    refine_by_moves,
+)
+from nmsolve.heuristics.mapping.multilevel.threads import ALONE, Threads
+from nmsolve.heuristics.mapping.multilevel.tree import Tree
+from nmsolve.heuristics.rng import new_rng
+from nmsolve.model.types import Int32Array, IntArray
 
-#: No cluster takes more than this share of a core.
-LARGEST_CLUSTER = 1 / 16
-#: Coarsening stops at about this many nodes per usable core.
-COARSEST = 16
-#: A level has clusters of at most this many times the mean volume of the level below.
-GROWTH = 5.0
-#: Shares of a cycle's work for the coarsest level, all middle levels, and the finest: first cycle, V-cycles.
-SHARES_FRESH, SHARES_AGAIN = (0.45, 0.15, 0.4), (0.2, 0.2, 0.6)
-#: How far the coarsest level is molten in a first cycle: share of the way from its cost to that of a random mapping.
-MELT = 0.05
-#: Share by which its start temperature may raise the cost of the coarsest level in a V-cycle.
-RISE_COARSEST = 1.0
-#: Coarse levels may overfill a core by the largest node, and by at most one in this many: finer ones must take it back.
-LOOSENED = 32
-#: Highest start and lowest end temperature of other levels, in line steps.
-HOT, COLD = 1.0, 0.05
-#: A descent looks at every core for every node; above this many pairs it may take, on top of a phase, this part of its time.
-LONG, AFTER = 2**26, 0.25
-#: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
-#: refined at this level, and from one that was.
-RISE_FRESH, RISE_AGAIN = 0.0, 0.15
-
-
-@dataclass
-class Bench:
-    """What every phase needs: the board, the budget, random numbers, buffers."""
-
-    board: Board
-    usable: int
-    budget: Budget
-    rng: AnyArray
-    scratch: Scratch
-
-    def on(self, board: Board) -> Bench:
-        """Return the same run on another board."""
-        return Bench(board, self.usable, self.budget, self.rng, scratch_for(board))
+#: Coarsening ends at this many nodes, or where a level keeps this part of the one below.
+FEWEST, STUCK = 120, 0.95
+#: Clusters take at most this many times the mean volume, more if nothing is matched, and this part of the whole.
+GROWTH, MOST_GROWTH, LARGEST = 3.0, 60.0, 0.05
+#: Blocks of coarse levels may hold their mean and this part of the heaviest node.
+HEAVIEST = 0.6
+#: Slack, tries and passes of one halving.
+HALF_SLACK, TRIES, PASSES = 0.02, 6, 4
+#: Rounds and boldness of two-phase moves, on the finest level and on coarser ones.
+ROUNDS, BOLD = (8, 12), (0.25, 0.75)
+#: Passes of FM, moves without gain, and seeds of a search; up to this many nodes more of each pays.
+FM, FM_SMALL, SMALL = (4, 25, 4), (4, 40, 4), 20_000
+#: Neighbours of a cluster, and how many times those of a node, that networks which separate do not have on any level.
+MANY, MORE = 30.0, 4.0
 
 
-@dataclass
-class Levels:
-    """Graphs from fine to coarse, the labels between them, and a placement of the coarsest."""
+class Found(NamedTuple):
+    """A mapping, ordered by how good it is; ``over`` is 0 if it is feasible."""
 
-    nets: list[Net]
-    labels: list[Int32Array]
-    start: Int32Array | None
-
-
-def coarsen(net: Net, bench: Bench, pos: Int32Array | None = None) -> Levels:
-    """Coarsen until about :data:`COARSEST` nodes per core are left; with ``pos`` (n,), clusters never span cores."""
-    nets, labels = [net], []
-    while len(nets[-1].volume) > COARSEST * bench.usable:
-        fine = nets[-1]
-        limit = min(LARGEST_CLUSTER, GROWTH * float(fine.volume.mean()))
-        label = cluster(fine, limit, bench.rng, pos)
-        if int(label.max()) + 1 > 0.9 * len(label):
-            break
-        nets.append(contract(fine, label))
-        labels.append(label)
-        if pos is not None:
-            coarse = np.zeros(len(nets[-1].volume), np.int32)
-            coarse[label] = pos
-            pos = coarse
-        if bench.budget.stop():
-            break
-    return Levels(nets, labels, pos)
+    over: float
+    cost: float
+    pos: Int32Array
 
 
-def run_cycle(
-    levels: Levels, start: Int32Array, again: bool, until: float, bench: Bench
-) -> Int32Array | None:
-    """Refine ``start`` (a placement of the coarsest level) on all levels.
+@dataclass(frozen=True)
+class Style:
+    """How a mapping from scratch is made.
+
+    Attributes
+    ----------
+    join : whether clusters may have three nodes and more
+    nodes_per_block : a region is halved once its halves have that many nodes on average
+    starts : first mappings, of which the best is refined further
+    fm : whether fine levels get FM, too
+    moves : whether anything is refined at all, or regions only halved
+    """
+
+    join: bool = False
+    nodes_per_block: int = 24
+    starts: int = 8
+    fm: bool = True
+    moves: bool = True
+
+
+class Cycle:
+    """Passes over the levels of one graph on one tree of cores.
 
     Parameters
     ----------
-    again : True in a V-cycle, where ``start`` is a refined mapping
-    until : share of the whole run at which to be done
-
-    Returns
-    -------
-    (n,) int32 feasible placement of the finest level, or None if capacities could not be met
+    stop : asked before every step; then what is left is only what makes the mapping feasible
     """
-    last = len(levels.nets) - 1
-    begin, pos = bench.budget.done(), start
-    shares = SHARES_AGAIN if again else SHARES_FRESH
-    middle = shares[1] / max(1, last - 1)
-    over = 0.0
-    for number in range(last, -1, -1):
-        net = levels.nets[number]
-        if number < last:
-            pos = pos[levels.labels[number]]
-        over += shares[0] if number == last else middle
-        goal = until if number == 0 else begin + over * (until - begin)
-        if number == 0:
-            repaired = strict(net, pos, bench)
-            if repaired is None:
-                return None
-            pos = repaired
-        limit = relaxed(net, bench.board) if number else bench.board.capacity
-        s = sorted_state(net, bench.board, pos, limit, LOOSE_KINDS if number == last and number else 0)
-        evict(net, bench.board, s, bench.scratch.step)
-        if number == last:
-            _coarsest(net, s, again, goal, bench)
-        else:
-            unit = line_step(bench.board, s)
-            anneal_level(net, s, HOT * unit, RISE_AGAIN if again else RISE_FRESH, goal, bench)
-        pos = s.pos
-    return pos
 
+    def __init__(self, graph: Graph, tree: Tree, stop: Callable[[], bool]) -> None:
+        self.graph, self.tree, self._stop = graph, tree, stop
+        self._total = graph.sizes.sum(axis=0)
 
-def anneal_level(net: Net, s: State, highest: float, rise: float, until: float, bench: Bench) -> None:
-    """Anneal ``s`` from at most ``highest``, less if that raises the cost by more than ``rise``; then descend.
+    def from_scratch(self, style: Style, seed: int, threads: Threads) -> Found | None:
+        """Return a new mapping; None if there was no time for any."""
+        levels, labels = self._levels(style.join, seed, None, threads)
+        if self._stop():
+            return None
+        tasks = [
+            partial(self._first, levels, labels, style, seed * 1009, number) for number in range(style.starts)
+        ]
+        firsts = [first for first in threads.each(tasks) if first is not None]
+        best = min(range(len(firsts)), key=lambda k: firsts[k][:2])
+        _, _, at, pos = firsts[best]
+        return self._up(levels, labels, at, pos, style, seed, threads)
 
-    Where a descent may be long, it gets a part of the phase's time, and none if the run is past ``until`` already.
-    """
-    begin = bench.budget.done()
-    if begin < until:
-        unit = line_step(bench.board, s)
-        hot = bearable(net, s, highest, rise, bench)
-        cold = min(COLD * unit, hot / 4)
-        anneal(net, bench.board, s, hot, cold, until, bench.budget, bench.rng, bench.scratch)
-    if len(s.pos) * len(s.held) <= LONG:
-        polish(net, s, bench)
-    elif begin < until:
-        polish(net, s, bench, until + AFTER * (until - begin))
+    def crossings(self, seed: int, most: float) -> tuple[float, float] | None:
+        """Return the part of the traffic that crosses between the two halves of the cores, and between all cores.
 
+        In a first mapping on a coarse level, which takes a fifth of the time of a whole one. None if there was no time for it, or
+        as soon as clusters get many more neighbours than nodes have, or more crosses between regions than this part for the root
+        of how many they are (``most``).
+        """
+        total = max(1e-300, float(self.graph.weight.sum(dtype=np.float64)))
+        many = max(MANY, MORE * len(self.graph.neighbour) / len(self.graph.volume))
+        levels, labels = self._levels(False, seed, None, ALONE, many)
+        g = levels[-1]
+        if self._stop() or len(g.neighbour) > many * len(g.volume):
+            return None
+        first = self._first(levels, labels, Style(), seed, 1, most * total)
+        if first is None:
+            return None
+        _, _, at, pos = first
+        half = self.tree.divisions[0]
+        return _crossing(levels[at], half[pos]) / total, _crossing(levels[at], pos) / total
 
-def _coarsest(net: Net, s: State, again: bool, until: float, bench: Bench) -> None:
-    """Anneal ``s`` from far above; it stays what it was if that ended worse."""
-    cost = line_cost(bench.board, s)
-    before = cost if (s.load <= s.limit).all() else np.inf
-    rise = RISE_COARSEST
-    if not again:
-        anywhere = float(bench.board.lines_x.mean() + bench.board.lines_y.mean())
-        rise = MELT * max(0.0, anywhere * float(net.weights.sum()) / 2 / max(1e-9, cost) - 1)
-    saved: list[Any] = [a.copy() for a in s]
-    anneal_level(net, s, 4.0 * line_step(bench.board, s), rise, until, bench)
-    if line_cost(bench.board, s) > before:
-        restore(s, saved)
+    def within(self, pos: Int32Array, other: Int32Array | None, seed: int, threads: Threads) -> Found | None:
+        """Return a mapping that begins with ``pos`` (n,): nodes that it separates are not clustered, nor those of ``other``.
 
+        None if there was no time. It is better as a rule, but where cores are full to the last place clusters do not fit.
+        """
+        inside = pos
+        if other is not None:
+            both = pos.astype(np.int64) * len(self.tree.cores) + other
+            inside = np.unique(both, return_inverse=True)[1].astype(np.int32)
+        style = Style()
+        levels, labels = self._levels(False, seed, inside, threads)
+        if self._stop():
+            return None
+        coarse = pos
+        for label, level in zip(labels, levels[1:], strict=True):
+            coarse = projected(coarse, label, len(level.volume))
+        coarse = coarse.copy()
+        if labels:
+            self._refined(levels[-1], -1, coarse, False, style, seed, threads)
+        return self._up(levels, labels, len(labels), coarse, style, seed, threads)
 
-def restore(s: State, saved: list[Any]) -> None:
-    """Make ``s`` what it was when ``saved`` was copied from it."""
-    for k, array in enumerate(saved):
-        np.copyto(s[k], array)
+    def _levels(
+        self, join: bool, seed: int, inside: Int32Array | None, threads: Threads, many: float = np.inf
+    ) -> tuple[list[Graph], list[Int32Array]]:
+        """Return the graphs from fine to coarse, and the clusters of each; no cluster holds nodes that differ in ``inside``.
 
-
-def bearable(net: Net, s: State, highest: float, rise: float, bench: Bench) -> float:
-    """Return the highest temperature, from ``highest`` down in steps, at which three sweeps raise the cost by <= ``rise``.
-
-    Much of what coarser levels found then survives, and no time goes to temperatures that change nothing.
-    ``s`` is unchanged.
-    """
-    before = line_cost(bench.board, s)
-    saved: list[Any] = [a.copy() for a in s]
-    temperature = highest
-    for _ in range(14):
-        for _ in range(3):
-            warm_up(net, bench.board, s, temperature, 1, bench.budget, bench.rng, bench.scratch)
-            after = line_cost(bench.board, s)
-            if after > before * (1 + 2 * rise):  # far too hot
+        ``many`` : a level with more neighbours for a node is the last
+        """
+        levels, labels = [self.graph], []
+        growth, whole = GROWTH, float(self.graph.volume.sum())
+        least = FEWEST if inside is None else Style().nodes_per_block * len(self.tree.cores)
+        kept = np.zeros(0, np.int32) if inside is None else inside
+        while len(levels[-1].volume) > 2 * FEWEST and not self._stop():
+            fine = levels[-1]
+            if len(fine.neighbour) > many * len(fine.volume):
                 break
-        restore(s, saved)
-        if after <= before * (1 + rise) or bench.budget.stop():
-            break
-        temperature *= 0.75
-    return temperature
+            most = min(growth * whole / len(fine.volume), LARGEST * whole)
+            made, label = coarser(fine, most, seed + len(levels), join, kept, threads)
+            if len(made.volume) > STUCK * len(fine.volume):
+                growth *= 2
+                if growth > MOST_GROWTH:
+                    break
+                continue
+            if inside is not None:
+                if len(made.volume) < least:
+                    break
+                kept = projected(kept, label, len(made.volume))
+            levels.append(made)
+            labels.append(label)
+        return levels, labels
+
+    def _first(
+        self, levels: list[Graph], labels: list[Int32Array], style: Style, seed: int, number: int,
+        most: float = np.inf,
+    ) -> tuple[float, float, int, Int32Array] | None:  # fmt: skip
+        """Halve regions level by level until every core is one; return excess, cost, the level, and the mapping there.
+
+        All but the first (``number`` 0) are given up once time is over; and where more crosses between regions than ``most`` for
+        the root of how many they are.
+        """
+        tree, rng = self.tree, new_rng(seed + number)
+        at, depth, deepest = len(levels) - 1, 0, len(tree.halvings)
+        pos = np.zeros(len(levels[at].volume), np.int32)
+        while True:
+            g = levels[at]
+            while depth < deepest and (
+                at == 0 or len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share)
+            ):
+                stopped = self._stop()
+                if stopped and number:
+                    return None
+                tries, passes = (1, 1) if stopped else (TRIES, PASSES)
+                halving, halves = tree.halvings[depth], tree.boards[depth + 1]
+                pos = split(g, pos, halving, halves.share, halves.allowed, HALF_SLACK, tries, passes, rng)
+                depth += 1
+                if most < np.inf and _crossing(g, pos) > most * float(np.sqrt(len(halves.share))):
+                    return None
+                if depth < deepest and len(pos) >= style.nodes_per_block * len(tree.boards[depth + 1].share):
+                    self._refined(g, depth, pos, False, style, seed + number + depth, ALONE)
+            over, paid = self._refined(g, depth, pos, False, style, seed + number + at, ALONE)
+            if depth == deepest:
+                return over, paid, at, pos
+            at -= 1
+            pos = pos[labels[at]]
+
+    def _up(
+        self, levels: list[Graph], labels: list[Int32Array], at: int, pos: Int32Array, style: Style, seed: int,
+        threads: Threads,
+    ) -> Found:  # fmt: skip
+        """Return the mapping of the finest level, refined on every level above ``at``."""
+        over, paid = np.inf, np.inf
+        while at > 0:
+            at -= 1
+            pos = pos[labels[at]]
+            over, paid = self._refined(levels[at], -1, pos, at == 0, style, seed + at, threads)
+        if paid == np.inf:
+            over, paid = self._refined(levels[0], -1, pos, True, style, seed, threads)
+        return Found(over, paid, pos)
+
+    def _refined(
+        self, g: Graph, depth: int, pos: Int32Array, fine: bool, style: Style, seed: int, threads: Threads
+    ) -> tuple[float, float]:
+        """Refine a mapping in place on the board of a depth, -1 for that of the cores; return its excess and cost."""
+        board = self.tree.boards[depth]
+        s = new_state(g, pos, self._room(board, g))
+        if not style.moves:
+            return excess(s), cost(g, board, pos, threads)
+        if self._stop():
+            if excess(s) > 0:
+                balance(g, board, s, border(g, pos, threads), threads)
+            return excess(s), cost(g, board, pos, threads)
+        refine_by_moves(g, board, s, ROUNDS[0 if fine else 1], BOLD[0 if fine else 1], threads)
+        small = len(pos) <= SMALL
+        if len(board.share) > 1 and (style.fm or small) and not self._stop():
+            passes, patience, together = FM_SMALL if small else FM
+            finest = board is self.tree.boards[-1]
+            divisions = self.tree.divisions if finest else (np.zeros(len(board.share), np.int32),)
+            before = cost(g, board, pos, threads)
+            rng = new_rng(seed, 1)
+            refine_by_fm(g, board, s, divisions, passes, patience, together, threads, before, rng, self._stop)
+        return excess(s), cost(g, board, pos, threads)
+
+    def _room(self, board: Board, g: Graph) -> IntArray:
+        """Return what blocks may hold at a level: their room, or more where nodes are too coarse for it."""
+        if len(g.volume) == len(self.graph.volume):
+            return board.room
+        even = board.share[:, None] / max(1e-12, float(board.share.sum())) * self._total[None, :]
+        heaviest = g.sizes.max(axis=0, initial=0)[None, :]
+        loose: IntArray = np.maximum(board.room, np.ceil(even + HEAVIEST * heaviest).astype(np.int64))
+        return loose
 
 
-def line_step(board: Board, s: State) -> float:
-    """Return the median over the nodes of what one column or row to the side changes: the unit of temperature."""
-    w, h = len(board.lines_x), len(board.lines_y)
-    every = np.arange(0, len(s.pos), max(1, len(s.pos) // 5000))
-    col, row = board.col[s.pos[every]], board.row[s.pos[every]]
-    steps = []
-    if w > 1:
-        other = np.where(col + 1 < w, col + 1, col - 1)
-        steps.append(np.abs(s.lines[every, other] - s.lines[every, col]))
-    if h > 1:
-        other = np.where(row + 1 < h, row + 1, row - 1)
-        steps.append(np.abs(s.lines[every, w + other] - s.lines[every, w + row]))
-    values = np.concatenate(steps) if steps else np.zeros(1)
-    values = values[values > 0]
-    return float(np.median(values)) if len(values) else 1.0
+def projected(number: Int32Array, label: Int32Array, k: int) -> Int32Array:
+    """Return the number of each of ``k`` clusters, whose members have the same; ``label`` (n,) is the cluster of every node."""
+    out = np.empty(k, np.int32)
+    out[label] = number
+    return out
 
 
-def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
-    """Return (n,) a feasible placement near ``pos`` (n,), or None if none was found."""
-    s = sorted_state(net, bench.board, pos, bench.board.capacity)
-    evict(net, bench.board, s, bench.scratch.step)
-    good = bool((s.load <= s.limit).all()) and bool(bench.board.allowed[net.domain, s.pos].all())
-    if good and len(net.apart) == 0 and kinds_kept(s):
-        return s.pos
-    return make_feasible(net, bench.board, s.pos, bench.rng, bench.budget.stop)
-
-
-def polish(
-    net: Net, s: State, bench: Bench, until: float = 1.0, after_pass: Callable[[], None] | None = None
-) -> None:
-    """Descend to a move-and-swap optimum, or till the run is at ``until``; ``after_pass`` is called after each but the last."""
-    nodes = np.arange(len(s.pos), dtype=np.int32)
-    for _ in range(20):
-        moves, promise = 0, promises(bench.board, s)
-        for part in np.array_split(nodes, max(1, len(nodes) // 2000)):
-            moves += descend(net, bench.board, s, part, promise, bench.scratch.step)
-            if bench.budget.stop() or bench.budget.done() >= until:
-                return
-        if moves <= len(nodes) // 5000:
-            return
-        if after_pass is not None:
-            after_pass()
-
-
-def relaxed(net: Net, board: Board) -> IntArray:
-    """Return (P, resources) capacities of a coarse level, a little larger so that clusters of different sizes can pass.
-
-    Equal sizes pass anyway. Where cores are full, what is added here must be taken back in the end, at a high price.
-    """
-    limit = board.capacity.copy()
-    if net.sizes.shape[1] and (net.sizes != net.sizes[0]).any():
-        limit += np.where(limit > 0, np.minimum(net.sizes.max(axis=0), limit // LOOSENED), 0)
-    return limit
+def _crossing(g: Graph, pos: Int32Array) -> float:
+    """Return the traffic between blocks, both ways."""
+    return float(g.weight[np.repeat(pos, np.diff(g.ptr)) != pos[g.neighbour]].sum(dtype=np.float64))

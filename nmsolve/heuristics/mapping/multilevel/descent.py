@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.multilevel.ease import ease, overfull
+from nmsolve.heuristics.mapping.multilevel.ease import ease
+from nmsolve.heuristics.mapping.multilevel.graph import Graph, overfull, room_for
 from nmsolve.heuristics.mapping.multilevel.heatbath import pair_error, place_cost, shift_lines
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import (
+from nmsolve.heuristics.mapping.multilevel.lines import (
+    Lines,
     State,
-    fits,
     relocate,
     swap_fits,
     weight_between,
@@ -26,49 +26,49 @@ TRIED = 3
 
 
 @plain
-def _cheapest_room(net: Net, board: Board, s: State, u: int) -> int:
+def _cheapest_room(g: Graph, board: Lines, s: State, u: int) -> int:
     """The cheapest other core with room for ``u``; -1 if there is none."""
     best, least = -1, np.float32(np.inf)
     for p in range(len(s.held)):
         if p != s.pos[u]:
             c = place_cost(board, s, u, p)
-            if c < least and fits(net, s, u, p) and welcome(net, board, s, u, p, -1):
+            if c < least and room_for(g, s.load, s.limit, u, p) and welcome(g, board, s, u, p, -1):
                 best, least = p, c
     return best
 
 
 @kernel
-def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
+def evict(g: Graph, board: Lines, s: State, step: AnyArray) -> int:
     """Move nodes off overfull cores along cheapest paths; what is left goes straight to the cheapest room, least extra cost per
     volume first. Returns how many cores stay overfull.
     """
-    ease(net, board, s, step)
+    ease(g, board, s, step)
     left = 0
     for p in range(len(s.held)):
-        if not overfull(s, p):
+        if not overfull(s.load, s.limit, p):
             continue
         members = s.slots[s.first[p] : s.first[p] + s.held[p]].copy()
         price = np.full(len(members), np.inf)
         for i in range(len(members)):
             u = members[i]
-            t = _cheapest_room(net, board, s, u)
+            t = _cheapest_room(g, board, s, u)
             if t >= 0:
                 rise = place_cost(board, s, u, t) - place_cost(board, s, u, p)
-                price[i] = rise / (1e-9 + net.volume[u]) if rise > 0.0 else rise
+                price[i] = rise / (1e-9 + g.volume[u]) if rise > 0.0 else rise
         for i in stable_order(price):
-            if not overfull(s, p) or price[i] == np.inf:
+            if not overfull(s.load, s.limit, p) or price[i] == np.inf:
                 break
-            t = _cheapest_room(net, board, s, members[i])
+            t = _cheapest_room(g, board, s, members[i])
             if t >= 0:
-                relocate(net, s, members[i], t)
-                shift_lines(net, board, s, members[i], p, t, step)
-        if overfull(s, p):
+                relocate(g, s, members[i], t)
+                shift_lines(g, board, s, members[i], p, t, step)
+        if overfull(s.load, s.limit, p):
             left += 1
     return left
 
 
 @plain
-def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float) -> int:
+def _best_exchange(g: Graph, board: Lines, s: State, u: int, p: int, gain: float) -> int:
     """The member of core ``p`` with which ``u`` exchanges best, if the total cost falls; else -1."""
     q = s.pos[u]
     best, least = -1, -1e-6 * (1.0 + gain)
@@ -76,17 +76,17 @@ def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float
     for i in range(s.first[p], s.first[p] + s.held[p]):
         v = s.slots[i]
         d = place_cost(board, s, v, q) - place_cost(board, s, v, p) - gain
-        if d >= least or not swap_fits(net, s, u, v) or not welcome(net, board, s, v, q, u):
+        if d >= least or not swap_fits(g, s, u, v) or not welcome(g, board, s, v, q, u):
             continue
-        if not welcome(net, board, s, u, p, v):
+        if not welcome(g, board, s, u, p, v):
             continue
-        d += weight_between(net, u, v) * error
+        d += weight_between(g, u, v) * error
         if d < least:
             best, least = v, d
     return best
 
 
-def promises(board: Board, s: State) -> AnyArray:
+def promises(board: Lines, s: State) -> AnyArray:
     """The table for :func:`descend`, (P, P) float32; without entries where cores hold few nodes, or where there are too many."""
     cores = len(s.held)
     if len(s.pos) < FULL * cores or cores > MANY_CORES:
@@ -97,7 +97,7 @@ def promises(board: Board, s: State) -> AnyArray:
 
 
 @plain
-def _fill_promises(board: Board, s: State, table: AnyArray) -> None:
+def _fill_promises(board: Lines, s: State, table: AnyArray) -> None:
     """Write the least that any node of core p costs more on core q to ``table[p, q]``."""
     for v in range(len(s.pos)):
         p = s.pos[v]
@@ -107,7 +107,7 @@ def _fill_promises(board: Board, s: State, table: AnyArray) -> None:
 
 
 @kernel
-def descend(net: Net, board: Board, s: State, nodes: Int32Array, promise: AnyArray, step: AnyArray) -> int:
+def descend(g: Graph, board: Lines, s: State, nodes: Int32Array, promise: AnyArray, step: AnyArray) -> int:
     """Give every node of ``nodes`` its best improving move or exchange, if any. Returns the moves made.
 
     ``promise`` says what the members of a core would make of an exchange (:func:`promises`); partners are then looked for on the
@@ -127,31 +127,31 @@ def descend(net: Net, board: Board, s: State, nodes: Int32Array, promise: AnyArr
             if cheapest + s.lines[u, w + board.row[p]] >= here:  # no core of this row is better
                 continue
             d = place_cost(board, s, u, p) - here
-            if p == q or not board.allowed[net.domain[u], p]:
+            if p == q or not board.allowed[g.domain[u], p]:
                 continue
-            if d < least and fits(net, s, u, p):
-                if welcome(net, board, s, u, p, -1):
+            if d < least and room_for(g, s.load, s.limit, u, p):
+                if welcome(g, board, s, u, p, -1):
                     best, partner, least = p, -1, d
             elif d < 0.0 and s.held[p] > 0:
                 if len(promise) > 0:
                     _remember(likely, hope, p, d + promise[p, q])
                 else:
-                    v, both = _exchange(net, board, s, u, p, d)
+                    v, both = _exchange(g, board, s, u, p, d)
                     if both < least:
                         best, partner, least = p, v, both
         for k in range(TRIED):
             if hope[k] < 0.0:
                 p = likely[k]
-                v, both = _exchange(net, board, s, u, p, place_cost(board, s, u, p) - here)
+                v, both = _exchange(g, board, s, u, p, place_cost(board, s, u, p) - here)
                 if both < least:
                     best, partner, least = p, v, both
         if best >= 0:
-            relocate(net, s, u, best)
-            shift_lines(net, board, s, u, q, best, step)
+            relocate(g, s, u, best)
+            shift_lines(g, board, s, u, q, best, step)
             moves += 1
             if partner >= 0:
-                relocate(net, s, partner, q)
-                shift_lines(net, board, s, partner, best, q, step)
+                relocate(g, s, partner, q)
+                shift_lines(g, board, s, partner, best, q, step)
                 moves += 1
     return moves
 
@@ -168,13 +168,13 @@ def _remember(likely: IntArray, hope: AnyArray, p: int, change: float) -> None:
 
 
 @plain
-def _exchange(net: Net, board: Board, s: State, u: int, p: int, d: float) -> tuple[int, float]:
+def _exchange(g: Graph, board: Lines, s: State, u: int, p: int, d: float) -> tuple[int, float]:
     """The member of core ``p`` with which ``u`` exchanges best, and the change; (-1, 0) if no exchange lowers the cost.
 
     ``d`` < 0 is what moving ``u`` alone changes.
     """
-    v, q = _best_exchange(net, board, s, u, p, -d), s.pos[u]
+    v, q = _best_exchange(g, board, s, u, p, -d), s.pos[u]
     if v < 0:
         return -1, 0.0
     both = d + place_cost(board, s, v, q) - place_cost(board, s, v, p)
-    return v, both + weight_between(net, u, v) * pair_error(board, p, q)
+    return v, both + weight_between(g, u, v) * pair_error(board, p, q)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
+from nmsolve.heuristics.mapping.multilevel.graph import Graph, overfull, room_for
 from nmsolve.heuristics.mapping.multilevel.heatbath import place_cost, shift_lines
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import State, fits, relocate, welcome
+from nmsolve.heuristics.mapping.multilevel.lines import Lines, State, relocate, welcome
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -49,16 +49,7 @@ class Trails(NamedTuple):
 
 
 @plain
-def overfull(s: State, p: int) -> bool:
-    """True if the nodes of core ``p`` need more than it has."""
-    for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
-        if s.load[p, r] > s.limit[p, r]:
-            return True
-    return False
-
-
-@plain
-def _next_cores(board: Board, p: int, out: AnyArray) -> None:
+def _next_cores(board: Lines, p: int, out: AnyArray) -> None:
     """Write the cores next to ``p`` into ``out`` (NEXT,); itself where there is none."""
     w, h = len(board.lines_x), len(board.lines_y)
     out[:] = p
@@ -82,7 +73,7 @@ def _next_cores(board: Board, p: int, out: AnyArray) -> None:
 
 
 @plain
-def _look(net: Net, board: Board, s: State, t: Trails, p: int) -> None:
+def _look(g: Graph, board: Lines, s: State, t: Trails, p: int) -> None:
     """Find the cheapest node of core ``p`` to go to each of the cores next to it."""
     near, node, price = t.near[p], t.node[p], t.price[p]
     if near[0] < 0:
@@ -97,14 +88,14 @@ def _look(net: Net, board: Board, s: State, t: Trails, p: int) -> None:
             if q == p:
                 continue
             loss = max(0.0, float(place_cost(board, s, u, q) - here))
-            if loss < price[k] and welcome(net, board, s, u, q, -1):
+            if loss < price[k] and welcome(g, board, s, u, q, -1):
                 node[k], price[k] = u, loss
     t.fresh[p] = True
     t.looks[0] += s.held[p]
 
 
 @kernel
-def ease(net: Net, board: Board, s: State, step: AnyArray) -> None:
+def ease(g: Graph, board: Lines, s: State, step: AnyArray) -> None:
     """Move nodes off overfull cores along cheapest paths, as far as there are such paths. ``step`` is a buffer for the lines."""
     cores = len(s.held)
     t = Trails(
@@ -117,18 +108,18 @@ def ease(net: Net, board: Board, s: State, step: AnyArray) -> None:
         moved = False
         for p in range(cores):
             tries = 4 * s.held[p]
-            while tries > 0 and overfull(s, p) and t.looks[0] < MOST_LOOKS:
+            while tries > 0 and overfull(s.load, s.limit, p) and t.looks[0] < MOST_LOOKS:
                 tries -= 1
-                end = _path(net, board, s, t, p)
+                end = _path(g, board, s, t, p)
                 if end < 0:
                     break
-                moved |= _go(net, board, s, t, p, end, step)
+                moved |= _go(g, board, s, t, p, end, step)
         if not moved:
             break
 
 
 @plain
-def _path(net: Net, board: Board, s: State, t: Trails, p: int) -> int:
+def _path(g: Graph, board: Lines, s: State, t: Trails, p: int) -> int:
     """Return the core with room at the end of the cheapest path from ``p``, or -1; ``t`` then knows the path."""
     key, place = t.key, t.place
     count, end = 1, -1
@@ -138,11 +129,11 @@ def _path(net: Net, board: Board, s: State, t: Trails, p: int) -> int:
         a = t.heap[0]
         remove(t.heap, place, key, t.size, a)
         t.looks[0] += 1
-        if a != p and fits(net, s, t.by[a], a):
+        if a != p and room_for(g, s.load, s.limit, t.by[a], a):
             end = a
             break
         if not t.fresh[a]:
-            _look(net, board, s, t, a)
+            _look(g, board, s, t, a)
         for k in range(NEXT):
             b, u = t.near[a, k], t.node[a, k]
             if u < 0 or b == p or key[a] - t.price[a, k] <= key[b]:
@@ -163,15 +154,15 @@ def _path(net: Net, board: Board, s: State, t: Trails, p: int) -> int:
 
 
 @plain
-def _go(net: Net, board: Board, s: State, t: Trails, p: int, end: int, step: AnyArray) -> bool:
+def _go(g: Graph, board: Lines, s: State, t: Trails, p: int, end: int, step: AnyArray) -> bool:
     """Make the moves of the path from its end; True if all were still possible."""
     b = end
     while b != p:
         a, u = t.back[b], t.by[b]
         t.fresh[a] = t.fresh[b] = False
-        if s.pos[u] != a or not welcome(net, board, s, u, b, -1):
+        if s.pos[u] != a or not welcome(g, board, s, u, b, -1):
             return False
-        relocate(net, s, u, b)
-        shift_lines(net, board, s, u, a, b, step)
+        relocate(g, s, u, b)
+        shift_lines(g, board, s, u, a, b, step)
         b = a
     return True

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import (
+from nmsolve.heuristics.mapping.multilevel.graph import Graph, room_for
+from nmsolve.heuristics.mapping.multilevel.lines import (
+    Lines,
     State,
-    fits,
     relocate,
     swap_fits,
     weight_between,
@@ -63,42 +63,42 @@ def _draw(
 
 
 @compiled(fastmath=True)
-def shift_lines(net: Net, board: Board, s: State, u: int, q: int, p: int, step: AnyArray) -> None:
+def shift_lines(g: Graph, board: Lines, s: State, u: int, q: int, p: int, step: AnyArray) -> None:
     """Update the lines of the neighbours of ``u``, which moved from core ``q`` to ``p``."""
     w, h = len(board.lines_x), len(board.lines_y)
     for j in range(w):
         step[j] = board.lines_x[board.col[p], j] - board.lines_x[board.col[q], j]
     for j in range(h):
         step[w + j] = board.lines_y[board.row[p], j] - board.lines_y[board.row[q], j]
-    for e in range(net.indptr[u], net.indptr[u + 1]):
-        v = net.indices[e]
-        f = net.weights[e]
+    for e in range(g.ptr[u], g.ptr[u + 1]):
+        v = g.neighbour[e]
+        f = g.weight[e]
         for j in range(w + h):
             s.lines[v, j] += f * step[j]
 
 
 @inlined
-def place_cost(board: Board, s: State, u: int, p: int) -> float:
+def place_cost(board: Lines, s: State, u: int, p: int) -> float:
     """What the traffic of ``u`` would cost if it sat on core ``p``."""
     cost: float = s.lines[u, board.col[p]] + s.lines[u, len(board.lines_x) + board.row[p]]
     return cost
 
 
 @plain
-def _partner(net: Net, board: Board, s: State, u: int, p: int, rng: AnyArray) -> int:
+def _partner(g: Graph, board: Lines, s: State, u: int, p: int, rng: AnyArray) -> int:
     """The one of a few random members of the full core ``p`` that gains most by going where ``u`` is; -1 if none can."""
     q = s.pos[u]
     best, least = -1, np.float32(np.inf)
     for _ in range(CANDIDATES):
         v = s.slots[s.first[p] + below(rng, s.held[p])]
         d = place_cost(board, s, v, q) - place_cost(board, s, v, p)
-        if d < least and swap_fits(net, s, u, v):
+        if d < least and swap_fits(g, s, u, v):
             best, least = v, d
     return best
 
 
 @inlined
-def pair_error(board: Board, p: int, q: int) -> float:
+def pair_error(board: Lines, p: int, q: int) -> float:
     """By how much two nodes that exchange cores ``p`` and ``q`` overrate the gain of their own edge, per weight."""
     a, b, c, d = board.col[p], board.col[q], board.row[p], board.row[q]
     x = 2.0 * board.lines_x[a, b] - board.lines_x[a, a] - board.lines_x[b, b]
@@ -108,7 +108,7 @@ def pair_error(board: Board, p: int, q: int) -> float:
 
 @compiled(fastmath=True)
 def heat_sweep(
-    net: Net, board: Board, s: State, begin: int, visits: int, temperature: float, bits: Int32Array, prob: AnyArray,
+    g: Graph, board: Lines, s: State, begin: int, visits: int, temperature: float, bits: Int32Array, prob: AnyArray,
     step: AnyArray, rng: AnyArray,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Visit ``visits`` nodes in cyclic order from ``begin``. Returns draws of another core, moves and edges touched.
@@ -127,31 +127,31 @@ def heat_sweep(
         c = _draw(s.lines, u, 0, w, board.col[q], scale, _fraction(luck), bits, prob)
         r = _draw(s.lines, u, w, w + h, w + board.row[q], scale, _fraction(luck >> np.uint64(32)), bits, prob)
         p = r * w + c
-        if p == q or not board.allowed[net.domain[u], p]:
+        if p == q or not board.allowed[g.domain[u], p]:
             continue
         draws += 1
         v = -1
-        if not fits(net, s, u, p):
+        if not room_for(g, s.load, s.limit, u, p):
             if s.held[p] == 0:
                 continue
-            v = _partner(net, board, s, u, p, rng)
-            if v < 0 or not welcome(net, board, s, v, q, u):
+            v = _partner(g, board, s, u, p, rng)
+            if v < 0 or not welcome(g, board, s, v, q, u):
                 continue
             d = place_cost(board, s, v, q) - place_cost(board, s, v, p)
-            between = weight_between(net, u, v)
+            between = weight_between(g, u, v)
             if between > 0.0:  # neither node's own cost knows that the other moves too
                 d += between * pair_error(board, p, q)
             if d > 0.0 and uniform(rng) >= np.exp(-beta * d):
                 continue
-        if not welcome(net, board, s, u, p, v):
+        if not welcome(g, board, s, u, p, v):
             continue
-        relocate(net, s, u, p)
-        shift_lines(net, board, s, u, q, p, step)
-        touched += net.indptr[u + 1] - net.indptr[u]
+        relocate(g, s, u, p)
+        shift_lines(g, board, s, u, q, p, step)
+        touched += g.ptr[u + 1] - g.ptr[u]
         moves += 1
         if v >= 0:
-            relocate(net, s, v, q)
-            shift_lines(net, board, s, v, p, q, step)
-            touched += net.indptr[v + 1] - net.indptr[v]
+            relocate(g, s, v, q)
+            shift_lines(g, board, s, v, p, q, step)
+            touched += g.ptr[v + 1] - g.ptr[v]
             moves += 1
     return draws, moves, touched

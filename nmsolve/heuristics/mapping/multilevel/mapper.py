@@ -1,4 +1,4 @@
-"""The multilevel mapper: coarsen, bisect, refine at every level on the way down, then V-cycles; and its engine."""
+"""The engine ``multilevel``: combined mappings where the network separates and time is short, else annealing on every level."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import filled
-from nmsolve.heuristics.mapping.multilevel.bisection import dual_bisection
-from nmsolve.heuristics.mapping.multilevel.coarsen import renumber
-from nmsolve.heuristics.mapping.multilevel.cycle import Bench, Levels, coarsen, polish, run_cycle, strict
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
-from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
-from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
-from nmsolve.heuristics.mapping.multilevel.thin import is_dense, thinned
-from nmsolve.heuristics.rng import new_rng
-from nmsolve.hw.cost import core_distance
+from nmsolve.heuristics.mapping.multilevel.annealing import (
+    AT_ONCE,
+    Bench,
+    Levels,
+    coarsen,
+    halved,
+    new_bench,
+    polish,
+    run_cycle,
+    strict,
+)
+from nmsolve.heuristics.mapping.multilevel.coarsen import is_dense, renumber, thinned
+from nmsolve.heuristics.mapping.multilevel.combining import Combining, combines
+from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
+from nmsolve.heuristics.mapping.multilevel.lines import Lines, line_cost, new_state
+from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.model.engine import Context
-from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
@@ -27,18 +33,13 @@ EARLY, LONG = 0.05, 0.5
 #: With a given mapping that costs, after a descent, at most CLOSE times what the short first start does: a V-cycle from it
 #: up to the first share, one more start up to the second; then V-cycles from the best as always.
 CONTINUE, FRESH, CLOSE = 0.45, 0.65, 1.25
-#: From this many cores on the second start takes the whole run: on 65,536 the splits of one take 13 s.
+#: From this many cores on the second start takes the whole run.
 MANY_CORES = 16_384
 #: With fewer units of work for every connection the second start takes the whole run, too: V-cycles would take the time in which
 #: it anneals (two seconds for 32,768 nodes with ten neighbours). Not where samples are searched: V-cycles take others.
 HURRIED = 6000
-#: The share of a start that the initial bisection gets; and where this many nodes have no coarser level, because there are
-#: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
-BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
 #: In a descent that follows a cycle on a sample of the network, a pass is offered if it costs this many times the best.
 STEADY = 0.99
-#: Most connections (both ways) of a network whose first bisection is not stopped: it takes a moment.
-AT_ONCE = 100_000
 #: The shares of the run at which V-cycles from the best start end; and those from a given mapping alone.
 CYCLES, MENDS = (0.62, 0.74, 0.86, 0.97), (0.1, 0.4, 0.97)
 
@@ -57,7 +58,7 @@ def map_multilevel(
     Parameters
     ----------
     work : units of work (about one nanosecond each) after which the search ends
-    should_stop : asked at least every 0.2 s; the search ends soon after it first says True
+    should_stop : asked at least every 0.2 s but while the machine is halved; the search ends soon after it first says True
     offer : called with every improvement (mapping, name of the move); all are feasible
     elapsed : share of the allowed time that is over; compresses the schedule on slow machines
     given : (n,) a feasible mapping to continue from, unless a descent leaves it far above a short first start
@@ -71,21 +72,20 @@ def map_multilevel(
     if first is not None:
         # before the problem's graph is even made symmetric, which takes a second on 10^7 connections
         offer(first, "first fit")
-    board = board_of(problem, core_distance(problem))
     budget = Budget(max(1.0, work), should_stop, elapsed)
-    bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
-    best = _Best(finest_net(problem), board, offer)
+    bench = new_bench(problem, budget, seed)
+    best = _Best(finest_graph(problem), bench.board, offer)
     if first is not None:
         best.begin(first)
-    _start(best, problem.machine, EARLY, bench)
+    _start(best, EARLY, bench)
     close = None if given is None else best.descended(given, bench)
     if close is not None:
         _v_cycle(best, close, CONTINUE, bench)
     if not budget.stop():
         until = LONG if close is None else FRESH
-        hurried = budget.total < HURRIED * len(best.net.indices) and not is_dense(best.net)
+        hurried = budget.total < HURRIED * len(best.graph.neighbour) and not is_dense(best.graph)
         whole = problem.cores >= MANY_CORES or hurried
-        _start(best, problem.machine, CYCLES[-1] if whole else until, bench)
+        _start(best, CYCLES[-1] if whole else until, bench)
     for until in CYCLES:
         _v_cycle(best, best.pos, until, bench)
     return best.core
@@ -101,30 +101,25 @@ def mend_multilevel(
     elapsed: Callable[[], float] = lambda: 0.0,
 ) -> None:
     """Go on from a feasible mapping ``given`` (n,) alone: a descent, then V-cycles. The rest is as in :func:`map_multilevel`."""
-    board = board_of(problem, core_distance(problem))
     budget = Budget(max(1.0, work), should_stop, elapsed)
-    bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
-    best = _Best(finest_net(problem), board, offer)
+    bench = new_bench(problem, budget, seed)
+    best = _Best(finest_graph(problem), bench.board, offer)
     best.sort(given)
     best.descended(given, bench)
     for until in MENDS:
         _v_cycle(best, best.pos, until, bench)
 
 
-def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
+def _start(best: _Best, until: float, bench: Bench) -> None:
     """Make a mapping from scratch; the first one also decides the numbering of the finest level."""
-    begin = bench.budget.done()
-    levels = coarsen(thinned(best.net, bench.rng), bench)
-    flat = len(levels.nets) == 1 and len(best.net.volume) >= MANY_NODES
-    share = FLAT_BISECTION if flat else BISECTION
-    split_by = begin + share * (until - begin)
-    may_stop = best.core is not None and len(best.net.indices) > AT_ONCE
-    start = dual_bisection(levels.nets[-1], machine, split_by, bench, may_stop)
+    levels = coarsen(thinned(best.graph, bench.rng), bench)
+    may_stop = best.core is not None and len(best.graph.neighbour) > AT_ONCE
+    start = halved(levels.graphs[-1], bench, lambda: may_stop and bench.budget.done() >= 1.0)
     if start is None:
         return
     if not best.sorted:
         start = _sort_by_core(levels, start, best)
-        best.consider(strict(best.net, _project(levels, start), bench), "bisection")
+        best.consider(strict(best.graph, _project(levels, start), bench), "bisection")
     best.settle(levels, run_cycle(levels, start, False, until, bench), "multilevel", bench)
 
 
@@ -132,7 +127,7 @@ def _v_cycle(best: _Best, pos: Int32Array | None, until: float, bench: Bench) ->
     """Coarsen inside the parts of the placement ``pos``, and refine it on the way back."""
     if bench.budget.stop() or pos is None:
         return
-    levels = coarsen(thinned(best.net, bench.rng), bench, pos)
+    levels = coarsen(thinned(best.graph, bench.rng), bench, pos)
     start = pos if levels.start is None else levels.start
     best.settle(levels, run_cycle(levels, start, True, until, bench), "v-cycle", bench)
 
@@ -140,9 +135,9 @@ def _v_cycle(best: _Best, pos: Int32Array | None, until: float, bench: Bench) ->
 class _Best:
     """The best placement of the finest level so far; offers improvements in the problem's own numbering."""
 
-    def __init__(self, net: Net, board: Board, offer: Callable[[IntArray, str], object]) -> None:
-        self.net, self.board, self.offer = net, board, offer
-        self.order, self.sorted = np.arange(len(net.volume), dtype=np.int32), False
+    def __init__(self, graph: Graph, board: Lines, offer: Callable[[IntArray, str], object]) -> None:
+        self.graph, self.board, self.offer = graph, board, offer
+        self.order, self.sorted = np.arange(len(graph.volume), dtype=np.int32), False
         self.pos: Int32Array | None = None
         self.core: IntArray | None = None
         self.cost = np.inf
@@ -155,13 +150,13 @@ class _Best:
     def sort(self, core: AnyArray) -> None:
         """Renumber the finest level, once, by the cores (n,) of a mapping: nodes close on the board are close in memory."""
         order = np.argsort(core, kind="stable").astype(np.int32)
-        self.net, self.order, self.sorted = renumber(self.net, order), order, True
+        self.graph, self.order, self.sorted = renumber(self.graph, order), order, True
         if self.core is not None:
             self.pos = self.core[order].astype(np.int32)
 
     def cost_of(self, pos: Int32Array) -> float:
         """Cost of a placement of the whole network."""
-        state = new_state(self.net, self.board, pos, self.board.capacity, True)
+        state = new_state(self.graph, self.board, pos, self.board.capacity, True)
         return float(line_cost(self.board, state))
 
     def consider(self, pos: Int32Array | None, move: str) -> None:
@@ -177,16 +172,16 @@ class _Best:
 
     def settle(self, levels: Levels, pos: Int32Array | None, move: str, bench: Bench) -> None:
         """Consider what a cycle on these levels found; if their finest was a sample, after a descent on the whole network."""
-        if pos is None or levels.nets[0] is self.net:
+        if pos is None or levels.graphs[0] is self.graph:
             self.consider(pos, move)
             return
-        state = new_state(self.net, self.board, pos, self.board.capacity, True)
+        state = new_state(self.graph, self.board, pos, self.board.capacity, True)
 
         def after_pass() -> None:
             if line_cost(self.board, state) < STEADY * self.cost:
                 self.consider(state.pos.copy(), move)
 
-        polish(self.net, state, bench, after_pass=after_pass)
+        polish(self.graph, state, bench, after_pass=after_pass)
         self.consider(state.pos, move)
 
     def descended(self, core: IntArray, bench: Bench) -> Int32Array | None:
@@ -194,8 +189,10 @@ class _Best:
 
         A mapping that was just repaired has a few nodes far from home, which a descent brings back.
         """
-        state = new_state(self.net, self.board, core[self.order].astype(np.int32), self.board.capacity, True)
-        polish(self.net, state, bench)
+        state = new_state(
+            self.graph, self.board, core[self.order].astype(np.int32), self.board.capacity, True
+        )
+        polish(self.graph, state, bench)
         cost = line_cost(self.board, state)
         close = cost <= CLOSE * self.cost
         self.consider(state.pos, "descent from the start")
@@ -211,9 +208,9 @@ def _project(levels: Levels, pos: Int32Array) -> Int32Array:
 
 def _sort_by_core(levels: Levels, start: Int32Array, best: _Best) -> Int32Array:
     """Renumber the finest level by the cores that ``start`` gives its nodes. Returns the new ``start``."""
-    whole = best.net
+    whole = best.graph
     best.sort(_project(levels, start))
-    levels.nets[0] = best.net if levels.nets[0] is whole else renumber(levels.nets[0], best.order)
+    levels.graphs[0] = best.graph if levels.graphs[0] is whole else renumber(levels.graphs[0], best.order)
     if not levels.labels:
         return start[best.order]
     levels.labels[0] = levels.labels[0][best.order]
@@ -225,11 +222,8 @@ def _sort_by_core(levels: Levels, start: Int32Array, best: _Best) -> Int32Array:
 WORK_PER_SECOND = 1e9
 
 
-class Multilevel:
-    """Coarsening, dual recursive bisection and heat-bath annealing at every level (see the package's text).
-
-    Net objectives (multicast) are searched through their pairwise surrogate; the incumbent rescores offers.
-    """
+class Annealing:
+    """Halving of graph and machine together, then heat-bath annealing at every level, and V-cycles."""
 
     name = "multilevel"
     finds = "mappings"
@@ -251,3 +245,27 @@ class Multilevel:
             lambda: 1.0 - context.time_left() / seconds,
             given,
         )
+
+
+class Multilevel:
+    """Combined mappings or annealing, whichever suits the network and the time (:func:`.combining.combines`).
+
+    Net objectives (multicast) are searched through their pairwise surrogate; the incumbent rescores offers.
+
+    Parameters
+    ----------
+    combining : which of them; decided in the first run if not given
+    """
+
+    name = "multilevel"
+    finds = "mappings"
+    refuses = Annealing.refuses
+
+    def __init__(self, combining: bool | None = None) -> None:
+        self.combining = combining
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Search until told to stop; offers every improvement."""
+        if self.combining is None:
+            self.combining = combines(problem, context.time_left())
+        (Combining() if self.combining else Annealing()).run(problem, context)

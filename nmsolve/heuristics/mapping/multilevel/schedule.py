@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.multilevel.graph import Graph
 from nmsolve.heuristics.mapping.multilevel.heatbath import heat_sweep
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.heuristics.mapping.multilevel.state import State
+from nmsolve.heuristics.mapping.multilevel.lines import Lines, State
 from nmsolve.model.types import AnyArray
 
 #: Work units of one kernel call at most: about 0.05 s.
@@ -45,7 +45,7 @@ class Budget:
         return self.stopped
 
 
-def work_of(board: Board, visits: int, draws: int, moves: int, touched: int) -> float:
+def work_of(board: Lines, visits: int, draws: int, moves: int, touched: int) -> float:
     """Return work units of visits, draws of another core, accepted moves and neighbours told about them."""
     width = len(board.lines_x) + len(board.lines_y)
     return visits * (12.0 + 1.1 * width) + draws * 80.0 + moves * 90.0 + touched * (1.5 + 0.25 * width)
@@ -60,7 +60,7 @@ class Scratch:
     step: AnyArray
 
 
-def scratch_for(board: Board) -> Scratch:
+def scratch_for(board: Lines) -> Scratch:
     """Fresh buffers."""
     width = len(board.lines_x) + len(board.lines_y)
     bits = np.zeros(width, np.int32)
@@ -68,7 +68,7 @@ def scratch_for(board: Board) -> Scratch:
 
 
 def anneal(
-    net: Net, board: Board, s: State, hot: float, cold: float, until: float, budget: Budget, rng: AnyArray, scratch: Scratch
+    g: Graph, board: Lines, s: State, hot: float, cold: float, until: float, budget: Budget, rng: AnyArray, scratch: Scratch
 ) -> None:  # fmt: skip
     """Cool geometrically from ``hot`` to ``cold`` while the run goes from its present share to ``until``.
 
@@ -76,7 +76,7 @@ def anneal(
     """
     begin = budget.done()
     span = max(until - begin, 1e-9)
-    runner = _Runner(net, board, s, budget, rng, scratch)
+    runner = _Runner(g, board, s, budget, rng, scratch)
     while not budget.stop():
         over = (budget.done() - begin) / span
         if over >= 1.0:
@@ -86,10 +86,10 @@ def anneal(
 
 
 def warm_up(
-    net: Net, board: Board, s: State, temperature: float, sweeps: int, budget: Budget, rng: AnyArray, scratch: Scratch
+    g: Graph, board: Lines, s: State, temperature: float, sweeps: int, budget: Budget, rng: AnyArray, scratch: Scratch
 ) -> None:  # fmt: skip
     """Make ``sweeps`` sweeps at one temperature; ``rng`` is the state of the random numbers."""
-    runner = _Runner(net, board, s, budget, rng, scratch)
+    runner = _Runner(g, board, s, budget, rng, scratch)
     while runner.visited < sweeps * len(s.pos) and not budget.stop():
         runner.advance(temperature, SLICE, len(s.pos))
 
@@ -98,12 +98,12 @@ class _Runner:
     """Visits the nodes of one level in cyclic order, in kernel calls of limited work."""
 
     def __init__(
-        self, net: Net, board: Board, s: State, budget: Budget, rng: AnyArray, scratch: Scratch
+        self, g: Graph, board: Lines, s: State, budget: Budget, rng: AnyArray, scratch: Scratch
     ) -> None:  # fmt: skip
-        self.net, self.board, self.s = net, board, s
+        self.g, self.board, self.s = g, board, s
         self.budget, self.rng, self.scratch = budget, rng, scratch
         self.visited = 0
-        degree = len(net.indices) / max(1, len(s.pos))
+        degree = len(g.neighbour) / max(1, len(s.pos))
         self.price = work_of(board, 1, 1, 2, int(2 * degree))  # per visit, at most
 
     def advance(self, temperature: float, work: float, most: int = 1 << 60) -> None:
@@ -111,7 +111,7 @@ class _Runner:
         n, board, scratch = len(self.s.pos), self.board, self.scratch
         visits = max(1, min(int(min(SLICE, work) / self.price), 20 * n, most))
         draws, moves, touched = heat_sweep(
-            self.net, board, self.s, self.visited % n, visits, temperature, scratch.bits, scratch.prob, scratch.step,
+            self.g, board, self.s, self.visited % n, visits, temperature, scratch.bits, scratch.prob, scratch.step,
             self.rng,
         )  # fmt: skip
         self.visited += visits

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.multilevel.levels import line_distances
+from nmsolve.heuristics.mapping.multilevel.lines import line_distances
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.deltas import arcs
 from nmsolve.model.mapping.problem import MappingProblem

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.deep.graph import Board, board_of
+from nmsolve.heuristics.mapping.multilevel.graph import Board, board_of
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
@@ -17,6 +17,8 @@ from nmsolve.model.types import FloatArray, Int32Array, IntArray
 LEAST_HALF = 1 / 3
 #: Cuts whose halves are as far from each other within this factor are alike; the one nearest to the middle is taken.
 ALIKE = 1 + 1e-9
+#: Boards with more cores are halved down to tiles of some cores each: there are tables of distances between all blocks.
+MOST_BLOCKS = 2048
 #: Ways to divide the cores in two, for searches that run side by side.
 DIVISIONS = 4
 
@@ -41,13 +43,15 @@ class Tree:
 
     Attributes
     ----------
-    cores : (K,) int64, the usable cores; blocks of the finest board
+    cores : (K,) int64, the usable cores; blocks of the finest board. The first core of every tile where these are the blocks
+    tiles : (P,) int32, block of every core, -1 where it cannot be used
     boards : by depth; the first has one region, the last one core in each
     halvings : by depth, one fewer
     divisions : (K,) int32 each, 0 or 1 for every core
     """
 
     cores: IntArray
+    tiles: Int32Array
     boards: tuple[Board, ...]
     halvings: tuple[Halving, ...]
     divisions: tuple[Int32Array, ...]
@@ -66,19 +70,35 @@ def tree_of(problem: MappingProblem) -> Tree:
 
 def _made(problem: MappingProblem) -> Tree:
     between = core_distance(problem)
-    cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
-    distance = between.dense()[np.ix_(cores, cores)]
+    usable = np.flatnonzero(problem.machine.usable).astype(np.int64)
+    side = max(1, int(np.ceil(np.sqrt(len(usable) / MOST_BLOCKS))))
+    if between.separable:
+        row, col = np.divmod(usable, between.cols)
+        tile = row // side * between.cols + col // side
+    else:
+        tile = usable // side**2
+    _, first, tile = np.unique(tile, return_index=True, return_inverse=True)
+    cores = usable[first]
+    distance = between.among(cores)
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)
     places = None
     if between.separable and (between.x.max() > 0 or between.y.max() > 0):
         row, col = np.divmod(cores, between.cols)
         places = np.stack([between.x[col], between.y[row]], axis=1)
-    capacity = problem.capacity[cores]
+    capacity = np.zeros((len(cores), problem.capacity.shape[1]), np.int64)
+    np.add.at(capacity, tile, problem.capacity[usable])
+    allowed = np.zeros((len(problem.domains), len(cores)), bool)
+    rule, core = np.nonzero(problem.domains[:, usable])
+    allowed[rule, tile[core]] = True
     largest = np.maximum(1, capacity.max(axis=0)) if len(cores) else capacity
     share = (capacity / largest).min(axis=1) if capacity.shape[1] else np.ones(len(cores))
-    finest = board_of(distance, capacity, share.astype(np.float64), problem.domains[:, cores])
-    return _grown(cores, finest, places)
+    finest = board_of(distance, capacity, share.astype(np.float64), allowed)
+    grown = _grown(cores, finest, places)
+    tiles = np.full(problem.cores, -1, np.int32)
+    tiles[grown.cores] = np.arange(len(cores), dtype=np.int32)
+    tiles[usable] = tiles[cores[tile]]
+    return replace(grown, tiles=tiles)
 
 
 def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
@@ -121,7 +141,13 @@ def _grown(cores: IntArray, finest: Board, places: FloatArray | None) -> Tree:
         for number, region in enumerate(fronts[depth]):
             side[place[region]] = number & 1
         divisions.append(side)
-    return Tree(cores[order], tuple(reversed(boards)), tuple(reversed(halvings)), tuple(divisions))
+    return Tree(
+        cores[order],
+        np.zeros(0, np.int32),
+        tuple(reversed(boards)),
+        tuple(reversed(halvings)),
+        tuple(divisions),
+    )
 
 
 def _halves(region: IntArray, distance: FloatArray, places: FloatArray | None) -> list[IntArray]:

@@ -1,4 +1,4 @@
-"""The engine ``deep``: mappings that keep all limits, the same on any number of threads; its parts against plain references."""
+"""Starts and combinations: mappings that keep all limits, the same on any number of threads; parts against plain references."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from scipy.sparse import coo_array
 from scipy.spatial import Delaunay
 from search_fakes import QuietContext
 
-from nmsolve.heuristics.mapping.deep.bisect import split
-from nmsolve.heuristics.mapping.deep.coarsen import coarser
-from nmsolve.heuristics.mapping.deep.cycle import Cycle, Found, Style
-from nmsolve.heuristics.mapping.deep.engine import Deep, separates
-from nmsolve.heuristics.mapping.deep.fm import refine_by_fm
-from nmsolve.heuristics.mapping.deep.graph import Graph, finest_graph
-from nmsolve.heuristics.mapping.deep.moves import cost, excess, new_state, refine_by_moves
-from nmsolve.heuristics.mapping.deep.threads import ALONE, Threads
-from nmsolve.heuristics.mapping.deep.tree import tree_of
+from nmsolve.heuristics.mapping.multilevel.bisect import split
+from nmsolve.heuristics.mapping.multilevel.coarsen import coarser
+from nmsolve.heuristics.mapping.multilevel.combining import Combining, separates
+from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Found, Style
+from nmsolve.heuristics.mapping.multilevel.fm import refine_by_fm
+from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
+from nmsolve.heuristics.mapping.multilevel.moves import cost, excess, new_state, refine_by_moves
+from nmsolve.heuristics.mapping.multilevel.threads import ALONE, Threads
+from nmsolve.heuristics.mapping.multilevel.tree import tree_of
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
@@ -271,7 +271,7 @@ def test_a_core_that_is_too_full_is_emptied() -> None:
 
 
 def test_only_networks_with_small_cuts_separate() -> None:
-    """Triangulations do; layered and random ones, dense ones and those on disk do not, nor where `deep` takes no problem."""
+    """Triangulations do; layered and random ones, dense ones and those on disk do not, nor where cycles take no problem."""
     mesh = load_machine("mesh:4x4")
     rng = np.random.default_rng(3)
     ends = np.sort(rng.integers(0, 3000, (6000, 2)), axis=1)
@@ -289,16 +289,19 @@ def test_automatic_mode_takes_it_where_time_is_short() -> None:
     """And annealing where there is more; for cuts it always is the better one, as on hierarchies."""
     graph, mesh = triangulated(20_000), load_machine("mesh:8x8")
 
-    def finders(problem: MappingProblem, seconds: float) -> set[str]:
-        names = {step.engine.name for step in automatic(problem, seconds, 1, lambda name, why: None)}
-        return names & {"deep", "multilevel", "external"}
+    def finder(problem: MappingProblem, seconds: float) -> tuple[str, bool, bool]:
+        """The engine, whether it combines, and whether all workers are its own."""
+        steps = automatic(problem, seconds, 1, lambda name, why: None)
+        (step,) = [step for step in steps if step.engine.name in ("multilevel", "external")]
+        return step.engine.name, getattr(step.engine, "combining", False), step.threads
 
     hops = make_problem(graph, mesh, balance=0.03)
-    assert finders(hops, 1) == {"deep"} and finders(hops, 60) == {"multilevel"}
-    assert finders(make_problem(graph, mesh, balance=0.03, objective="cut"), 60) == {"deep"}
-    assert finders(make_problem(graph, tree_machine(), balance=0.03), 60) == {"deep"}
+    combining, annealing = ("multilevel", True, True), ("multilevel", False, False)
+    assert finder(hops, 1) == combining and finder(hops, 60) == annealing
+    assert finder(make_problem(graph, mesh, balance=0.03, objective="cut"), 60) == combining
+    assert finder(make_problem(graph, tree_machine(), balance=0.03), 60) == combining
     layered = generate("snn", nodes=6000, synapses=60000, layers=4, directed=0)
-    assert finders(make_problem(layered, mesh, balance=0.03, objective="cut"), 1) == {"external"}
+    assert finder(make_problem(layered, mesh, balance=0.03, objective="cut"), 1)[0] == "external"
 
 
 class Brief(QuietContext):
@@ -322,7 +325,7 @@ def test_whenever_time_is_up_there_is_a_legal_mapping(looks: int) -> None:
     """First fit, or better."""
     problem = MACHINES["chips"]
     context = Brief(looks)
-    Deep().run(problem, context)
+    Combining().run(problem, context)
     assert context.best is not None and check_mapping(problem, context.best) == []
 
 

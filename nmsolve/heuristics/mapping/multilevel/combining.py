@@ -1,4 +1,4 @@
-"""The engine: starts from scratch, then V-cycles and combinations of the best mappings, one per thread."""
+"""Starts from scratch, then V-cycles and combinations of the best mappings, one per thread; and where this is the way to go."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.deep.cycle import Cycle, Found, Style
-from nmsolve.heuristics.mapping.deep.graph import finest_graph
-from nmsolve.heuristics.mapping.deep.threads import ALONE, Threads
-from nmsolve.heuristics.mapping.deep.tree import tree_of
 from nmsolve.heuristics.mapping.first_fit import filled
+from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Found, Style
+from nmsolve.heuristics.mapping.multilevel.graph import finest_graph
+from nmsolve.heuristics.mapping.multilevel.threads import ALONE, Threads
+from nmsolve.heuristics.mapping.multilevel.tree import MOST_BLOCKS, tree_of
 from nmsolve.heuristics.rng import below, new_rng, uniform
 from nmsolve.model import clock
 from nmsolve.model.engine import Context
@@ -26,14 +26,16 @@ STARTS, KEPT = 0.4, 6
 HURRY = 1.2e-6
 #: Part of the cycles that combine two mappings; and how far down the list the better one is on average.
 COMBINED, DOWN = 0.9, 1.5
-#: More cores than this have no table of distances between all regions.
-MOST_CORES = 2048
 #: A network separates if fewer edges than this cross between cores on a coarse level, for the root of nodes times cores: 2 to 6
 #: on Delaunay graphs, more than 10 on grids in three dimensions (twice that before refinement); and if that is so much more
 #: than what crosses between halves, for the root of the cores: 2 on planar graphs, 0.4 where there are as many blocks as cores.
 CROSSING, UNREFINED, GROWS = 8.0, 2.0, 0.8
 #: None does with more neighbours for a node than this; and where cores are fuller than this, clusters do not fit.
 DENSE, FULL = 64, 0.985
+#: On a network that separates annealing is better on a mesh with more nanoseconds than this for every connection, times the third
+#: power of the mean number of neighbours: on Delaunay graphs of 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on
+#: geometric graphs of 2^15 after 12 (it may be far off there). For the cut it is not, from this many nodes on.
+HURRIED, CUT_NODES = 42, 5000
 #: Part of the time that it may take to see this, and seconds that each edge takes.
 PROBE, PROBED = 0.2, 2.5e-7
 #: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
@@ -44,13 +46,13 @@ STYLES = tuple(
 )
 
 
-class Deep:
-    """Deep multilevel mapping (see the package's text), on all threads that it is given."""
+class Combining:
+    """Starts and combinations (see the package's text), on all threads that it is given."""
 
-    name = "deep"
+    name = "multilevel"
     finds = "mappings"
     refuses = takes(
-        "pairs -single -apart", at_most(MOST_CORES, lambda p: int(p.machine.usable.sum()), "usable cores")
+        "pairs -single -apart", at_most(MOST_BLOCKS, lambda p: int(p.machine.usable.sum()), "usable cores")
     )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
@@ -66,15 +68,28 @@ class Deep:
             threads.close()
 
 
+def combines(problem: MappingProblem, seconds: float) -> bool:
+    """Return whether starts and combinations are better than annealing in a run of so many ``seconds``."""
+    return promising(problem, seconds) and separates(problem, seconds)
+
+
+def promising(problem: MappingProblem, seconds: float) -> bool:
+    """Return whether they are if the network separates: for the cut, off the mesh, and with little time."""
+    if problem.machine.distance_matrix is not None or (problem.objective == "cut" and problem.n >= CUT_NODES):
+        return True
+    connections = 2 * problem.graph.m
+    return 1e9 * seconds < HURRIED * (connections / max(1, problem.n)) ** 3 * connections
+
+
 def separates(problem: MappingProblem, seconds: float) -> bool:
     """Return whether little traffic crosses between cores, and between many as much more as between few: on meshes and the like.
 
-    They are what this engine is for: on other networks annealing finds far better mappings.
+    On other networks annealing finds far better mappings.
 
     ``seconds`` : of the run; it takes a fifth of them at most, or says False, as it does where there is nothing to coarsen
     """
     traffic = problem.graph.traffic
-    if Deep.refuses(problem) is not None or len(traffic[1]) > DENSE * problem.n:
+    if Combining.refuses(problem) is not None or len(traffic[1]) > DENSE * problem.n:
         return False
     cores, edges, end = int(problem.machine.usable.sum()), len(traffic[1]) / 2, clock.now() + PROBE * seconds
     room = problem.capacity[problem.machine.usable].sum(axis=0)
@@ -152,9 +167,5 @@ class _Search:
 
     def _positions(self, core: IntArray) -> Int32Array | None:
         """Return a mapping in the numbers of the tree; None if it uses other cores."""
-        number = np.full(int(self._tree.cores.max()) + 1, -1, np.int32)
-        number[self._tree.cores] = np.arange(len(self._tree.cores), dtype=np.int32)
-        if core.max() >= len(number):
-            return None
-        pos: Int32Array = number[core]
+        pos: Int32Array = self._tree.tiles[core]
         return pos if pos.min() >= 0 else None

@@ -8,8 +8,8 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.heuristics.mapping.common.labels import members
-from nmsolve.heuristics.mapping.deep.graph import Graph
-from nmsolve.heuristics.mapping.deep.tree import Halving
+from nmsolve.heuristics.mapping.multilevel.graph import Graph
+from nmsolve.heuristics.mapping.multilevel.tree import Halving
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.kinds import kinds_of
 from nmsolve.heuristics.mapping.common.nodes import nodes_of
+from nmsolve.model.compiled import embedded
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -20,6 +22,8 @@ class Graph(NamedTuple):
     sizes : (n, R) int64
     volume : (n,) float64, share of a core that a node takes: the largest over its resources
     domain : (n,) int32, row of :attr:`Board.allowed`
+    apart_ptr, apart : CSR of nodes that may not share a core; (n + 1,) int64, int32
+    kind : (n,) int32, set of kinds of a node, or (0,) where these are not limited
     """
 
     ptr: IntArray
@@ -28,6 +32,9 @@ class Graph(NamedTuple):
     sizes: IntArray
     volume: FloatArray
     domain: Int32Array
+    apart_ptr: IntArray
+    apart: Int32Array
+    kind: Int32Array
 
 
 class Board(NamedTuple):
@@ -61,8 +68,33 @@ def finest_graph(problem: MappingProblem) -> Graph:
     if not (some := weight > 0).all():
         before = np.concatenate([[0], np.cumsum(some)])
         ptr, neighbour, weight = before[ptr], neighbour[some], weight[some]
-    sizes, volume, domain, _, _ = nodes_of(problem)
-    return Graph(ptr, neighbour, weight, sizes, np.maximum(volume.astype(np.float64), LEAST_VOLUME), domain)
+    sizes, volume, domain, apart_ptr, apart = nodes_of(problem)
+    share = np.maximum(volume.astype(np.float64), LEAST_VOLUME)
+    return Graph(ptr, neighbour, weight, sizes, share, domain, apart_ptr, apart, kinds_of(problem)[0])
+
+
+@embedded
+def alike(g: Graph, u: int, v: int) -> bool:
+    """Return whether two nodes may be on the same cores and are of the same kinds, so that they may be one on coarser levels."""
+    return g.domain[u] == g.domain[v] and (len(g.kind) == 0 or g.kind[u] == g.kind[v])
+
+
+@embedded
+def room_for(g: Graph, load: IntArray, room: IntArray, v: int, p: int) -> bool:
+    """Return whether block or core ``p`` has room for node ``v``."""
+    for r in range(load.shape[1]):  # noqa: SIM110 (numba)
+        if load[p, r] + g.sizes[v, r] > room[p, r]:
+            return False
+    return True
+
+
+@embedded
+def overfull(load: IntArray, room: IntArray, p: int) -> bool:
+    """Return whether a block or core holds more than it may."""
+    for r in range(load.shape[1]):  # noqa: SIM110 (numba)
+        if load[p, r] > room[p, r]:
+            return True
+    return False
 
 
 #: Blocks that are at most this many times as far as the nearest count as near; and how many of them at most.

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.deep.graph import Board, Graph
-from nmsolve.heuristics.mapping.deep.threads import Threads
+from nmsolve.heuristics.mapping.multilevel.graph import Board, Graph, overfull, room_for
+from nmsolve.heuristics.mapping.multilevel.threads import Threads
 from nmsolve.model.basic_kernels import stable_order
 from nmsolve.model.compiled import embedded, kernel, plain
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -63,24 +63,6 @@ def _count(g: Graph, pos: Int32Array, load: IntArray) -> None:
     for v in range(len(pos)):
         for r in range(load.shape[1]):
             load[pos[v], r] += g.sizes[v, r]
-
-
-@plain
-def room_for(g: Graph, load: IntArray, room: IntArray, v: int, p: int) -> bool:
-    """Return whether block ``p`` has room for node ``v``."""
-    for r in range(load.shape[1]):  # noqa: SIM110 (numba)
-        if load[p, r] + g.sizes[v, r] > room[p, r]:
-            return False
-    return True
-
-
-@plain
-def overfull(load: IntArray, room: IntArray, p: int) -> bool:
-    """Return whether a block holds more than it may."""
-    for r in range(load.shape[1]):  # noqa: SIM110 (numba)
-        if load[p, r] > room[p, r]:
-            return True
-    return False
 
 
 @plain
