@@ -10,20 +10,23 @@ from scipy.sparse import coo_array
 from scipy.spatial import Delaunay
 from search_fakes import QuietContext
 
+from nmsolve.heuristics.mapping.multilevel.annealing import halved, new_bench
 from nmsolve.heuristics.mapping.multilevel.bisect import split
-from nmsolve.heuristics.mapping.multilevel.coarsen import coarser
+from nmsolve.heuristics.mapping.multilevel.coarsen import clustered, coarser
 from nmsolve.heuristics.mapping.multilevel.combining import Combining, separates
 from nmsolve.heuristics.mapping.multilevel.cycle import Cycle, Found, Style
 from nmsolve.heuristics.mapping.multilevel.fm import refine_by_fm
 from nmsolve.heuristics.mapping.multilevel.graph import Graph, finest_graph
+from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 from nmsolve.heuristics.mapping.multilevel.moves import cost, excess, new_state, refine_by_moves
+from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.heuristics.mapping.multilevel.threads import ALONE, Threads
 from nmsolve.heuristics.mapping.multilevel.tree import tree_of
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.generators import generate
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, node_kinds
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -353,3 +356,52 @@ def test_what_crosses_on_networks_that_separate_and_on_others() -> None:
     assert 2 < found["plane"][0] < 6 and found["plane"][1] > 1.5
     assert found["box"][0] > 10
     assert found["blocks"][0] < 6 and found["blocks"][1] < 0.8
+
+
+def test_clusters_hold_no_nodes_of_different_kinds_and_none_that_are_to_be_apart() -> None:
+    """Pairs and label propagation; on every level those that are to be apart are still known, and alone."""
+    plain = triangulated(900)
+    kinds = node_kinds([f"k{k}" for k in np.arange(900) % 3])
+    graph = LogicGraph.from_edges(900, plain.edge_source, plain.targets, plain.weights, kinds=kinds)
+    machine = Machine("kinds", (1, 1), (4, 4), capacity={"neurons": 70}, kinds_per_core=1)
+    problem = MappingProblem(
+        graph, machine, "hops", (SideConstraint("far", "apart", tuple(range(0, 60, 5))),)
+    )
+    fine = finest_graph(problem)
+    everywhere = np.zeros(0, np.int32)
+    for coarse, label in (
+        coarser(fine, 0.1, 1, True, everywhere, ALONE),
+        clustered(fine, 0.1, everywhere, new_rng(1)),
+    ):
+        k = len(coarse.volume)
+        assert k < 700 and all(len(np.unique(fine.kind[label == c])) == 1 for c in range(k))
+        assert (coarse.kind[label] == fine.kind).all()
+        for u in range(0, 60, 5):
+            c = label[u]
+            assert (label == c).sum() == 1
+            others = coarse.apart[coarse.apart_ptr[c] : coarse.apart_ptr[c + 1]]
+            assert sorted(others) == sorted(label[v] for v in range(0, 60, 5) if v != u)
+        assert coarse.apart_ptr[-1] == 12 * 11
+
+
+@pytest.mark.parametrize(
+    "name", ["mesh", "cores that are faulty", "chips", "a hierarchy", "pins and regions"]
+)
+def test_boards_of_too_many_cores_for_tables_are_halved_down_to_tiles(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tile is a few cores side by side; they are filled evenly; cores that cannot be used get nothing."""
+    monkeypatch.setattr("nmsolve.heuristics.mapping.multilevel.tree.MOST_BLOCKS", 6)
+    stated = MACHINES[name]
+    problem = MappingProblem(
+        stated.graph, stated.machine, stated.objective, stated.constraints, stated.node_limit
+    )
+    tree, bench = tree_of(problem), new_bench(problem, Budget(1e9, lambda: False, lambda: 0.0), 1)
+    usable = problem.machine.usable
+    assert len(tree.cores) <= 12 and (tree.tiles >= 0).tolist() == usable.tolist()
+    assert (tree.boards[-1].room.sum(axis=0) == problem.capacity[usable].sum(axis=0)).all()
+    core = halved(finest_graph(problem), bench, lambda: False)
+    assert core is not None and usable[core].all()
+    assert np.bincount(core, minlength=problem.cores)[usable].min() > 0
+    found = map_multilevel(problem, 1, 1e8, lambda: False, lambda core, move: None)
+    assert found is not None and not check_mapping(problem, found)
