@@ -25,7 +25,7 @@ from nmsolve.kinds.values import bandwidth, size_in_bytes
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.binding import parse_bindings, symbols_of
 from nmsolve.model.operators.layers import layers_of
-from nmsolve.model.operators.memory import memory_of
+from nmsolve.model.operators.table import memory_of
 from nmsolve.model.pipeline.figures import ASSUMED
 
 MIB = 2**20

@@ -16,7 +16,7 @@ from nmsolve.heuristics.pipeline.room import Room
 from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import Layers, layers_of
-from nmsolve.model.operators.memory import live_along, memory_of
+from nmsolve.model.operators.table import live_along, memory_of
 from nmsolve.model.pipeline.figures import ASSUMED
 
 DATA = Path(__file__).parent / "data" / "onnx"

@@ -27,7 +27,7 @@ from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.operators.layers import layers_of
-from nmsolve.model.operators.memory import live_along
+from nmsolve.model.operators.table import live_along
 from nmsolve.model.pipeline.buffers import MADE, RENAMED, Buffers, buffers_from
 from nmsolve.model.pipeline.check import live_needs, plan_complaint
 from nmsolve.model.pipeline.figures import ASSUMED

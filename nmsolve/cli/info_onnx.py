@@ -12,10 +12,9 @@ from nmsolve.kinds.answer import tell
 if TYPE_CHECKING:
     from nmsolve.cli.commands import InfoOptions
     from nmsolve.model.operators.graph import OperatorGraph
-    from nmsolve.model.operators.memory import ModelMemory
     from nmsolve.model.operators.scalars.passes import PassCount
     from nmsolve.model.operators.scalars.program import ScalarProgram
-    from nmsolve.model.operators.table import Row, Table
+    from nmsolve.model.operators.table import ModelMemory, Row, Table
 
 _HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "work", "class")
 #: Columns of numbers, aligned right.
@@ -110,7 +109,7 @@ def _memory(graph: OperatorGraph, bindings: Mapping[str, int], table: Table) -> 
     """Return the memory of the whole model, or why it is not known."""
     from nmsolve.model.errors import InputError
     from nmsolve.model.operators.layers import layers_of
-    from nmsolve.model.operators.memory import memory_of
+    from nmsolve.model.operators.table import memory_of
 
     try:
         return memory_of(table.graph, layers_of(graph, bindings))

@@ -128,18 +128,9 @@ def _copy(source: Any, target: Any, top: Any, where: str) -> None:
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
             )
     for k in ordered(source, [needs_of(node) for node in source.node], (), where):
-        node = source.node[k]
-        if not any(a.HasField("g") for a in node.attribute):
-            target.node.append(node)
-            continue
-        copy = target.node.add()
-        copy.op_type, copy.domain, copy.name = node.op_type, node.domain, node.name
-        copy.input.extend(node.input)
-        copy.output.extend(node.output)
-        for a in node.attribute:
-            new = copy.attribute.add()
-            if a.HasField("g"):
-                new.name, new.type, new.g.name = a.name, a.type, a.g.name
-                _copy(a.g, new.g, top, where)
-            else:
-                new.CopyFrom(a)
+        target.node.append(source.node[k])
+        for of, copy in zip(source.node[k].attribute, target.node[-1].attribute, strict=True):
+            if of.HasField("g"):
+                copy.g.Clear()
+                copy.g.name = of.g.name
+                _copy(of.g, copy.g, top, where)
