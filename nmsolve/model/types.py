@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,16 @@ def first_true(marks: ArrayLike) -> int | None:
     true = np.asarray(marks, bool)
     at = int(true.argmax()) if len(true) else 0
     return at if len(true) and true[at] else None
+
+
+def repeat_of(items: Iterable[Hashable]) -> int | None:
+    """Return the place of the first of ``items`` that is there before, None if all differ."""
+    seen: set[Hashable] = set()
+    for k, item in enumerate(items):
+        if item in seen:
+            return k
+        seen.add(item)
+    return None
 
 
 def within(numbers: AnyArray, count: int) -> bool:

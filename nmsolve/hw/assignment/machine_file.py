@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from nmsolve.model.arguments import plain_arguments
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.machine import Figure
+from nmsolve.model.types import repeat_of
 
 #: No machine file is longer than this (bytes), and no machine has more processors, memories and links, or units.
 LARGEST_FILE, MOST_ENTRIES, MOST_UNITS = 2**20, 256, 64
@@ -233,16 +235,15 @@ def _require_names(
         raise InputError(
             f"{sum(p.cores for p in processors)} units", f"{where}: $.processor", f"at most {MOST_UNITS}"
         )
-    seen: set[str] = set()
-    for key, names in (
-        ("processor", [p.name for p in processors]), ("memory", [m.name for m in memories]), ("link", [x.name for x in links]),
-    ):  # fmt: skip
-        for k, name in enumerate(names):
-            if name in seen:
-                raise InputError(
-                    f"the name {name!r} is used twice", f"{where}: $.{key}[{k}].name", "names of their own"
-                )
-            seen.add(name)
+    tables: dict[str, Sequence[Processor | Memory | Link]] = {
+        "processor": processors, "memory": memories, "link": links,
+    }  # fmt: skip
+    every = [(key, k, one.name) for key, table in tables.items() for k, one in enumerate(table)]
+    if (at := repeat_of(name for *_, name in every)) is not None:
+        key, k, name = every[at]
+        raise InputError(
+            f"the name {name!r} is used twice", f"{where}: $.{key}[{k}].name", "names of their own"
+        )
     known = [p.name for p in processors] + [m.name for m in memories]
     for k, p in enumerate(processors):
         if p.memory not in [m.name for m in memories]:

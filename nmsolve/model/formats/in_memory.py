@@ -19,7 +19,7 @@ from nmsolve.model.formats.json_node_link import build
 from nmsolve.model.formats.json_parts import Edge, NodeLink, as_float
 from nmsolve.model.formats.matrix import Entries, matrix_graph
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import AnyArray
+from nmsolve.model.types import AnyArray, repeat_of
 
 if TYPE_CHECKING:
     import networkx
@@ -112,9 +112,8 @@ def _texts(nodes: Iterable[Hashable]) -> list[int | str]:
     for v in nodes:
         whole = isinstance(v, int | np.integer) and not isinstance(v, bool)
         out.append(int(v) if whole else v if isinstance(v, str) else str(v))  # type: ignore[call-overload]
-    if len(set(out)) < len(out):
-        twice = next(text for text in out if out.count(text) > 1)
-        raise InputError(f"two nodes are written {twice!r}", "", "nodes that differ as text")
+    if (k := repeat_of(out)) is not None:
+        raise InputError(f"two nodes are written {out[k]!r}", "", "nodes that differ as text")
     return out
 
 

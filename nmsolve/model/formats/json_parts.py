@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.text import whole_number
-from nmsolve.model.types import FloatArray, IntArray, first_true
+from nmsolve.model.types import FloatArray, IntArray, first_true, repeat_of
 
 
 class NodeIndex:
@@ -32,13 +32,9 @@ class NodeIndex:
         self.n = len(ids)
         self._index = dict(zip(ids, range(self.n), strict=True))
         if len(self._index) < self.n:
-            first: dict[int | str, int] = {}
-            for i, v in enumerate(ids):
-                if v in first:
-                    raise InputError(
-                        f"node {v!r} appears twice (first at {first[v]})", f"{where}[{i}]{key}", "unique ids"
-                    )
-                first[v] = i
+            i = repeat_of(ids) or 0
+            what = f"node {ids[i]!r} appears twice (first at {ids.index(ids[i])})"
+            raise InputError(what, f"{where}[{i}]{key}", "unique ids")
         plain = all(type(v) is int for v in ids) and list(ids) == list(range(self.n))
         #: the ids, or None if they are 0..n-1
         self.ids: tuple[int | str, ...] | None = None if plain else tuple(ids)

@@ -27,7 +27,7 @@ from nmsolve.model.formats.json_sizes import RESOURCES
 from nmsolve.model.formats.text import decimal, whole_number
 from nmsolve.model.graph import NodeKinds, node_kinds
 from nmsolve.model.network import Network
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray, repeat_of
 
 T = TypeVar("T")
 
@@ -212,19 +212,17 @@ class _Reader:
         if not self.values:
             raise InputError("there are no nodes", str(self.path), "a row per node")
 
-    def _unique(self, k: int) -> list[str | int]:
+    def _unique(self, place: int) -> list[str | int]:
         """Return the ids: whole numbers, also such as ``1.0``, if all are."""
-        texts = self._column(k, lambda v: v or None, "an id")
-        self._require_no_thousands(k)
+        texts = self._column(place, lambda v: v or None, "an id")
+        self._require_no_thousands(place)
         numbers = [self._whole(text) for text in texts]
         ids: list[str | int] = [*texts]
         if None not in numbers:
             ids = [v for v in numbers if v is not None]
-        seen: set[str | int] = set()
-        for v, line in zip(ids, self.lines, strict=True):
-            if v in seen:
-                raise InputError(f"node {v!r} is there twice", f"{self.path}:{line}", "a row per node")
-            seen.add(v)
+        if (k := repeat_of(ids)) is not None:
+            where = f"{self.path}:{self.lines[k]}"
+            raise InputError(f"node {ids[k]!r} is there twice", where, "a row per node")
         return ids
 
     def _wholes(self, k: int) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful
 from nmsolve.model.graph import LogicGraph, NodeKinds, node_kinds
-from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, repeat_of, starts
 
 #: Milliseconds of a step if nothing else is said.
 SECOND = 1000.0
@@ -69,9 +68,8 @@ def assembled(
     ------
     InputError : no populations, two of one name, no time was simulated
     """
-    twice = next((v for v, count in Counter(p.name for p in populations).items() if count > 1), None)
-    if twice is not None:
-        raise InputError(f"two populations are called {twice!r}", name, "a name for each")
+    if (k := repeat_of(p.name for p in populations)) is not None:
+        raise InputError(f"two populations are called {populations[k].name!r}", name, "a name for each")
     n = sum(p.size for p in populations)
     if n < 1:
         raise InputError("there are no neurons", name, "populations with neurons")

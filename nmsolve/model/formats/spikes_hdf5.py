@@ -21,7 +21,7 @@ from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.formats.hdf5 import column, members, opened, package, text
 from nmsolve.model.formats.recording import UNITS, Recording
 from nmsolve.model.network import BLOCK
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, repeat_of
 
 #: Columns of units in NWB: what is read, and what says nothing about how often they fire.
 NWB = (
@@ -62,9 +62,8 @@ def _read(path: Path) -> Reply:
             names, spikes, seconds = _nix(file["data"], path)
         else:
             raise InputError("there are no spikes", str(path), "/spikes (SONATA), /units (NWB) or a NIX file")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two trains are called {twice[:60]!r}", str(path), "one train for each neuron")
+    if (k := repeat_of(names)) is not None:
+        raise InputError(f"two trains are called {names[k][:60]!r}", str(path), "one train for each neuron")
     arrays: dict[str, Any] = {"spikes": spikes}
     if seconds is not None:
         arrays["seconds"] = seconds

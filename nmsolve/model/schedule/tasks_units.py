@@ -11,7 +11,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.build import MOST_UNITS, whole
 from nmsolve.model.schedule.problem import NEVER, Units
 from nmsolve.model.schedule.tasks_file import Mesh, TasksFile, Unit, UnitSet
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, repeat_of
 
 POWER = ("idle", "off", "off_time", "wake_time", "switch_energy")
 
@@ -35,13 +35,10 @@ def units_of(file: TasksFile, machine: Units | None, path: str) -> tuple[Units, 
         return _completed(machine, file)
     units = _listed(file, path)
     names = [u.name for u in units]
-    seen: set[str] = set()
-    for k, name in enumerate(names):
-        if name in seen:
-            raise InputError(
-                f"two units are called {name!r}", f"{path}: $.units[{k}].name", "every name once"
-            )
-        seen.add(name)
+    if (k := repeat_of(names)) is not None:
+        raise InputError(
+            f"two units are called {names[k]!r}", f"{path}: $.units[{k}].name", "every name once"
+        )
     power = [file.power if u.power is None else u.power for u in units]
     memory = [file.memory if u.memory is None else u.memory for u in units]
     return Units(
