@@ -13,8 +13,8 @@ import numpy as np
 from nmsolve.benchmarks.learn.changes import board, changed
 from nmsolve.benchmarks.learn.suite import Row, Suite
 from nmsolve.hw.scores import objective_value
-from nmsolve.learn.memory.engine import Recall
-from nmsolve.learn.memory.store import Memory
+from nmsolve.learn.archive.engine import Recall
+from nmsolve.learn.archive.store import Archive
 from nmsolve.model.engine import Context, ScratchPlace, SubtaskWorker
 from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
@@ -160,19 +160,19 @@ def solved(problem: MappingProblem, seconds: float, seed: int) -> IntArray:
 
 def stored(path: Path, problem: MappingProblem, core: IntArray) -> Path:
     """Make a store with one run."""
-    memory = Memory(path)
-    memory.keep(problem, core, objective_value(problem, core))
-    memory.close()
+    archive = Archive(path)
+    archive.keep(problem, core, objective_value(problem, core))
+    archive.close()
     return path
 
 
 def recalled(problem: MappingProblem, path: Path, seconds: float, seed: int, mended: bool = True) -> Timed:
     """Carry out a run with a store: retrieval with its part of the time, then the same engine as from scratch."""
     run = Timed(problem, seconds, seed)
-    memory = Memory(path)
+    archive = Archive(path)
     run.end = RECALL_PART * seconds
-    Recall(memory.relatives(problem, str), run.end, mended).run(problem, run)
-    memory.close()
+    Recall(archive.relatives(problem, str), run.end, mended).run(problem, run)
+    archive.close()
     run.end = seconds
     scratch(run)
     return run

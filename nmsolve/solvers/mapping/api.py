@@ -75,9 +75,9 @@ def solve(
     task = _admitted(problem, warm_start, options, mip_solver)
     if memory_of is None:
         return run(task, Options(**options, known=known, words=True))
-    from nmsolve.learn.memory.store import Memory as SolvedRuns
+    from nmsolve.learn.archive.store import Archive
 
-    task.memory_of = SolvedRuns(memory_of)
+    task.memory_of = Archive(memory_of)
     try:
         return run(task, Options(**options, known=known, words=True))
     finally:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmsolve.learn.memory.engine import Recall
-    from nmsolve.learn.memory.store import Memory
+    from nmsolve.learn.archive.engine import Recall
+    from nmsolve.learn.archive.store import Archive
 
 import math
 import time
@@ -74,9 +74,9 @@ class MappingTask(Task[IntArray]):
         problem: MappingProblem,
         warm_start: AnyArray | None = None,
         mip_solver: str = "highs",
-        memory_of: Memory | None = None,
+        memory_of: Archive | None = None,
     ) -> None:
-        self.memory_of: Memory | None = memory_of
+        self.memory_of: Archive | None = memory_of
         self.recall: Recall | None = None
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.checker = MappingChecker(merge_together(problem))
@@ -141,18 +141,18 @@ class MappingTask(Task[IntArray]):
             self._keep(self.memory_of, run)
         return bound
 
-    def _recalled(self, memory: Memory, run: Run, steps: list[Step]) -> list[Step]:
+    def _recalled(self, archive: Archive, run: Run, steps: list[Step]) -> list[Step]:
         """Return the step that begins with solved relatives, with at most :data:`RECALL_PART` of the time, before
         ``steps``; none without relatives.
 
         A store that cannot be read any more is a line in the events, and the run goes on without it.
         """
-        from nmsolve.learn.memory.engine import Recall
+        from nmsolve.learn.archive.engine import Recall
 
         problem, incumbent = self.checker.problem, run.incumbent
         most = RECALL_PART * run.budget.left()
         try:
-            relatives = memory.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
+            relatives = archive.relatives(problem, lambda text: incumbent.record("note", Recall.name, text))
         except InputError as error:
             relatives = []
             incumbent.record("note", Recall.name, str(error))
@@ -168,9 +168,9 @@ class MappingTask(Task[IntArray]):
         share = sum(step.share for step in steps)
         return [Step(self.recall, share, first=most if race else math.inf, most=most, quick=True)]
 
-    def _keep(self, memory: Memory, run: Run) -> None:
+    def _keep(self, archive: Archive, run: Run) -> None:
         """Say what the relatives were worth, and keep the answer. A store that cannot be written does not cost the answer."""
-        from nmsolve.learn.memory.engine import Recall
+        from nmsolve.learn.archive.engine import Recall
 
         incumbent, used = run.incumbent, None if self.recall is None else self.recall.used
         core, value = incumbent.best()
@@ -182,7 +182,7 @@ class MappingTask(Task[IntArray]):
             more = f", {1 - value / found:.2%} less" if 0 < value < found else ""
             incumbent.record("note", Recall.name, text + more)
         try:
-            why = memory.keep(self.checker.problem, core, value, () if used is None else (used,))
+            why = archive.keep(self.checker.problem, core, value, () if used is None else (used,))
         except InputError as error:
             why = str(error)
         incumbent.record("note", Recall.name, "kept in the store" if why is None else f"not kept: {why}")

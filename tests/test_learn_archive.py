@@ -22,16 +22,16 @@ from search_fakes import QuietContext
 
 import nmsolve
 from nmsolve.hw.scores import objective_value
-from nmsolve.learn.memory import store
-from nmsolve.learn.memory.align import align, by_names
-from nmsolve.learn.memory.arcs import Arcs, overlap
-from nmsolve.learn.memory.colours import exact, seeds
-from nmsolve.learn.memory.effort import Effort
-from nmsolve.learn.memory.engine import Recall
-from nmsolve.learn.memory.packing import Solved, digest, packed
-from nmsolve.learn.memory.signature import SIZE, distance, signature
-from nmsolve.learn.memory.store import Memory
-from nmsolve.learn.memory.transfer import transferred
+from nmsolve.learn.archive import store
+from nmsolve.learn.archive.align import align, by_names
+from nmsolve.learn.archive.arcs import Arcs, overlap
+from nmsolve.learn.archive.colours import exact, seeds
+from nmsolve.learn.archive.effort import Effort
+from nmsolve.learn.archive.engine import Recall
+from nmsolve.learn.archive.packing import Solved, digest, packed
+from nmsolve.learn.archive.signature import SIZE, distance, signature
+from nmsolve.learn.archive.store import Archive
+from nmsolve.learn.archive.transfer import transferred
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.generators import generate
@@ -136,20 +136,20 @@ def kept(path: Path, nodes: int = 36) -> tuple[LogicGraph, np.ndarray]:
     graph = generate("mesh-geo", nodes=nodes, seed=7)
     problem = make_problem(graph, SIX)
     core = np.random.default_rng(0).permutation(36)[:nodes].astype(np.int64)
-    memory = Memory(path)
-    assert memory.keep(problem, core, 500.0) is None and memory.keep(problem, core, 501.0) is not None
-    assert memory.keep(problem, core, 499.0) is None and memory.count() == 1
-    memory.close()
+    archive = Archive(path)
+    assert archive.keep(problem, core, 500.0) is None and archive.keep(problem, core, 501.0) is not None
+    assert archive.keep(problem, core, 499.0) is None and archive.count() == 1
+    archive.close()
     return graph, core
 
 
 def relatives(path: Path, graph: LogicGraph, machine: Machine = SIX) -> tuple[list[Solved], list[str]]:
     """What a store says about a graph, and its complaints."""
-    memory, said = Memory(path), []
+    archive, said = Archive(path), []
     try:
-        return memory.relatives(make_problem(graph, machine), said.append), said
+        return archive.relatives(make_problem(graph, machine), said.append), said
     finally:
-        memory.close()
+        archive.close()
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     for name in ("text", "folder", "other", "view", "trigger", "newer", "missing/runs.sqlite"):
         with pytest.raises(InputError) as caught:
-            Memory(tmp_path / name)
+            Archive(tmp_path / name)
         assert "store" in str(caught.value) and "\n" not in str(caught.value)
     graph = generate("mesh-geo", nodes=36, seed=7)
     with pytest.raises(InputError, match="cut"):
@@ -279,37 +279,37 @@ def test_a_store_has_a_most_and_the_longest_unused_goes_first(
     path = tmp_path / "runs.sqlite"
     monkeypatch.setattr(store, "MOST_RUNS", 3)
     graphs = [generate("mesh-geo", nodes=36, seed=seed) for seed in range(4)]
-    memory = Memory(path)
+    archive = Archive(path)
     for graph in graphs[:3]:
-        memory.keep(make_problem(graph, SIX), np.arange(36), 1.0)
+        archive.keep(make_problem(graph, SIX), np.arange(36), 1.0)
     used = [s for s in relatives(path, graphs[0])[0] if s.apart == 0]
-    memory.keep(make_problem(graphs[3], SIX), np.arange(36), 1.0, used)
-    assert memory.count() == 3
+    archive.keep(make_problem(graphs[3], SIX), np.arange(36), 1.0, used)
+    assert archive.count() == 3
     there = [any(s.apart == 0 for s in relatives(path, graph)[0]) for graph in graphs]
     assert there == [True, False, True, True]
     monkeypatch.setattr(store, "MOST_STORED", 1)
-    memory.keep(make_problem(graphs[1], SIX), np.arange(36), 1.0)
-    assert memory.count() == 1
+    archive.keep(make_problem(graphs[1], SIX), np.arange(36), 1.0)
+    assert archive.count() == 1
     monkeypatch.setattr(store, "MOST_DATA", 10)
-    assert "MiB" in (memory.keep(make_problem(graphs[0], SIX), np.arange(36), 1.0) or "")
-    memory.close()
+    assert "MiB" in (archive.keep(make_problem(graphs[0], SIX), np.arange(36), 1.0) or "")
+    archive.close()
 
 
 WRITER = """
 import sys
 import numpy as np
 from pathlib import Path
-from nmsolve.learn.memory.store import Memory
+from nmsolve.learn.archive.store import Archive
 from nmsolve.model.formats import save_graph
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine
 from nmsolve.solvers.mapping.api import make_problem
 first = int(sys.argv[2])
 for seed in range(first, first + 10):
-    memory = Memory(Path(sys.argv[1]))
+    archive = Archive(Path(sys.argv[1]))
     problem = make_problem(generate("mesh-geo", nodes=9, seed=seed), Machine("m", (1, 1), (3, 3)))
-    assert memory.keep(problem, np.arange(9), 1.0) is None
-    memory.close()
+    assert archive.keep(problem, np.arange(9), 1.0) is None
+    archive.close()
 """
 
 
@@ -318,9 +318,9 @@ def test_writers_do_not_lose_each_other_s_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     both = [subprocess.Popen([sys.executable, "-c", WRITER, path, str(first)]) for first in (0, 10)]
     assert [one.wait(timeout=60) for one in both] == [0, 0]
-    memory = Memory(path)
-    assert memory.count() == 20
-    memory.close()
+    archive = Archive(path)
+    assert archive.count() == 20
+    archive.close()
 
 
 def test_counterparts_keep_their_place_on_another_board(tmp_path: Path) -> None:
@@ -370,11 +370,11 @@ def test_a_permuted_graph_costs_at_once_what_is_stored(seed: int, nodes: int) ->
     core = np.random.default_rng(seed).permutation(36)[:nodes].astype(np.int64)
     value = objective_value(make_problem(graph, SIX), core)
     with tempfile.TemporaryDirectory() as folder:
-        memory = Memory(Path(folder) / "runs.sqlite")
-        assert memory.keep(make_problem(graph, SIX), core, value) is None
+        archive = Archive(Path(folder) / "runs.sqlite")
+        assert archive.keep(make_problem(graph, SIX), core, value) is None
         problem = make_problem(permuted(graph, seed)[0], SIX)
-        (solved,) = memory.relatives(problem, print)
-        memory.close()
+        (solved,) = archive.relatives(problem, print)
+        archive.close()
     arcs = Arcs.of(problem.graph)
     _, found = transferred(problem, solved, arcs, align(solved.graph, arcs).match)
     assert found == value == solved.value
@@ -393,12 +393,12 @@ def test_work_is_counted_and_equal_runs_are_equal(tmp_path: Path) -> None:
         assert efforts[0].spent == efforts[1].spent < whole.spent
     machine = Machine("mesh", (1, 1), (12, 12))
     path = tmp_path / "runs.sqlite"
-    memory = Memory(path)
+    archive = Archive(path)
     core = np.random.default_rng(1).permutation(144)
-    memory.keep(make_problem(graph, machine), core, 1.0)
+    archive.keep(make_problem(graph, machine), core, 1.0)
     problem = make_problem(permuted(graph, 4, gone=0.1)[0], machine)
-    engine = Recall(memory.relatives(problem, print))
-    memory.close()
+    engine = Recall(archive.relatives(problem, print))
+    archive.close()
     runs = [fake_run(engine, problem) for _ in range(2)]
     assert runs[0][0] == runs[1][0] and len(runs[0][0]) >= 3
     np.testing.assert_array_equal(runs[0][1], runs[1][1])
@@ -439,9 +439,9 @@ def test_a_run_begins_with_its_relative(tmp_path: Path) -> None:
     notes = [e["text"] for e in events(tmp_path / "second") if e.get("engine") == "memory" and e.get("text")]
     assert any("100% of the connections found again by colours" in text for text in notes)
     assert any("was worth" in text for text in notes) and "kept in the store" in notes
-    memory = Memory(path)
-    assert memory.count() == 2
-    memory.close()
+    archive = Archive(path)
+    assert archive.count() == 2
+    archive.close()
     path.write_text("something else, and long enough to be taken for anything but a store of runs " * 20)
     command = [sys.executable, "-m", "nmsolve", "map", new, "-m", "mesh:6x6", "--memory-of", path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -475,7 +475,7 @@ def test_a_store_that_fails_later_costs_nobody_the_answer(
     def full(*_: object) -> None:
         raise InputError("the run cannot be kept (disk full)", "runs.sqlite", "room")
 
-    monkeypatch.setattr(Memory, "keep", full)
+    monkeypatch.setattr(Archive, "keep", full)
     problem = make_problem(generate("mesh-geo", nodes=9, seed=8), Machine("mesh", (1, 1), (3, 3)))
     result = solve(problem, time_limit=0.3, engines=["first-fit"], memory_of=tmp_path / "runs.sqlite")
     assert result.solution is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs
+from nmsolve.learn.archive.arcs import Arcs
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Rounds of refinement at most: surroundings up to this many steps away.

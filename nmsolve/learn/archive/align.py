@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs, overlap
-from nmsolve.learn.memory.colours import ROUNDS, exact, seeds
-from nmsolve.learn.memory.descriptors import described
-from nmsolve.learn.memory.effort import COLOUR, DESCRIBED, SMOOTH, Effort
-from nmsolve.learn.memory.smooth import coordinates, near_pairs, turned
-from nmsolve.learn.memory.votes import mutual, supported, voted
+from nmsolve.learn.archive.arcs import Arcs, overlap
+from nmsolve.learn.archive.colours import ROUNDS, exact, seeds
+from nmsolve.learn.archive.descriptors import described
+from nmsolve.learn.archive.effort import COLOUR, DESCRIBED, SMOOTH, Effort
+from nmsolve.learn.archive.smooth import coordinates, near_pairs, turned
+from nmsolve.learn.archive.votes import mutual, supported, voted
 from nmsolve.model.types import IntArray
 
 #: Names are believed if they map this part of the connections onto each other.

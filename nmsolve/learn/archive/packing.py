@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs
+from nmsolve.learn.archive.arcs import Arcs
 from nmsolve.model.graph import MOST_EDGES
 from nmsolve.model.types import FloatArray, IntArray
 

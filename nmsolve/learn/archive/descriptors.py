@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs
-from nmsolve.learn.memory.smooth import near_pairs
-from nmsolve.learn.memory.votes import mutual
+from nmsolve.learn.archive.arcs import Arcs
+from nmsolve.learn.archive.smooth import near_pairs
+from nmsolve.learn.archive.votes import mutual
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Heaviest connections of a node, in either direction, that are looked at one by one; steps that surroundings reach.

@@ -6,8 +6,8 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.hw.scores import objective_value
-from nmsolve.learn.memory.arcs import Arcs
-from nmsolve.learn.memory.packing import Solved
+from nmsolve.learn.archive.arcs import Arcs
+from nmsolve.learn.archive.packing import Solved
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 

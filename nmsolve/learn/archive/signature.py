@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs
+from nmsolve.learn.archive.arcs import Arcs
 from nmsolve.model.types import FloatArray
 
 #: Degrees, and weights relative to their mean, at which the shares of nodes and connections up to them are taken.

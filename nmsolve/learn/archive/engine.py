@@ -11,11 +11,11 @@ from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_
 from nmsolve.heuristics.mapping.placement.engine import COLD, PLACEMENT, nominal_seconds
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search
 from nmsolve.heuristics.mapping.placement.schedule import anneal, extra_heat, temperature_scale
-from nmsolve.learn.memory.align import align
-from nmsolve.learn.memory.arcs import Arcs
-from nmsolve.learn.memory.effort import Effort
-from nmsolve.learn.memory.packing import Solved
-from nmsolve.learn.memory.transfer import transferred
+from nmsolve.learn.archive.align import align
+from nmsolve.learn.archive.arcs import Arcs
+from nmsolve.learn.archive.effort import Effort
+from nmsolve.learn.archive.packing import Solved
+from nmsolve.learn.archive.transfer import transferred
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -39,7 +39,7 @@ class Recall:
 
     Parameters
     ----------
-    relatives : the nearest first; :meth:`.store.Memory.relatives` finds them
+    relatives : the nearest first; :meth:`.store.Archive.relatives` finds them
     seconds : most that it may take, also where every engine has a least turn that is longer
     mends : False leaves what comes out of the repair as it is, to measure what mending is worth
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs
+from nmsolve.learn.archive.arcs import Arcs
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Eigenvectors of either graph, and their accuracy.

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs, kept_arcs, overlap
-from nmsolve.learn.memory.effort import VOTE, Effort
+from nmsolve.learn.archive.arcs import Arcs, kept_arcs, overlap
+from nmsolve.learn.archive.effort import VOTE, Effort
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Rounds of votes at most, and rounds in a row that gain less than :data:`GAIN` after which there are no more.

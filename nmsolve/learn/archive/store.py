@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.learn.memory.arcs import Arcs
-from nmsolve.learn.memory.packing import MOST_DATA, Solved, digest, packed, unpacked
-from nmsolve.learn.memory.signature import SIZE, distance, signature
+from nmsolve.learn.archive.arcs import Arcs
+from nmsolve.learn.archive.packing import MOST_DATA, Solved, digest, packed, unpacked
+from nmsolve.learn.archive.signature import SIZE, distance, signature
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import MOST_EDGES
 from nmsolve.model.mapping.problem import MappingProblem
@@ -65,7 +65,7 @@ def release() -> str:
         return "not installed"
 
 
-class Memory:
+class Archive:
     """The runs of ``path``; made if there is none. Several processes may use it at the same time.
 
     Every change is one transaction. Rows are data only: nothing in them is run, and :func:`.packing.unpacked` checks them.
