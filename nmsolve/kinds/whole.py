@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
+
 from nmsolve.kinds.kind import OF_GRAPHS, Scores, refuse_of_mappings
 from nmsolve.kinds.run import Asked, Searched
 from nmsolve.kinds.stated import StatedKind
@@ -82,6 +84,26 @@ class WholeKind(StatedKind):
             objectives, inputs, names, seconds, self.units, say or to_errors
         )
         return self.restated(given, stage), inputs, result, earlier
+
+    def inputs_with(self, path: Path, named: Mapping[str, Any], what: str, wanted: str) -> tuple[Any, bool]:
+        """Return the inputs of the report beside an answer, but for those that are ``named`` with a value; and whether the
+        objective is another one than there.
+
+        Raises
+        ------
+        InputError : there is neither a report nor the file of the problem, ``what``
+        """
+        stated = {k: v for k, v in named.items() if v is not None}
+        beside = self.stated_beside(path)
+        if beside is not None:
+            inputs = self.read_inputs(beside)[1]
+            other = stated.get("objective", inputs.objective) != inputs.objective
+            return msgspec.structs.replace(inputs, **stated, **({"before": ()} if other else {})), other
+        if self.source not in stated:
+            raise InputError(
+                f"no {what} given", str(path), f"--graph {wanted}, or a report.json beside the {self.noun}"
+            )
+        return self.inputs(**stated), True
 
     def score(self, path: Path, o: ScoreOptions) -> Scores:
         """Return every objective of an answer; see :meth:`Kind.score`."""

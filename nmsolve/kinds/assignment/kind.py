@@ -314,18 +314,9 @@ class AssignKind(WholeKind):
             "model": opt.whole(o.graph), "machine": opt.machine(o.machine), "bind": o.bind, "library": opt.whole(o.library),
             "constraints": opt.whole(getattr(o, "constraints", None)), "objective": getattr(o, "objective", None),
         }  # fmt: skip
-        said = {k: v for k, v in named.items() if v is not None}
-        beside = self.stated_beside(path)
-        if beside is not None:
-            inputs = self.read_inputs(beside)[1]
-            if "objective" in said and said["objective"] != inputs.objective:
-                said |= {"before": (), "whole": said["objective"] == "makespan"}
-            found: AssignInputs = msgspec.structs.replace(inputs, **said)
-            return found
-        if "model" not in said:
-            wanted = "--graph MODEL.onnx, or a report.json beside the assignment"
-            raise InputError("no model given", str(path), wanted)
-        return AssignInputs(**said, whole=said.get("objective") == "makespan")
+        found, other = self.inputs_with(path, named, "model", "MODEL.onnx")
+        stated: AssignInputs = found
+        return msgspec.structs.replace(stated, whole=stated.objective == "makespan") if other else stated
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return the objectives in order."""

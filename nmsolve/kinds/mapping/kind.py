@@ -13,11 +13,12 @@ import msgspec
 from nmsolve.kinds import clock
 from nmsolve.kinds import values as opt
 from nmsolve.kinds.answer import FEASIBLE, OK, UNKNOWN, prepare_folder
-from nmsolve.kinds.console import Terminal
+from nmsolve.kinds.in_order import to_errors
 from nmsolve.kinds.kind import Explainable, Pictures, Scores, plain_scores
 from nmsolve.kinds.mapping.given import MAP_FILES, Given, MapSearch
 from nmsolve.kinds.mapping.options import MapOptions
 from nmsolve.kinds.mapping.statement import load_map, map_inputs, objectives_of
+from nmsolve.kinds.progress import watching
 from nmsolve.kinds.run import Asked, Keep, RunKind, Searched
 from nmsolve.kinds.time_left import search_time
 from nmsolve.model.errors import InputError
@@ -130,7 +131,7 @@ class MapKind(RunKind):
         from nmsolve.kinds.mapping.routes import with_routes
 
         end = clock.end(search_time(opt.seconds(o.time_limit)))
-        return with_routes(found, opt.search(o), end, time_left.asked, Terminal(o.json, o.out))
+        return with_routes(found, opt.search(o), end, time_left.asked, watching(o.json, (), o.out), to_errors)
 
     def objectives(
         self, given: Given, options: Options, first: IntArray | None, known: tuple[Bound, ...] = ()

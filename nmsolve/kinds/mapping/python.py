@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from nmsolve.hw.scores import score
-from nmsolve.kinds.console import Quiet
 from nmsolve.kinds.explain import Explained, explanation
 from nmsolve.kinds.front import FrontKind
 from nmsolve.kinds.loading import load_answer
@@ -252,8 +252,8 @@ def map(
     seconds, started = how.pop("time_limit", TIME_LIMIT), how.get("started") or now()
     with TimeLeft() as time_left:
         found = search_map(MapSearch(Given(problem, o), {}, core, seconds, how, silent))
-        console = Quiet(how.get("observers", ()))
-        found = with_routes(found, how, started + seconds, time_left.asked, console)
+        observed = nullcontext(list(how.get("observers", ())))
+        found = with_routes(found, how, started + seconds, time_left.asked, observed, silent)
     if found.given.trouble is not None:
         raise found.given.trouble
     return MappingAnswer(**values_of(found.result), found=found, source=source, options=o)

@@ -18,7 +18,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.turns import RULES
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.console import Console
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from nmsolve.kinds.mapping.given import Given
     from nmsolve.kinds.mapping.options import MapOptions
     from nmsolve.kinds.run import Searched
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes
     from nmsolve.model.types import IntArray
+    from nmsolve.solvers.search.incumbent import Observer
 
 
 #: What ``--route`` takes that adds routes to a mapping.
@@ -56,7 +59,12 @@ def require_route(o: MapOptions) -> None:
 
 
 def with_routes(
-    found: Searched, how: Mapping[str, Any], end: float, asked: bool, console: Console
+    found: Searched,
+    how: Mapping[str, Any],
+    end: float,
+    asked: bool,
+    watching: AbstractContextManager[list[Observer]],
+    say: Callable[[str], None],
 ) -> Searched:
     """Return what was found with the routes that the options ask for after the mapping; a failure must not cost it its files.
 
@@ -65,28 +73,33 @@ def with_routes(
     how : the options of every search
     end : ``clock.now()`` at which the limit is over
     asked : the end of the run was asked for
+    watching, say : who observes a search for routes, and who takes sentences for people
     """
     given, core = found.given, found.result.core
     route = given.options.route
     if route not in AFTER or core is None or given.mapped is not None:
         return found
     if asked and route == CHOSEN:
-        console.say("interrupted: no routes are chosen; `nmsolve route` can do it")
+        say("interrupted: no routes are chosen; `nmsolve route` can do it")
         return found
     left = max(LEAST, end - now())
     if not given.options.json:
-        console.say(f"routes ({route}): {left:.1f} s")
+        say(f"routes ({route}): {left:.1f} s")
     try:
-        mapped = routes_after(given, core, left, how, console)
+        mapped = routes_after(given, core, left, how, watching)
     except InputError as error:
         return found._replace(given=replace(given, trouble=error))
     if mapped is None:
-        console.say("no routes were found in the time left; `nmsolve route` can continue")
+        say("no routes were found in the time left; `nmsolve route` can continue")
     return found._replace(given=replace(given, mapped=mapped))
 
 
 def routes_after(
-    given: Given, core: IntArray, seconds: float, how: Mapping[str, Any], console: Console
+    given: Given,
+    core: IntArray,
+    seconds: float,
+    how: Mapping[str, Any],
+    watching: AbstractContextManager[list[Observer]],
 ) -> MappedRoutes | None:
     """Return routes for the mapping ``core`` (n,); None if none were found in time.
 
@@ -109,7 +122,7 @@ def routes_after(
 
     asked = RoutingProblem(problem.machine, flows, turns=problem.turns)
     told = {name: how[name] for name in ("seed", "workers", "memory", "cluster") if name in how}
-    with console.watching() as observers:
+    with watching as observers:
         found = route(asked, time_limit=seconds, started=now(), observers=observers, **told)
     return None if found.solution is None else chosen_part(asked, found)
 

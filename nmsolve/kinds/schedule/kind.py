@@ -323,17 +323,8 @@ class ScheduleKind(WholeKind):
         named: dict[str, Any] = {
             "tasks": opt.whole(o.graph), "machine": opt.machine(o.machine), "objective": getattr(o, "objective", None),
         }  # fmt: skip
-        said = {k: v for k, v in named.items() if v is not None}
-        beside = self.stated_beside(path)
-        if beside is not None:
-            inputs = self.read_inputs(beside)[1]
-            if said.get("objective", inputs.objective) != inputs.objective:
-                said |= {"before": ()}
-            return msgspec.structs.replace(inputs, **said)
-        if "tasks" not in said:
-            wanted = "--graph tasks.json, or a report.json beside the schedule"
-            raise InputError("no networks given", str(path), wanted)
-        return ScheduleInputs(**said)
+        found: ScheduleInputs = self.inputs_with(path, named, "networks", "tasks.json")[0]
+        return found
 
     def again(self, inputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         """Return tasks, objectives, weights and limits as options have them."""
