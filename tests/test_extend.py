@@ -77,8 +77,9 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(block.text)
         for folder in [p for p in (tmp_path / "nmsolve").rglob("*") if p.is_dir()]:
-            package = sys.modules.get(module_of(str(folder.relative_to(tmp_path))))
-            if package is not None:
+            place = folder.relative_to(tmp_path)
+            if (ROOT / place).is_dir():  # a package that is not loaded yet would not look there later either
+                package = importlib.import_module(module_of(str(place)))
                 monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
         importlib.invalidate_caches()
         return {block.path: block for block in found}
