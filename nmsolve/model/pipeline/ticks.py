@@ -55,7 +55,7 @@ class Ticks:
     def within(self, seconds: float) -> int:
         """Return the most ticks whose time, as a float, is not above ``seconds`` (>= 0, finite)."""
         low = self.floor(seconds)
-        high = low + 2**9  # at most half of what the last digit of a float below 2^62 is worth is rounded off
+        high = 2**9 + low  # at most half of what the last digit of a float below 2^62 is worth is rounded off
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.seconds(middle) <= seconds else (low, middle - 1)
