@@ -8,12 +8,13 @@ from nets_support import OBJECTIVES, Clock, no_pairs, some_problem
 
 from nmsolve.heuristics.mapping.nets import incidence, search
 from nmsolve.heuristics.mapping.nets.levels import in_order
-from nmsolve.heuristics.mapping.nets.search import PartOfTime, refine_nets, refuses_nets
+from nmsolve.heuristics.mapping.nets.search import NETS, PartOfTime, refine_nets
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 
 
@@ -85,7 +86,7 @@ def test_lists_go_to_a_file_where_memory_is_short(monkeypatch):
 
 def test_refusals():
     """Objectives without route trees, boards that wrap, and graphs of both kinds of message."""
-    problem = some_problem(7)
+    problem, refuses_nets = some_problem(7), takes(NETS)
     assert refuses_nets(problem) is None
     assert "route tree" in refuses_nets(MappingProblem(problem.graph, problem.machine, "cut"))
     torus = Machine("t", (1, 1), (4, 4), torus=True)

@@ -1,4 +1,4 @@
-"""Lowest and highest set bit of a 64-bit word, as the processor's own instructions."""
+"""The lowest set bit of a 64-bit word, as the processor's own instruction."""
 
 from __future__ import annotations
 
@@ -19,16 +19,5 @@ def lowest(typing_context: Any, word: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], context.get_constant(types.boolean, 1))
-
-    return types.int64(_whole(word)), build
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def highest(typing_context: Any, word: Any) -> Any:
-    """Return the number of the highest bit set in a word that is not 0."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        zeros = builder.ctlz(args[0], context.get_constant(types.boolean, 1))
-        return builder.sub(context.get_constant(types.int64, 63), zeros)
 
     return types.int64(_whole(word)), build

@@ -37,7 +37,6 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.axons_fit import axon_overflows, without_axons
-from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -74,7 +73,6 @@ NO_RESUME = "--resume works only for objectives over pairs of nodes; this search
 Offer = Callable[[Callable[[], IntArray], float, bool], None]
 #: Problems whose objective the tables hold exactly.
 NETS = "trees axons disk -torus -matrix -dead -mixed | reach axons disk"
-refuses_nets = takes(NETS)
 
 
 def refine_nets(
@@ -113,7 +111,8 @@ def refine_nets(
             boost = BOOST
             if known is None:
                 nodes = _by_pairs(problem, context, pairwise, nodes, offers)
-            few = sweeps(finest, problem.cores, offers.seconds()) < FEW
+            work = offers.seconds() * WORK_PER_SECOND
+            few = work < FEW * sweep_work(finest.lists, problem.cores)
             if nodes is not None and few and not len(finest.pairs.other):
                 levels = coarsen(problem, messages, finest, plan, nodes)
         elif known is not None:
@@ -156,11 +155,6 @@ def _structured(problem: MappingProblem, messages: Messages, level: NetLevel, pl
     return not plan.should_stop() and overlap(level.lists, label, len(messages.rate)) > STRUCTURE
 
 
-def sweeps(level: NetLevel, cores: int, seconds: float) -> float:
-    """Return how many sweeps of a level ``seconds`` are enough for."""
-    return seconds * WORK_PER_SECOND / max(1, sweep_work(level.lists, cores))
-
-
 def _better(problem: MappingProblem, first: IntArray | None, other: IntArray) -> IntArray:
     """Return the better one of two mappings (n,) that are legal but for axon tables."""
     if first is None or objective_value(problem, first) >= objective_value(problem, other):
@@ -175,14 +169,10 @@ def _by_pairs(
     """Return a mapping for pairwise traffic, or ``nodes`` where that is better or the other would take too much memory."""
     if context.memory is not None and PAIRWISE_BYTES * problem.graph.m > context.memory:
         return nodes
-    seconds = PAIRWISE_SHARE * context.time_left()
-    part = PartOfTime(context, seconds, problem, offers)
-    pairs = (
-        problem
-        if not problem.uses_nets
-        else replace(problem, objective="cut" if problem.aim.reach else "hops")
-    )
-    pairwise(without_axons(pairs), part)
+    part = PartOfTime(context, PAIRWISE_SHARE * context.time_left(), problem, offers)
+    surrogate = "cut" if problem.aim.reach else "hops"
+    objective = surrogate if problem.uses_nets else problem.objective
+    pairwise(without_axons(replace(problem, objective=objective)), part)
     found, _ = part.incumbent()
     return nodes if found is None else _better(problem, nodes, found)
 
@@ -190,9 +180,7 @@ def _by_pairs(
 class PartOfTime(Within):
     """The context of an engine that has ``seconds``, and whose mappings are judged by the objective of ``problem``."""
 
-    def __init__(
-        self, context: Context, seconds: float, problem: MappingProblem, offers: _Offers | None = None
-    ) -> None:
+    def __init__(self, context: Context, seconds: float, problem: MappingProblem, offers: _Offers) -> None:
         super().__init__(context, seconds)
         self._problem, self._offers = problem, offers
         self._best: tuple[IntArray | None, float] = (None, math.inf)
@@ -207,7 +195,7 @@ class PartOfTime(Within):
         if value >= self._best[1]:
             return False
         self._best = core, value
-        if self._offers is not None and not axon_overflows(self._problem, core):
+        if not axon_overflows(self._problem, core):
             self._offers(lambda: core, value, False)
         return True
 
