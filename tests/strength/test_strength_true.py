@@ -30,9 +30,17 @@ def test_nets() -> None:
     at_most(found(Nets(), CASTS, 3, seconds=0.1), 275)
 
 
+def test_nets_full() -> None:
+    """Fails if nodes do not change places: no core has room for a move."""
+    at_most(
+        found(Nets(), MappingProblem(casts(117, 4), board(3, 3), "multicast-hops", (), 13), 3, seconds=0.1),
+        330,
+    )
+
+
 @pytest.mark.parametrize(("objective", "floor"), [("connectivity", 10_230), ("multicast-hops", 14_550)])
 def test_nets_on_layers(objective: str, floor: float) -> None:
-    """Fails without annealing, without swaps, or if prices of cores are not kept up to date."""
+    """Fails without annealing, or if prices of cores are not kept up to date."""
     graph = generate("snn", nodes=800, synapses=12_000, layers=4, directed=1)
     problem = MappingProblem(graph, board(4, 4), objective, (), 55)
     at_most(found(Nets(), problem, 3, seconds=0.3), floor)
