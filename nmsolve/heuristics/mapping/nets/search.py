@@ -280,7 +280,7 @@ def _annealed(
             return None
         anneal(sweeper, level.vertices.label, span, seconds, offer, boost)
         found = tables.room.core[level.vertices.label]
-        if sweeper.excess > 0 and not problem.graph.on_disk:
+        if sweeper.excess > 0 and level.vertices.n == problem.n and not problem.graph.on_disk:
             repaired = within_axons(problem, found, plan.seed, plan.should_stop)
             if repaired is not None and sweeper.put(on_level(level.vertices, repaired)):
                 found = repaired
