@@ -300,7 +300,8 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
     if problem.uses_links:
         return {"multilevel": 0.3, "links": 0.7}
     if problem.uses_nets:
-        return {"external": 1.0} if _large(problem) else {"nets": 1.0}
+        whole = problem.aim.reach or problem.graph.multicast.all()  # as `external` needs it
+        return {"external": 1.0} if whole and _large(problem) else {"nets": 1.0}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
