@@ -55,7 +55,7 @@ def test_multilevel_cycles() -> None:
 def test_multilevel_descent() -> None:
     """Fails without the descent after the annealing of a level."""
     problem = MappingProblem(near(1200, 6), board(6, 6), "hops", (), 36)
-    at_most(found(Annealing(), problem, 3, seconds=0.1, stops=300), 3200)
+    at_most(found(Annealing(), problem, 3, seconds=0.1, stops=300), 2900)
 
 
 def test_multilevel_dense() -> None:
@@ -73,7 +73,7 @@ def test_multilevel_halves() -> None:
 def test_multilevel_full_cores() -> None:
     """Fails if nodes of overfull cores go straight to the nearest room."""
     problem = MappingProblem(near(4096, 6), board(4, 4), "hops", (), 256)
-    at_most(found(Annealing(), problem, 3, seconds=0.01, stops=60), 3200)
+    at_most(found(Annealing(), problem, 3, seconds=0.01, stops=60), 2500)
 
 
 def test_deep() -> None:
