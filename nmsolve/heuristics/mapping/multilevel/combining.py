@@ -36,8 +36,9 @@ DENSE, FULL = 64, 0.985
 #: power of the mean number of neighbours: on Delaunay graphs of 30,000 and 50,000 nodes after 2 and 3 s, of 200,000 after 11, on
 #: geometric graphs of 2^15 after 12 (it may be far off there). For the cut it is not, from this many nodes on.
 HURRIED, CUT_NODES = 42, 5000
-#: Part of the time that it may take to see this, and seconds that each edge takes.
-PROBE, PROBED = 0.2, 2.5e-7
+#: Part of the time that it may take to see this, by the seconds that each edge takes; and part after which it is given up: other
+#: work on the machine may take four fifths of it.
+PROBE, PROBED, GIVEN_UP = 0.2, 2.5e-7, 0.5
 #: Starts after the first are made in these ways in turn: which one suits a graph is not known before.
 STYLES = tuple(
     Style(join=join, nodes_per_block=nodes, starts=2, fm=False)
@@ -86,12 +87,14 @@ def separates(problem: MappingProblem, seconds: float) -> bool:
 
     On other networks annealing finds far better mappings.
 
-    ``seconds`` : of the run; it takes a fifth of them at most, or says False, as it does where there is nothing to coarsen
+    ``seconds`` : of the run; it takes a fifth of them at most (half on a busy machine), or says False, as it does where there is
+    nothing to coarsen
     """
     traffic = problem.graph.traffic
     if Combining.refuses(problem) is not None or len(traffic[1]) > DENSE * problem.n:
         return False
-    cores, edges, end = int(problem.machine.usable.sum()), len(traffic[1]) / 2, clock.now() + PROBE * seconds
+    cores, edges = int(problem.machine.usable.sum()), len(traffic[1]) / 2
+    end = clock.now() + GIVEN_UP * seconds
     room = problem.capacity[problem.machine.usable].sum(axis=0)
     full = bool((problem.sizes.sum(axis=0) > FULL * room).any())
     if cores < 2 or full or problem.n < Style().nodes_per_block * cores or edges * PROBED > PROBE * seconds:
