@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmsolve.kinds import compiling
+from nmsolve.kinds import waiting
 from nmsolve.model import clock
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.generators import generate_file
@@ -132,13 +132,13 @@ def test_a_person_is_told_what_a_command_waits_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """On standard error, from a second on, by the table of progress while there is one; nothing of what is over sooner."""
-    monkeypatch.setattr(compiling, "LONG", 0.3)
-    monkeypatch.setattr(compiling, "AGAIN", 60.0)
+    monkeypatch.setattr(waiting, "LONG", 0.3)
+    monkeypatch.setattr(waiting, "AGAIN", 60.0)
     told: list[str] = []
     for seconds, tellers in ((0.0, ()), (1.0, ()), (1.0, (told.append,))):
-        with compiling.telling(), ExitStack() as added:
+        with waiting.telling(), ExitStack() as added:
             for teller in tellers:
-                added.enter_context(compiling.told_by(teller))
+                added.enter_context(waiting.told_by(teller))
             clock.hold()
             time.sleep(seconds)
             clock.go_on()

@@ -13,6 +13,7 @@ from conftest import Called
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.cli import main
 from nmsolve.kinds.command_line import as_command
+from nmsolve.kinds.registry import COMMANDS
 from nmsolve.kinds.simulation.options import SimulateOptions
 from nmsolve.kinds.verbs import ScoreOptions, VerifyOptions
 
@@ -21,7 +22,8 @@ def named() -> list[str]:
     """``module:function`` of every command, from the table in main.py."""
     calls = [n for n in ast.walk(ast.parse(Path(main.__file__).read_text())) if isinstance(n, ast.Call)]
     made = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "from_options"]
-    return [c.args[1].value for c in made if isinstance(c.args[1], ast.Constant)]  # type: ignore[misc]
+    own = [c.args[1].value for c in made if isinstance(c.args[1], ast.Constant)]
+    return own + [run for _, run in COMMANDS.values()]  # type: ignore[return-value]
 
 
 def test_every_command_names_a_function_that_is_there() -> None:

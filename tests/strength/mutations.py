@@ -352,7 +352,7 @@ MUTATIONS = [
     Mutation("gate", "deadlines a tick late", "../test_schedule_bad_input.py", _M + "feasible.py",
              'late = end - problem.deadline\n', 'late = end - problem.deadline - 1\n', False),
     Mutation("gate", "one unit has room for a tick more", "../test_schedule_bad_input.py", _M + "feasible.py",
-             'full = np.flatnonzero(load > window[place // units])', 'full = np.flatnonzero(load > window[place // units] + 1)',
+             'first_true(load > window[place // units])', 'first_true(load > window[place // units] + 1)',
              False),
     Mutation("faults", "what runs on a dead unit is history", "../test_schedule_simulator.py", _W + "faults.py",
              'history = begun & ~(gone & ~done)', 'history = begun', False),
