@@ -201,6 +201,8 @@ MUTATIONS = [
              "cooling = anneal(self._search, work, self._cold, self._cold"),
     Mutation("nets", "no annealing, descent only", _TRUE + "nets", _H + "nets/search.py",
              "    hot = (1.0 + (boost - 1.0) * ample) * sweeper.neutral_heat()", "    hot = 0.0"),
+    Mutation("nets", "layers without annealing", _TRUE + "nets_on_layers", _H + "nets/search.py",
+             "    hot = (1.0 + (boost - 1.0) * ample) * sweeper.neutral_heat()", "    hot = 0.0"),
     Mutation("nets", "moves only", _TRUE + "nets_full", _H + "nets/sweep.py",
              "        for k in range(PARTNERS):", "        for k in range(0):"),
     Mutation("nets", "swaps only", _TRUE + "nets", _H + "nets/sweep.py",
