@@ -162,8 +162,16 @@ def _check_held(
     return BoundCheck(holds, value if holds else math.nan, text, found.word)
 
 
+def _require_method(certificate: Mapping[str, Any], method: str) -> None:
+    """Refuse a certificate that says it is of another method."""
+    said = certificate.get("method", method)
+    if not isinstance(said, str) or said != method:
+        raise InputError(f"its method is {str(said)[:40]!r}", "certificate", method)
+
+
 def _batch_proof(certificate: Mapping[str, Any]) -> Certificate:
     """Return the certificate's numbers. InputError where they are none."""
+    _require_method(certificate, BATCH)
     floor, ceilings, prices = (certificate.get(key) for key in ("floor", "ceiling", "price"))
     ceilings, prices = (x.tolist() if isinstance(x, np.ndarray) else x for x in (ceilings, prices))
     if not isinstance(ceilings, list) or not all(_is_ticks(c) for c in (floor, *ceilings)):
@@ -276,9 +284,7 @@ def recheck_bound(
     ------
     InputError : an unknown method or a certificate that does not fit the problem
     """
-    said = certificate.get("method", method)
-    if not isinstance(said, str) or said != method:
-        raise InputError(f"its method is {str(said)[:40]!r}", "certificate", method)
+    _require_method(certificate, method)
     if method == "work":
         return Proof(_work(problem, number(certificate, "rate")), "")
     if method in ("layer", "layer-cut"):
