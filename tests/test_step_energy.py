@@ -103,7 +103,8 @@ def test_pieces_of_the_times_prove_more_than_the_shortest_step() -> None:
 
 @pytest.mark.parametrize("key", ["until", "proofs"])
 @pytest.mark.parametrize(
-    "value", [None, 0, [1.0], [3.0, 2.0], [-1.0], [{}], "x", [[1.0]], [10**400], [None], {"a": 1}]
+    "value",
+    [None, 0, [1.0], [3.0, 2.0], [-1.0], [{}], "x", [[1.0]], [[1.0, 2.0], 3.0], [10**400], [None], {"a": 1}],
 )
 def test_a_certificate_with_nonsense_is_refused(key: str, value: object) -> None:
     problem = dense()

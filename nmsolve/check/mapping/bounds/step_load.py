@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from nmsolve.check.mapping.bounds.link_load import proved_of_sum
-from nmsolve.check.mapping.bounds.parts import EPS, CertificateError, below, least_apart, usable_cores
+from nmsolve.check.mapping.bounds.parts import (
+    EPS,
+    CertificateError,
+    below,
+    least_apart,
+    numbers,
+    usable_cores,
+)
 from nmsolve.check.mapping.step_time import NEEDED, NEEDED_FOR_ENERGY, work_in_pj
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.machine import LARGEST
@@ -233,7 +240,7 @@ def recheck_step_power(problem: MappingProblem, certificate: Mapping[str, Any]) 
     if problem.aim.charges != "power":
         raise CertificateError("the bound is for the energy of a step")
     require_figures(problem, NEEDED_FOR_ENERGY)
-    ends, proofs = _ends(certificate.get("until")), certificate.get("proofs")
+    ends, proofs = _ends(certificate), certificate.get("proofs")
     if not isinstance(proofs, list | tuple):
         raise CertificateError("'proofs' is no list")
     work, cores = work_of(problem), len(usable_cores(problem))
@@ -263,11 +270,9 @@ def recheck_step_power(problem: MappingProblem, certificate: Mapping[str, Any]) 
     return below(min(values, default=Fraction(0)) * (1 - wrong))
 
 
-def _ends(until: Any) -> list[Fraction]:
+def _ends(certificate: Mapping[str, Any]) -> list[Fraction]:
     """Return the ends of pieces in ns, which have to rise."""
-    values = np.asarray(until if isinstance(until, list | tuple | np.ndarray) else [np.nan])
-    if values.dtype.kind not in "iuf" or values.ndim != 1 or len(values) > MOST:
-        values = np.array([np.nan]) if values.size else values.astype(np.float64).reshape(-1)
-    if not ((values > 0) & (values < LARGEST)).all() or (np.diff(values) <= 0).any():
+    values = numbers(certificate, "until")
+    if len(values) > MOST or not ((values > 0) & (values < LARGEST)).all() or (np.diff(values) <= 0).any():
         raise CertificateError(f"'until' is no list of at most {MOST} rising times in ns")
-    return [Fraction(float(value)) for value in values]
+    return [Fraction(value) for value in values.tolist()]
