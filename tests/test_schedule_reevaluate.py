@@ -112,3 +112,14 @@ def test_starts_beyond_all_use_are_refused() -> None:
     late = Schedule(answer.mode, answer.start + 2**59, answer.loaded)
     assert "later than anything" in (schedule_complaint(problem, late) or "")
     assert reevaluate(problem, late).complaint is not None
+
+
+def test_a_schedule_that_was_written_to_is_evaluated_again() -> None:
+    """One evaluation is kept, and arrays are not read-only: a check must not tell what they held before."""
+    problem = random_problem(3, 6, 3)
+    answer = random_schedule(problem, 3)
+    assert reevaluate(problem, answer).complaint is None
+    answer.start[:] = 0
+    answer.mode[:] = answer.mode[0]
+    assert schedule_complaint(problem, answer) is not None
+    assert reevaluate(problem, answer).complaint is not None

@@ -42,9 +42,14 @@ class _Broken(Exception):
     """A rule does not hold; the text says which."""
 
 
-@lru_cache(maxsize=1)  # file, report, checks and page of an answer need it
 def reevaluate(problem: ScheduleProblem, answer: Schedule) -> Reevaluation:
     """Evaluate a schedule. Accepts any modes, starts and loads that are arrays of (P,)."""
+    return _reevaluated(problem, answer, answer.packed().tobytes())
+
+
+@lru_cache(maxsize=1)  # file, report, checks and page of an answer need it
+def _reevaluated(problem: ScheduleProblem, answer: Schedule, _content: bytes) -> Reevaluation:
+    """Evaluate a schedule, once as long as it is the same; its arrays may be written to, so what they hold counts, too."""
     seen = Reevaluation()
     try:
         runs = _runs(problem, answer)
