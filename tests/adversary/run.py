@@ -13,6 +13,10 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1])
+)  # the fakes of engines' contexts are with the tests
+
 from forger import KINDS, Count, batch, plain
 
 #: Tries between two looks at the clock.

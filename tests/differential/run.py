@@ -14,6 +14,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(
+    0, str(Path(__file__).resolve().parents[1])
+)  # the fakes of engines' contexts are with the tests
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from diff_cases import make_case
