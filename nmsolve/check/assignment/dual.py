@@ -14,7 +14,9 @@ least that no solution cheaper than ``below`` takes them are forbidden, and ``th
 of them, one for some strategies of the class in ``split`` and one for all others. Solutions cheaper than ``below`` cost no less
 than what these prove, so the bound is that, or ``below``. A bound above all costs together says that there is no solution.
 
-An assignment is checked as the network that :mod:`.recheck_network` states, by code that no engine uses.
+An assignment is checked as the network that :mod:`.network` states, by code that no engine uses. Not so :class:`Classes`: where
+the engine closes a gap (``below``), it says which strategies and entries are left, and what a part proves, so a fault in it would
+be in the claim and here. Tests hold such bounds against all assignments (tests/test_assign_dual.py, tests/differential).
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 The network is contracted (:mod:`nmsolve.model.assignment.contract`), messages and prices are found in floats
 (:mod:`nmsolve.heuristics.assignment.messages`) and rounded to whole numbers; what those prove is exact. The certificate has the
 steps of the contraction, messages and prices, and no tables.
+
+Where a solution is known, bounds are raised towards its cost: what no cheaper solution takes is forbidden, what is left is
+bounded again, or split into the most likely strategy of a class of nodes and all others. Certificates of that are nested. The
+re-check's own code says what is left and what each part proves (:class:`nmsolve.check.assignment.dual.Classes`), so that both are
+about the same: of such bounds the re-check is no second implementation.
 """
 
 from __future__ import annotations
