@@ -1,4 +1,4 @@
-"""The bounds of :mod:`.bounds` recomputed from their certificates in whole numbers, by other code."""
+"""The bounds of :mod:`nmsolve.solvers.assignment.bounds` recomputed from their certificates in whole numbers, by other code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An assignment as a cost network, stated once more for :mod:`.recheck_dual`: plain Python, nothing of the engines' reduction.
+"""An assignment as a cost network, stated once more for :mod:`.dual`: plain Python, nothing of the engines' reduction.
 
 Certificates name nodes and strategies by number, so both have to number them alike:
 

@@ -1,4 +1,4 @@
-"""Assignments and cost networks as sums of tables for :mod:`.recheck_tree`, stated without the engines' reduction."""
+"""Assignments and cost networks as sums of tables for :mod:`.tree`, stated without the engines' reduction."""
 
 from __future__ import annotations
 

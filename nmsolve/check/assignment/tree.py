@@ -3,7 +3,7 @@
 The problem is stated anew as a sum of tables, with other variables than the engine's: operators, one variable per tensor and site
 or memory, one per fusion group. Bytes cost what multipliers say, and what memories hold is given back: for multipliers >= 0 that
 is no more than the objective. For tensors that are *apart* users pay prices and makers earn what is paid beyond the transfer
-(:mod:`.recheck_cut`); for *light* ones no bytes are counted. All in whole parts of a ps or pJ.
+(:mod:`.cut`); for *light* ones no bytes are counted. All in whole parts of a ps or pJ.
 
 Cases are a tree of decisions: operator by operator, which units are left. At every operator all its units are in some case, or
 are like a unit in some case: the problem is the same with the two exchanged, and no decision before tells them apart.

@@ -1,7 +1,7 @@
 """Certificates of ``cover`` re-checked: that no stage can hold what prices say one must.
 
-What is asked is stated in :mod:`.recheck_blocks`. That there is no such block is found out by following partial blocks
-(:mod:`.recheck_sweep`), or by branch and bound over the linear relaxation. HiGHS only proposes multipliers; what they prove is
+What is asked is stated in :mod:`.blocks`. That there is no such block is found out by following partial blocks
+(:mod:`.sweep`), or by branch and bound over the linear relaxation. HiGHS only proposes multipliers; what they prove is
 computed here, with all that rounding can add (Neumaier and Shcherbina 2004): for ``y >= 0``, rows ``A z <= b`` and
 ``l <= z <= u``, ``c z <= y b + sum_j max(l_j r_j, u_j r_j)`` with ``r = c - A^T y``.
 """

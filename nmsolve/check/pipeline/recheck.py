@@ -1,6 +1,6 @@
 """Bounds of pipelines recomputed from their certificates, by other code than that which found them, in fractions.
 
-``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.recheck_cover`,
+``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.cover`,
 ``downsets`` is :mod:`nmsolve.check.pipeline.downset_bound`; a bound on what plans use is one on the period of those that use
 less. Certificates are strangers' files: every field is looked at before it is used, and the value is the last float below
 the exact number.
@@ -303,7 +303,7 @@ def _layer_number(problem: PipelineProblem, certificate: Mapping[str, Any]) -> i
 
 
 def _work(problem: PipelineProblem, rate: float) -> float:
-    """Return ``sum min(a_l, r h_l) / (N + r H)``, see :func:`.bounds.work_bound`."""
+    """Return ``sum min(a_l, r h_l) / (N + r H)``, see :func:`nmsolve.solvers.pipeline.bounds.work_bound`."""
     hosts = problem.hosts if problem.host_time is not None else 0
     total = Fraction(0)
     for layer in range(problem.count):

@@ -2,7 +2,7 @@
 
 The flow is the proof. What flows between a user and "the tensor is at this site" is the user's price for the transfer: it pays if
 it is there, the maker earns it if it is. No price is more than the transfer costs, so the least that every operator costs on its
-own, prices included, adds up to a lower bound (:mod:`.recheck_cut`); the largest flow makes it the optimum.
+own, prices included, adds up to a lower bound (:mod:`nmsolve.check.assignment.cut`); the largest flow makes it the optimum.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Cut(NamedTuple):
 
     @property
     def bound(self) -> Bound:
-        """The value as a bound, with the certificate that :mod:`.recheck_cut` reads."""
+        """The value as a bound, with the certificate that :mod:`nmsolve.check.assignment.cut` reads."""
         certificate = {"method": "min-cut", "prices": self.prices, "savings": self.savings}
         return Bound(float_below(self.value), "min-cut", certificate=certificate)
 

@@ -36,7 +36,7 @@ Row = tuple[tuple[tuple[int, tuple[int, ...]], ...], IntArray, IntArray]
 def certificate_of(
     problem: AssignProblem | CostNetwork, relaxation: Relaxation, cases: Sequence[Row]
 ) -> dict[str, Any]:
-    """Return what :mod:`.recheck_tree` reads.
+    """Return what :mod:`nmsolve.check.assignment.tree` reads.
 
     ``parts`` of a ps or pJ are one of multipliers and prices. ``apart`` are rows of tensor and site that users pay for, ``light``
     of tensor and memory that no bytes are counted for. Each of ``cases`` has a ``path`` (operator and units; node and strategies

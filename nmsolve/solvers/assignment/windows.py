@@ -2,7 +2,8 @@
 
 Between two cuts (:mod:`.paths`) no schedule is shorter than the part of the program there, solved alone with the units of both
 cuts given. The least sum of such times along all cuts is a bound. Times are paths at first; those on the least way are replaced
-by what CP-SAT proves until none is left, so only few parts are solved, and equal ones once."""
+by what CP-SAT proves until none is left, so only few parts are solved, and equal ones once.
+"""
 
 from __future__ import annotations
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from nmsolve.learn.archive.engine import Recall
-    from nmsolve.learn.archive.store import Archive
-
 import math
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +35,10 @@ from nmsolve.solvers.search.context import LocalContext, run_guarded
 from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import Step
+
+if TYPE_CHECKING:
+    from nmsolve.learn.archive.engine import Recall
+    from nmsolve.learn.archive.store import Archive
 
 #: Most of the time limit kept back to bound the final placement.
 PLACEMENT_PART = 0.1
@@ -76,7 +75,7 @@ class MappingTask(Task[IntArray]):
         mip_solver: str = "highs",
         memory_of: Archive | None = None,
     ) -> None:
-        self.memory_of: Archive | None = memory_of
+        self.memory_of = memory_of
         self.recall: Recall | None = None
         self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
         self.checker = MappingChecker(merge_together(problem))

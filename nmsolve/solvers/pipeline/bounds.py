@@ -1,6 +1,6 @@
 """Bounds on the largest load that need no search: all work shared by all, and the layer that costs most wherever it is.
 
-Each returns a :class:`Bound` whose certificate :mod:`.recheck_bounds` turns into the same number with other code.
+Each returns a :class:`Bound` whose certificate :mod:`nmsolve.check.pipeline.recheck` turns into the same number with other code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules that all exact models of schedules share, for CP-SAT and MIP solvers alike: docs/models.md, section schedules.
 
 ``x[m]`` is 1 where mode m is chosen, ``loaded[m]`` where its process also loads its item. What concerns time is in
-:mod:`.moments` (CP-SAT: a variable per start) and :mod:`.ticks` (MIP: a variable per mode and tick).
+:mod:`.moments` (CP-SAT: a variable per start) and :mod:`.mip` (a variable per mode and tick).
 """
 
 from __future__ import annotations

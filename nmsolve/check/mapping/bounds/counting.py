@@ -1,9 +1,7 @@
-"""Re-check of neighbour counting. One node at a time, no shared code.
+"""Re-checks of neighbour counting, one node at a time, and of the fan-out bound, one message after the other. No shared code.
 
 Whole data give exact sums. Otherwise distances are rounded down, and every sum of products of numbers >= 0 loses what its
 roundings can have added (docs/bounds.md).
-
-Re-check of the fan-out bound: one message after the other, as docs/bounds.md states it; no code of the bound itself.
 """
 
 from __future__ import annotations

@@ -5,14 +5,12 @@ the rounding of that computation. Three ways, by size:
 
 * up to ``DECOMPOSED`` rows all eigenvalues are enclosed (:func:`spectrum`);
 * up to ``FACTORED`` rows a Cholesky factorisation that ends shows that a matrix has no eigenvalue far below 0 (:func:`least`);
-* beyond, random vectors show it with probability above 1 - 5e-13 over the system's own randomness.
+* beyond, random vectors that cannot be foreseen show it with probability above 1 - 5e-13 (:func:`least_by_chance`).
 
-Eigenvalues of matrices too large to factor, confirmed with random vectors that cannot be foreseen.
-
-For a symmetric B and a vector g of independent standard normal numbers, a unit eigenvector z of B whose eigenvalue is below
-``level`` gives ``|T(B) g| >= |T(lambda)| |z'g|``, T the Chebyshev polynomial of degree m on [level, high]; z'g is a standard
-normal number, and all four are below ``SMALL`` with probability under 5e-13. The vectors come from the system's own entropy: a
-certificate made to fit known ones would prove anything. The rounding of the recurrence is charged step by step.
+That last way: for a symmetric B and a vector g of independent standard normal numbers, a unit eigenvector z of B whose eigenvalue
+is below ``level`` gives ``|T(B) g| >= |T(lambda)| |z'g|``, T the Chebyshev polynomial of degree m on [level, high]; z'g is a
+standard normal number, and all four are below ``SMALL`` with probability under 5e-13. The vectors come from the system's own
+entropy: a certificate made to fit known ones would prove anything. The rounding of the recurrence is charged step by step.
 """
 
 from __future__ import annotations
@@ -186,7 +184,7 @@ def least_by_chance(
     vectors: FloatArray,
     stated: FloatArray,
 ) -> FloatArray | None:
-    """Do as :func:`.eigenvalues.least` for A = ``apply`` + rho ee'/n; the result holds with probability above 1 - 5e-13.
+    """Do as :func:`least` for A = ``apply`` + rho ee'/n; the result holds with probability above 1 - 5e-13.
 
     None if the premise cannot be shown.
 

@@ -3,7 +3,7 @@
 With Q any n x w matrix close to orthonormal, theta any numbers and R = A Q - Q diag(theta): where A has no eigenvalue below beta
 on the complement of Q, ``lambda_i(A) >= lambda_i([[diag theta, S'], [S, beta I]])`` for S'S >= R'R, less what Q lacks to
 orthonormal and what rounding does to R (docs/bounds.md, "Eigenvalues in re-checks"). Beta comes from random vectors
-(:mod:`.chance`), for A + tau QQ', which on the complement of Q is A. Shares no code with the bound.
+(:mod:`.eigenvalues`), for A + tau QQ', which on the complement of Q is A. Shares no code with the bound.
 """
 
 from __future__ import annotations
