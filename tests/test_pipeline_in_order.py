@@ -15,11 +15,13 @@ import pytest
 from conftest import Called
 from hypothesis import assume, given, settings
 from pipelines_support import every_chain
+from test_cli_pipeline import cost_graph
 from test_pipeline_batch import batches
 from test_pipeline_energy import powered
 from test_pipeline_live import pair
 
 from nmsolve.check.pipeline.recheck import check_plan_bound, check_stage_bound
+from nmsolve.cli.resume import _proved
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.model.bound import Bound, Stage
@@ -183,3 +185,37 @@ def forged(out: Path, report: dict[str, Any], key: str, factor: float) -> None:
 def test_what_has_no_order_is_refused(call: Called, tmp_path: Path, names: str, words: str) -> None:
     code, _, error = call("pipeline", MODEL, "--cores", 4, "--objective", names, "-o", tmp_path / "out")
     assert code == 2 and words in error and error.count("error:") == 1
+
+
+def test_what_the_second_objective_lacks_is_said_before_the_first_is_searched(
+    call: Called, tmp_path: Path
+) -> None:
+    graph = cost_graph(tmp_path / "graph.json")
+    for words, wanted in (
+        ((graph, "--objective", "period,batch"), "--split chain"),
+        ((graph, "--split", "chain", "--objective", "period,energy"), "says nothing of energy"),
+        ((MODEL, "--cores", 4, "--replicas", 2, "--objective", "period,batch"), "replicas"),
+        ((MODEL, "--cores", 4, "--use-all", "--objective", "period,energy"), "--use-all"),
+    ):
+        code, _, error = call("pipeline", *words, "-t", 5, "-o", tmp_path / "out")
+        assert code == 2 and wanted in error and "at most" not in error
+        assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_what_is_held_is_in_the_words_and_a_run_says_how_long_it_took(call: Called, tmp_path: Path) -> None:
+    """Least of all plans is only what nothing is held for; rules of thumb that keep less are no plans of this problem."""
+    out = tmp_path / "out"
+    words = ("--cores", 16, "--group-sync", 100, "--objective", "energy,period", "-t", 20, "-o", out)
+    code, text, told = call("pipeline", MODEL, *words)
+    assert code == 0 and "Among plans with energy at most" in text + told
+    report = json.loads((out / "pipeline-report.json").read_text())
+    assert 0 < report["wall_seconds"] < 15 and report["cpu_seconds"] > 0
+    assert all(b["objective"] is None or b["objective"] >= report["objective"] for b in report["baselines"])
+    assert any("held at" in b["trouble"] for b in report["baselines"])
+
+
+def test_a_run_is_resumed_while_its_first_objective_is_not_proved() -> None:
+    proved = {"status": "optimal", "inputs": {"before": [{"objective": "energy", "status": "optimal"}]}}
+    assert _proved(proved) and _proved({"status": "optimal"}) and _proved({"status": "infeasible"})
+    assert not _proved({"status": "feasible"})
+    assert not _proved({**proved, "inputs": {"before": [{"objective": "energy", "status": "feasible"}]}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.kinds.answer import OK
 from nmsolve.kinds.earlier import run_again
@@ -33,11 +33,20 @@ def run_resume(o: ResumeOptions) -> int:
         what = "the folder holds no report of a run" if o.run.is_dir() else "there is no such folder"
         raise InputError(what, str(o.run), wanted)
     report = read_object(beside)
-    if report.get("status") in ("optimal", "infeasible"):
+    if _proved(report):
         print(f"nothing is left to do: the run proved its problem {report['status']}")
         return OK
     given = {f.name: getattr(o, f.name) for f in fields(o) if f.name != "run"}
     return run_again(kind, answer, given | {"out": o.out or o.run})
+
+
+def _proved(report: dict[str, Any]) -> bool:
+    """Return whether a run proved its problem, and what it minimised before in order."""
+    inputs, status = report.get("inputs"), report.get("status")
+    before = inputs.get("before") if isinstance(inputs, dict) else None
+    held = before if isinstance(before, list) else []
+    earlier = all(not isinstance(b, dict) or b.get("status") == "optimal" for b in held)
+    return status == "infeasible" or (status == "optimal" and earlier)
 
 
 def run_gap(o: GapOptions) -> int:

@@ -6,12 +6,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmsolve.model.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 #: Seconds between two lines of progress.
 QUIET = 2.0
@@ -30,6 +27,7 @@ def families_of(text: str, parameter: str) -> tuple[str, ...]:
 
 
 def numbers(text: str, between: str, option: str) -> tuple[int, ...]:
+    """Return the whole numbers that a text holds with ``between`` between them; InputError for any other ``option``."""
     try:
         return tuple(int(part) for part in text.split(between))
     except ValueError:

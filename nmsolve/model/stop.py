@@ -19,13 +19,13 @@ MOST_RESERVED = 0.2
 
 
 class Reserve(NamedTuple):
-    """CPU seconds kept back of a time limit: this ``part`` of it, and at most so many."""
+    """CPU seconds kept back of a time limit: this ``part`` of it, and at most ``most``."""
 
     part: float
     most: float
 
     def of(self, limit: float) -> float:
-        """Return them for a limit of so many seconds."""
+        """Return them for a ``limit`` in seconds."""
         return min(self.most, self.part * limit)
 
 
@@ -36,7 +36,7 @@ PICTURES, MANY_PICTURES = Reserve(0.1, 0.5), Reserve(0.1, 1.5)
 
 
 def kept_back(cpu: float, limit: float, most: float = MOST_RESERVED) -> float:
-    """Return the wall seconds in which this process gets so many CPU seconds (:func:`nmsolve.model.clock.pace`): when it is busy
+    """Return the wall seconds in which this process gets ``cpu`` seconds (:func:`nmsolve.model.clock.pace`): on a busy machine
     at most the part ``most`` of the limit, or as many as on an idle one."""
     return min(cpu * clock.pace(), max(cpu, most * limit), limit)
 

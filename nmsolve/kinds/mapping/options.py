@@ -90,16 +90,6 @@ class MapOptions:
     json: Json = False
 
 
-
-
-
-
-
-
-
-
-
-
 @dataclass(frozen=True)
 class FaultOptions:
     """Test random failures of links and cores: what survives by new routes or moved nodes, and at what cost."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -29,9 +29,6 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.report.figures import number, percent
-
-if TYPE_CHECKING:
-    pass
 
 #: A core that takes this many times what an even spread would is one that steps wait for.
 WAITS = 2.0

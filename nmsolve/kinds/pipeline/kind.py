@@ -169,6 +169,14 @@ class PipelineKind(WholeKind):
 
         return PlanObjectives(given.problem, options, first, given.goals)
 
+    def in_order(
+        self, given: Given, inputs: Any, names: Sequence[str], *rest: Any, **more: Any
+    ) -> tuple[Any, Any, Result[Any], Sequence[Stage]]:
+        """Minimise several objectives in order; one that the problem does not have is refused before the first is searched."""
+        for name in names:
+            given.aimed(name, ())
+        return super().in_order(given, inputs, names, *rest, **more)
+
     def restated(self, given: Given, stage: Stage) -> Given:
         """Return the same layers with another objective and what is held."""
         return given.aimed(stage.objective, stage.ceilings)

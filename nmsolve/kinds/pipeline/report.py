@@ -289,7 +289,7 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
 def _baselines(given: Given) -> list[BaselinePart]:
     """Return one group of all cores, the best cut of every rule of thumb over all numbers of stages, and PipeDream's plan."""
     from nmsolve.heuristics.pipeline.baselines import RULES, best_by_hand, copies_of_cores, one_group
-    from nmsolve.hw.pipeline.stages import objective
+    from nmsolve.hw.pipeline.stages import held_complaint, objective
     from nmsolve.model.pipeline.check import plan_complaint
 
     problem, whole = given.problem, one_group(given.problem)
@@ -298,10 +298,10 @@ def _baselines(given: Given) -> list[BaselinePart]:
         plan, wrong = best_by_hand(problem, rule)
         if len(plan.cores) > 1:
             plans[f"{len(plan.cores)} stages, {rule}"] = plan, wrong
-    parts = [
-        BaselinePart(name, None if wrong else objective(problem, plan), len(plan.cores), wrong or "")
-        for name, (plan, wrong) in plans.items()
-    ]
+    parts = []
+    for name, (plan, broken) in plans.items():
+        wrong = broken or held_complaint(problem, plan) or ""
+        parts.append(BaselinePart(name, None if wrong else objective(problem, plan), len(plan.cores), wrong))
     if problem.groups.replicas > 1:
         found = copies_of_cores(problem)
         trouble = "" if found else "no chain of such stages keeps the rules"

@@ -34,6 +34,10 @@ BORDERS = ("core", "side")
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
+#: Why the energy of a cost graph is not known, where that is said, and what is wanted.
+NO_ENERGY = "a cost graph says nothing of energy", "--objective energy", "a .onnx file"
+
+
 class PipelineInputs(msgspec.Struct, frozen=True):
     """The options that state the problem, as in pipeline-report.json; memory in bytes, bandwidth in bytes per second.
 
@@ -130,7 +134,19 @@ class Given:
         """Return the same with another objective and these ceilings. InputError where they do not go together."""
         from nmsolve.model.pipeline.objectives import aimed
 
+        if self.energy is None and ENERGY in (name, *(other for other, _ in ceilings)):
+            raise self._no_energy()
         return replace(self, problem=aimed(self.problem, self.goals, name, ceilings))
+
+    def _no_energy(self) -> InputError:
+        """Say why energy is not known."""
+        if self.figures is None:
+            return InputError(*NO_ENERGY)
+        return InputError(
+            f"the energy of its cores is not given: no {self.figures.no_energy}",
+            self.problem.name if self.machine is None else self.machine.name,
+            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
+        )
 
     @cached_property
     def received(self) -> FloatArray | None:
@@ -194,7 +210,7 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     if inputs.bind is not None or inputs.branch is not None:
         raise InputError("--bind and --branch are for ONNX models", inputs.model, "a .onnx file")
     if ENERGY in _named(inputs):
-        raise InputError("a cost graph says nothing of energy", "--objective energy", "a .onnx file")
+        raise InputError(*NO_ENERGY)
     if inputs.offchip_bandwidth:
         raise InputError("--offchip-bandwidth is for ONNX models", inputs.model, "a .onnx file")
     if inputs.group_border is not None:
@@ -247,11 +263,6 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     figures = _figures(inputs, machine)
     problem = _of_layers(inputs, layers, figures, cores)
     energy = energy_of(layers, figures, cores, cores)
-    if ENERGY in _named(inputs) and energy is None:
-        raise InputError(
-            f"the energy of its cores is not given: no {figures.no_energy}", inputs.machine or inputs.model,
-            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
-        )  # fmt: skip
     offchip = figures.offchip if inputs.offchip_bandwidth is None else inputs.offchip_bandwidth
     whole = needed_whole(layers, figures)
     return Given(

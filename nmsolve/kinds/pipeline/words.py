@@ -29,7 +29,9 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     takes = "The slowest stage takes" if report.minimised == PERIOD else "A micro-batch needs"
     if report.rounds is not None:
         takes = f"{_counted(report.rounds).capitalize()} take{'s' if report.rounds == 1 else ''}"
-    words = [proved_words(report, "plan", takes, lambda v: f"{number(v)}{goal}", _by_word(report))]
+    words = [
+        proved_words(report, "plan", _among(report) + takes, lambda v: f"{number(v)}{goal}", _by_word(report))
+    ]
     if report.objective is None:
         return words
     if report.minimised != PERIOD:
@@ -59,6 +61,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             + (
                 HINT
                 if report.minimised == PERIOD
+                and not report.inputs.get("before")
                 and report.split == "chain"
                 and batch.share > MUCH
                 and not several
@@ -93,6 +96,15 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             "Times are those of an assumed core, not of a real machine: use them to compare plans, not to predict a chip."
         )
     return words
+
+
+def _among(report: PipelineReport) -> str:
+    """Describe the plans that a bound covers, if an earlier objective rules out others."""
+    held = [
+        f"{b['objective']} at most {number(b['value'])} {'uJ' if b['objective'] == ENERGY else report.unit}".rstrip()
+        for b in report.inputs.get("before", ())
+    ]
+    return f"Among plans with {' and '.join(held)}: " if held else ""
 
 
 def _energy_words(report: PipelineReport) -> list[str]:

@@ -190,10 +190,10 @@ class RouteKind(StatedKind):
         from nmsolve.kinds.routing.report import max_link_by_rule
 
         if result.solution is not None:
-            found, turns = result, given.problem.turns
+            turns = given.problem.turns
 
             def checks() -> Iterator[list[CheckPart]]:
-                yield file_checks(given.loaded, o.out / self.answer, found.scores, turns)
+                yield file_checks(given.loaded, o.out / self.answer, result.scores, turns)
 
             report = self.keep_checks(report, time_left, keep, checks, ([TURN_MODELS],))
         else:

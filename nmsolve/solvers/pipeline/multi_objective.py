@@ -104,11 +104,12 @@ class PlanObjectives:
             period,
             proved,
         )
+        begun = clock.now()
         low = Bound(float(counted(problem, name)), COUNTING, certificate={"method": COUNTING})
         best = start if start is not None and objective(problem, start) <= period else None
-        best, bounds, last = self._asked(question, int(low.value), best, seconds)
+        best, bounds, answers = self._asked(question, int(low.value), best, seconds)
         value = None if best is None else float(question.used(best))
-        return _result(name, best, value, [low, *bounds], last, seconds)
+        return _result(name, best, value, [low, *bounds], answers, begun)
 
     def _fastest(
         self, problem: PipelineProblem, held: tuple[Goal, float], seconds: float, start: PipelinePlan | None
@@ -138,24 +139,25 @@ class PlanObjectives:
 
         low = 0 if math.isinf(least) else -(-ticks.within(least) // unit)
         question = _Question(load, tighter, enough, proved)
-        best, more, last = self._asked(question, low, best, seconds - (clock.now() - begun))
+        best, more, answers = self._asked(question, low, best, seconds - (clock.now() - begun))
         value = None if best is None else objective(problem, best)
-        return _result(problem.goal.name, best, value, [*bounds, *more[-1:]], last or alone, seconds)
+        return _result(problem.goal.name, best, value, [*bounds, *more[-1:]], [alone, *answers], begun)
 
     def _asked(
         self, question: _Question, low: int, best: PipelinePlan | None, seconds: float
-    ) -> tuple[PipelinePlan | None, list[Bound], Result[PipelinePlan] | None]:
-        """Return the plan with the lowest limit from ``low`` on, what was proved of lower ones, and the last answer."""
-        begun, bounds, result, found = clock.now(), list[Bound](), None, False
+    ) -> tuple[PipelinePlan | None, list[Bound], list[Result[PipelinePlan]]]:
+        """Return the plan with the lowest limit from ``low`` on, what was proved of lower ones, and all answers."""
+        begun, bounds, answers, found = clock.now(), list[Bound](), list[Result[PipelinePlan]](), False
         while best is None or question.used(best) > low:
             left = seconds - (clock.now() - begun)
-            if left <= 0 or (best is None and result is not None):
+            if left <= 0 or (best is None and answers):
                 break
             most = math.inf if best is None else _next(low, question.used(best), found)
             try:
                 result = self._solve(question.tighter(most), max(LEAST, PART * left), None, question.enough)
             except InputError:  # counting says that nothing fits, which leaves no certificate
                 break
+            answers.append(result)
             above = next(_above(result, question.enough), None)
             found = best is not None
             if (
@@ -169,7 +171,7 @@ class PlanObjectives:
                 low, found = int(most) + 1, False
             else:
                 break
-        return best, bounds, result
+        return best, bounds, answers
 
 
 def _next(low: int, high: int, found: bool) -> int:
@@ -188,10 +190,11 @@ def _above(result: Result[PipelinePlan], period: float) -> Iterator[Bound]:
 
 
 def _result(
-    name: str, best: PipelinePlan | None, value: float | None, bounds: list[Bound], last: Result[PipelinePlan] | None,
-    seconds: float,
+    name: str, best: PipelinePlan | None, value: float | None, bounds: list[Bound], answers: list[Result[PipelinePlan]],
+    begun: float,
 ) -> Result[PipelinePlan]:  # fmt: skip
-    """Return what was found, in the form of any run."""
+    """Return what was found with these ``answers`` since ``begun``, in the form of any run."""
+    last = answers[-1] if answers else None
     low = max((b.value for b in bounds), default=0.0)
     reason = "time" if last is None else last.stop_reason
     status = "unknown" if value is None else "optimal" if meets(low, value) else "feasible"
@@ -199,7 +202,7 @@ def _result(
         status = "infeasible"
     return Result(
         status, "gap" if status == "optimal" else reason, name, best, value, low, gap(value, low), tuple(bounds),
-        wall_seconds=seconds,
+        wall_seconds=clock.now() - begun, cpu_seconds=sum(one.cpu_seconds for one in answers),
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ COARSEST = 16
 GROWTH, STUCK = 5.0, 0.9
 #: How graph and machine are halved where annealing follows: refinement was no better, and takes long on dense graphs.
 HALVING = Style(join=True, starts=1, fm=False, moves=False)
-#: The best of several starts is taken up to so many connections (both ways), where they take a moment.
+#: The best of several starts is taken up to this many connections (both ways), where they take a moment.
 STARTS, AT_ONCE = 4, 100_000
 #: Shares of a cycle's work for the coarsest level, all middle levels, and the finest: first cycle, V-cycles.
 SHARES_FRESH, SHARES_AGAIN = (0.45, 0.15, 0.4), (0.2, 0.2, 0.6)

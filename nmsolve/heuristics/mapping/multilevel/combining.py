@@ -70,7 +70,7 @@ class Combining:
 
 
 def combines(problem: MappingProblem, seconds: float) -> bool:
-    """Return whether starts and combinations are better than annealing in a run of so many ``seconds``."""
+    """Return whether starts and combinations are better than annealing in a run of this many ``seconds``."""
     return promising(problem, seconds) and separates(problem, seconds)
 
 

@@ -45,7 +45,7 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: A batch has about this many (vertex, row) pairs, and at most this share of the level's vertices.
 BATCH, SHARE = 400_000, 0.01
-#: The vertices of a block are sorted by core again after at most so many batches.
+#: The vertices of a block are sorted by core again after at most this many batches.
 SORTED = 8
 #: A batch with less than this many prices to add up is not worth waking other threads.
 ALONE = 200_000

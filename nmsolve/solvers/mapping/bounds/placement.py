@@ -21,7 +21,7 @@ from nmsolve.solvers.mapping.bounds.split import first_split_bound, refuses_spli
 
 #: Edges that are summed at once.
 PIECE = 2**20
-#: Cores up to which the split bound has a certificate of a size that nobody minds.
+#: Cores up to which the certificate of the split bound is small (its size grows with the square of their number).
 FEW = 144
 
 
