@@ -183,6 +183,23 @@ def _dynamic_model(path: Path) -> onnx.ModelProto:
     return model
 
 
+def test_inputs_that_are_left_out_keep_their_place(tmp_path: Path) -> None:
+    """Slice with steps and without axes: the steps are no axes."""
+    bounds = [
+        helper.make_tensor(n, TensorProto.INT64, [1], [v]) for n, v in (("b", 1), ("e", -9), ("st", -1))
+    ]
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Slice", ["s", "b", "e", "", "st"], ["p"]),
+        helper.make_node("Reshape", ["x", "p"], ["y"], name="turned"),
+    ]  # fmt: skip
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+    graph = helper.make_graph(nodes, "g", [given], [made], bounds)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "m.onnx")
+    program = traced(load_onnx(tmp_path / "m.onnx"))
+    assert program.run({"n": 3}) == {"turned:1[0]": 4, "turned:1[1]": 3}
+
+
 def test_a_models_arithmetic_is_what_the_model_computes(tmp_path: Path) -> None:
     model = _dynamic_model(tmp_path / "m.onnx")
     program = traced(load_onnx(tmp_path / "m.onnx"))

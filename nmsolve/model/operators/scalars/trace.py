@@ -97,16 +97,19 @@ class _Trace:
         inputs = [None if k < 0 else known.get(k) for k in operator.inputs]
         if any(a is None and k >= 0 for a, k in zip(inputs, operator.inputs, strict=True)):
             return None
-        there = [a for a in inputs if a is not None]
         if operator.kind in ELEMENTWISE:
+            there = [a for a in inputs if a is not None]
             whole = operator.inputs and "float" not in graph.tensors[operator.inputs[0]].dtype
             name = ELEMENTWISE[operator.kind]
             return [self._each("truncdiv" if name == "div" and whole else name, there)]
-        moved = self._moved(operator, there) if operator.kind in MOVES else None
+        moved = self._moved(operator, inputs) if operator.kind in MOVES else None
         return None if moved is None or moved.size > LARGEST else [moved]
 
-    def _moved(self, operator: Operator, inputs: Sequence[AnyArray]) -> AnyArray | None:
-        """Return the elements that the operator's rule of shapes makes of symbols which stand for steps; None if it cannot."""
+    def _moved(self, operator: Operator, inputs: Sequence[AnyArray | None]) -> AnyArray | None:
+        """Return the elements that the operator's rule of shapes makes of symbols which stand for steps; None if it cannot.
+
+        Inputs that are left out keep their place: behind them stands another input.
+        """
         import sympy
 
         step: dict[Any, int] = {}
@@ -121,7 +124,7 @@ class _Trace:
             return Fact(array.shape, symbols.reshape(array.shape))
 
         try:
-            facts = [fact(place, array) for place, array in enumerate(inputs)]
+            facts = [None if a is None else fact(place, a) for place, a in enumerate(inputs)]
             call = Call(
                 operator.kind, operator.attributes, facts, [operator.name], sympy.Symbol, lambda length: False
             )
