@@ -24,7 +24,7 @@ WHITE = " \t\r\n"
 THOUSANDS = re.compile(r"[1-9]\d{0,2}([.,]\d{3})+")
 
 #: What is expected of quotation marks.
-_QUOTED = "fields quoted as in CSV, if they are"
+QUOTED = "fields quoted as in CSV, if they are"
 _UTF8 = b"\xef\xbb\xbf"
 #: Byte order marks of other encodings, the longer ones first.
 _MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -146,6 +146,11 @@ def fields_of(line: str, between: str) -> list[str]:
     return [field.strip(WHITE) for field in next(reader, [])]
 
 
+def unsplit(error: csv.Error, where: str) -> InputError:
+    """Return what is said of a line that cannot be split into fields."""
+    return InputError(f"cannot be split ({error})", where, QUOTED)
+
+
 def fields_or_none(line: str, between: str) -> list[str]:
     """Return the fields of a line, none if it is not quoted as in CSV."""
     try:
@@ -201,7 +206,7 @@ class Rows:
                 return
             yield from csv.reader(lines, delimiter=self.separator, skipinitialspace=True, strict=True)
         except csv.Error as error:
-            raise InputError(f"cannot be split ({error})", self.where, _QUOTED) from None
+            raise unsplit(error, self.where) from None
 
     def batches(self) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Yield numbers and fields of many lines at a time; quoted fields end in their line. A separator behind the last of more
@@ -221,7 +226,7 @@ class Rows:
                 try:
                     fields = fields_of(start, self.separator)
                 except csv.Error as error:
-                    raise InputError(f"cannot be split ({error})", self.where, _QUOTED) from None
+                    raise unsplit(error, self.where) from None
                 numbers.append(self.line)
                 rows.append(fields[:-1] if len(fields) > 2 and not fields[-1] else fields)
             if rows:

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from nmsolve.model.errors import InputError, doubtful, name_unread
 from nmsolve.model.files import PIECE
-from nmsolve.model.formats.delimited import WHITE, Line, fields_of, fields_or_none, first_lines, separator
+from nmsolve.model.formats.delimited import (
+    WHITE,
+    Line,
+    fields_of,
+    fields_or_none,
+    first_lines,
+    separator,
+    unsplit,
+)
 from nmsolve.model.formats.text import decimal
 
 #: Names of columns, as :func:`plain_name` leaves them.
@@ -149,9 +157,7 @@ def layout_of(head: bytes, path: Path) -> Layout:
             place, names = f"{path}:{first.number}", fields
             begin, number, rows = first.end, first.number + 1, others
     except csv.Error as error:
-        raise InputError(
-            str(error), f"{path}:{first.number}", "fields quoted as in CSV, if they are"
-        ) from None
+        raise unsplit(error, f"{path}:{first.number}") from None
     if not names:
         if (
             fields in _UNNAMED

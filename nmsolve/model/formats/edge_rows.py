@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmsolve.model.errors import InputError, doubtful, name_unread
-from nmsolve.model.formats.delimited import THOUSANDS, WHITE, Rows, fields_of
+from nmsolve.model.formats.delimited import QUOTED, THOUSANDS, WHITE, Rows, fields_of
 from nmsolve.model.formats.edge_columns import ATTRIBUTES, TYPES, Layout
 from nmsolve.model.formats.text import DIGITS, decimal, decimals, whole_number
 from nmsolve.model.types import FloatArray, IntArray
@@ -190,8 +190,8 @@ class EdgeRows:
         found = ATTRIBUTES.search(line) if self.layout.attributes else None
         try:
             fields = fields_of(line[: found.start()] if found else line, self.layout.separator)
-        except csv.Error as error:
-            raise _WrongError("", str(error)) from None
+        except csv.Error:
+            raise _WrongError("", QUOTED) from None
         if self.layout.attributes and found is None:
             raise _WrongError("")
         return fields, None if found is None else found[0]

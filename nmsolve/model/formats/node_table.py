@@ -21,6 +21,7 @@ from nmsolve.model.formats.delimited import (
     fields_or_none,
     first_lines,
     separator,
+    unsplit,
 )
 from nmsolve.model.formats.edge_columns import plain_name, unit_in
 from nmsolve.model.formats.json_sizes import RESOURCES
@@ -138,7 +139,7 @@ class _Reader:
         try:
             self.names = fields_of(title, between)
         except csv.Error as error:
-            raise InputError(str(error), self.title, "fields quoted as in CSV, if they are") from None
+            raise unsplit(error, self.title) from None
         self.rows = Rows(path, between, lines[0].end, first + 1, len(self.names))
         self.values: list[list[str]] = []
         self.lines: list[int] = []
