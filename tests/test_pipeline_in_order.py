@@ -97,6 +97,18 @@ def four() -> tuple[PipelineProblem, dict[str, Goal]]:
     return problem, {"period": SLOWEST, "batch": Batch(1)}
 
 
+def test_what_is_held_tells_problems_apart() -> None:
+    """Also where the same two goals change places at one value."""
+    problem, goals = four()
+    asked = (
+        ("batch", ()),
+        ("batch", (("period", 9.0),)),
+        ("period", (("batch", 9.0),)),
+        ("period", (("batch", 8.0),)),
+    )
+    assert len({aimed(problem, goals, name, held).content_hash for name, held in asked}) == 4
+
+
 def test_a_proof_under_a_loose_ceiling_is_none_under_a_tight_one() -> None:
     """The least batch within a long period says too little of plans within a short one, and too much without any."""
     problem, goals = four()

@@ -289,7 +289,10 @@ class PipelineProblem:
             h.update(repr(0.0 if self.offchip is None else self.offchip.byte).encode())
             arrays += self.buffers.arrays
         arrays += () if self.offchip is None else self.offchip.hashed
-        held = () if self.goal.held is None else (repr(("held", self.goal.held[1])).encode(),)
+        held: tuple[bytes, ...] = ()
+        if self.goal.held is not None:
+            goal, most = self.goal.held
+            held = (repr(("held", goal.name, most)).encode(),)
         for part in (*self.groups.hashed, *held, *(part for goal in self.goals for part in goal.hashed)):
             if isinstance(part, bytes):
                 h.update(part)
