@@ -119,18 +119,20 @@ def test_leaving_early_ends_the_process() -> None:
         os.kill(pid, 0)
 
 
-def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_process_dies_with_its_parent(number: int, tmp_path: Path) -> None:
+    """At once: no time limit ends a reading."""
     code = (
         "import os, sys, time\nfrom nmsolve.model.contained import Allowance, Reply, one_reply\n"
         "def work():\n    open(sys.argv[1], 'w').write(str(os.getpid()))\n    time.sleep(60)\n    return Reply(0, {})\n"
         "one_reply(work, 'f', Allowance(2**28, 60.0))"
     )
     told = tmp_path / "pid"
-    parent = subprocess.Popen([sys.executable, "-c", code, str(told)])
+    parent = subprocess.Popen([sys.executable, "-c", code, str(told)], stderr=subprocess.DEVNULL)
     while not (told.exists() and told.read_text()):
         time.sleep(0.01)
-    os.kill(parent.pid, signal.SIGKILL)
-    parent.wait()
+    os.kill(parent.pid, number)
+    parent.wait(20)
     for _ in range(500):
         if not running(int(told.read_text())):
             return
