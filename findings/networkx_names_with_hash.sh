@@ -2,7 +2,7 @@
 # networkx 3.6: `write_edgelist` writes names of nodes as they are, and `read_edgelist` takes `#` anywhere in a line for a comment.
 # What is left of the line has one name only, and lines with less than two names are passed over without a word.
 #
-# Seen: of the edges core#1 - core#2 and a - b the file holds both; reading it back gives a - b alone, with no error or warning.
+# Seen: the file of the edges core#1 - core#2 and a - b has a line for each; reading it back gives one edge, with no error or warning.
 # Consequence: graphs whose names hold `#` (instances of a netlist, layers numbered by a compiler) lose edges on a round trip;
 # another `comments` on reading keeps them.
 set -euo pipefail

@@ -2,8 +2,8 @@
 # networkx 3.6 with SciPy 1.17.1: a sparse matrix may hold an entry twice, and SciPy adds the two wherever it computes with it.
 # `networkx.from_scipy_sparse_array` makes an edge of each in turn, and the last one stays.
 #
-# Seen: synapses of 1 and 2 between the same neurons are 3 in `toarray` and in a product, and an edge of weight 2 in networkx, for
-# COO as for CSR; `sum_duplicates` on CSR first makes it 3.
+# Seen: synapses of 1 and 2 between the same neurons are 3 in `toarray` of COO and in a product of CSR, and an edge of weight 2 in
+# networkx for both; `sum_duplicates` on CSR first makes it 3.
 # Consequence: networks with several synapses from one neuron to another lose traffic on the way through networkx.
 set -euo pipefail
 folder=$(mktemp -d)

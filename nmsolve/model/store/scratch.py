@@ -1,7 +1,9 @@
 """The scratch folder of a run: data that does not fit in memory; removed when the run ends.
 
 A run holds a lock (``flock``) on a file in its folder. The system releases it however the run ends, so a folder whose
-lock is free was left by a killed run; the next run removes it, or continues from it (``--resume``)."""
+lock is free was left by a killed run; the next run removes it, or continues from it (``--resume``). Arrays are held in memory
+as far as there is room, and in a file of the folder beyond (:class:`Spill`).
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class OutputCheck:
 
     Attributes
     ----------
-    difference : the largest relative one (:mod:`nmsolve.hw.assignment.programs.run`)
+    difference : the largest relative one (:func:`largest_difference`)
     limit : the largest that the type may have
     finite : whether all values of the model's own output are numbers; if not, the comparison says less
     """

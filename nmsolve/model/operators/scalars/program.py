@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -196,23 +196,20 @@ def _plain(value: Number) -> Number:
     return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
-_Position = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-
-
 class StepEntry(msgspec.Struct, omit_defaults=True):
     """A step: its ``kind``, the numbers of earlier steps that it takes, and a constant's value or a symbol's name as text."""
 
     kind: str
-    args: list[_Position] = []
-    value: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+    args: list[int] = []
+    value: str = ""
 
 
 class ScalarsFile(msgspec.Struct):
     """The content of ``scalars.json``; ``results``: the step of every result by name."""
 
-    format: Literal["nmsolve scalars 1"]
+    format: str
     steps: list[StepEntry]
-    results: dict[str, _Position]
+    results: dict[str, int]
 
 
 def write_scalars(path: str | Path, program: ScalarProgram) -> None:
