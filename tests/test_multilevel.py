@@ -194,6 +194,29 @@ def test_engine_answers_within_moments_and_when_already_late() -> None:
         assert all(check_mapping(problem, core) == [] for core in context.offers)
 
 
+def test_one_engine_decides_for_every_problem_and_not_again_for_repeats(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the first problem asked for must not decide for the second; a repeat has less time, another run may have more."""
+    first, second = (
+        MappingProblem(grid_graph(20, 20), Machine("m", (1, 1), (4, 4)), "hops", (), 26) for _ in range(2)
+    )
+    asked: list[MappingProblem] = []
+    monkeypatch.setattr(
+        mapper, "combines", lambda problem, seconds: asked.append(problem) or problem is first
+    )
+    engine, moves = Multilevel(), []
+    for problem, seconds in ((first, 0.3), (first, 0.2), (second, 0.3), (second, 0.5)):
+        context = FakeContext(seconds)
+        engine.run(problem, context)
+        moves.append(set(context.moves))
+    assert all("deep multilevel" in one for one in moves[:2])
+    assert all("bisection" in one and "deep multilevel" not in one for one in moves[2:])
+    assert [problem is first for problem in asked] == [True, False, False]
+    monkeypatch.setattr(mapper, "combines", lambda problem, seconds: pytest.fail("decided"))
+    Multilevel(combining=False).run(first, FakeContext(0.1))
+
+
 def test_some_mapping_comes_before_the_search_only_where_none_is_known() -> None:
     """It is offered, and the search does not start from it: the rest is as if it had not been."""
     problem = MappingProblem(grid_graph(20, 20), Machine("m", (1, 1), (4, 4)), "hops", (), 26)

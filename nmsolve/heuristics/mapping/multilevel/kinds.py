@@ -11,8 +11,8 @@ from nmsolve.heuristics.mapping.multilevel.lines import Lines, State, new_state
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
-#: On grids of the bisection and on the coarsest level cores may have this many kinds more: one kind can take the place of another
-#: only where both are for a while. (With none more, mappings of planted kinds cost 3 % more on average, measured on nine.)
+#: On the coarsest level cores may have this many kinds more: one kind can take the place of another only where
+#: both are for a while.
 LOOSE_KINDS = 1
 
 

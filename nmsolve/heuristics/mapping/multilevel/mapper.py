@@ -254,7 +254,7 @@ class Multilevel:
 
     Parameters
     ----------
-    combining : which of them; decided in the first run if not given
+    combining : which of them; decided in each run if not given, but once for the runs that repeat one on the same problem
     """
 
     name = "multilevel"
@@ -262,10 +262,17 @@ class Multilevel:
     refuses = Annealing.refuses
 
     def __init__(self, combining: bool | None = None) -> None:
-        self.combining = combining
+        self._given = combining
+        #: What was decided last, for which problem and seconds. A run repeats it on the same one, with less time.
+        self._decided: tuple[MappingProblem, float, bool] | None = None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; offers every improvement."""
-        if self.combining is None:
-            self.combining = combines(problem, context.time_left())
-        (Combining() if self.combining else Annealing()).run(problem, context)
+        combining = self._given if self._given is not None else self._decide(problem, context.time_left())
+        (Combining() if combining else Annealing()).run(problem, context)
+
+    def _decide(self, problem: MappingProblem, seconds: float) -> bool:
+        last = self._decided
+        if last is None or last[0] is not problem or seconds > last[1]:
+            last = self._decided = problem, seconds, combines(problem, seconds)
+        return last[2]

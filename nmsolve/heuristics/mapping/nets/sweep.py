@@ -47,7 +47,8 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 BATCH, SHARE = 400_000, 0.01
 #: The vertices of a block are sorted by core again after at most this many batches.
 SORTED = 8
-#: A batch with less than this many prices to add up is not worth waking other threads.
+#: A batch with less than this many prices to add up is not worth waking other threads (on 8x8 cores a second one takes 130 us in
+#: place of 137 for 224,000, 230 in place of 330 for 450,000, and 105 in place of 73 for 112,000).
 ALONE = 200_000
 #: Partners tried for a vertex that wants to go to a full core.
 PARTNERS = 2
