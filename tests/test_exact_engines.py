@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
+import nmsolve
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.errors import BackendError
 from nmsolve.model.graph import LogicGraph
@@ -281,3 +283,32 @@ def test_whole_numbers_are_found_and_rounding_goes_down() -> None:
     assert (whole <= values * factor).all() and (whole > values * factor - 1).all()
     factor, exact = whole_factor(np.array([1e17, 3.0]), 2.0**30)
     assert not exact and 1e17 * factor <= 2**30
+
+
+def test_a_mapping_refutes_a_solver_that_says_there_is_none(tmp_path: Path) -> None:
+    """CP-SAT 9.15 alone calls this problem infeasible; coefficients of its model are near 10^13."""
+    (tmp_path / "net.json").write_text(
+        '{"nmsolve": 1, "form": "columns", "directed": true, "graph": {"name": "net"}, "nodes": {"n": 2, "sizes": '
+        '{"neurons": [1, 1]}}, "nets": {"source": [0, 0, 1, 1], "target": [1, 1], "indptr": [0, 1, 2, 2, 2], "weight": '
+        '[2.5246268066167152, 0.7417164113504432], "rate": [2.5246268066167152, 1.6413111216808751, 0, 0], "multicast": '
+        "[false, true, false, true]}}"
+    )
+    (tmp_path / "machine.toml").write_text(
+        "chips = [1, 2]\ncores = [3, 1]\nlink_weight = 1\ncrossing_weight = 3\n[energy]\nmessage = 111\nlink_x = 3\n"
+        "link_y = 4.2\n[figures]\n" + "".join(
+            f"{name} = {{ value = {value}, unit = '{unit}' }}\n"
+            for name, value, unit in (
+                ("latency_neuron_access", 1, "ns"), ("latency_neuron_update", 0, "ns"), ("latency_spike_out", 2, "ns"),
+                ("latency_axon_out", 3, "ns"), ("latency_axon_in", 1, "ns"), ("latency_synaptic_op", 0.5, "ns"),
+                ("latency_link_message", 8, "ns"), ("latency_barrier", 0, "ns"), ("receives_while_sending", 1.0, ""),
+            )
+        )
+    )  # fmt: skip
+    answer = nmsolve.map(
+        tmp_path / "net.json",
+        tmp_path / "machine.toml",
+        objective="step-time",
+        engines="cpsat",
+        time_limit=10,
+    )
+    assert answer.objective == pytest.approx(33.3275, abs=1e-4) and answer.bound in (None, answer.objective)
