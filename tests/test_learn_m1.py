@@ -284,3 +284,8 @@ def test_the_command_writes_the_files_of_the_method(call: Called, tmp_path: Path
         assert cores["core"][k] == mapping["row"][k] % 2 * 2 + mapping["col"][k] % 2
         assert node in processors["nodes"][mapping["chip"][k]]
     assert sum(map(len, processors["nodes"])) == 5
+
+
+def test_a_network_without_traffic_has_axes() -> None:
+    """No eigenvectors are asked for: there is nothing to be smooth."""
+    assert np.array_equal(axes_of(np.zeros((4, 4))), [[0, 1, 2, 3], [0, 1, 2, 3]])

@@ -51,7 +51,7 @@ def axes_of(traffic: FloatArray) -> FloatArray:
     Eigenvectors have no sign of their own: the entry of largest amount is made positive.
     """
     k = len(traffic)
-    if k < 3:
+    if k < 3 or not traffic.any():
         return np.stack([np.arange(k), np.arange(k)]).astype(np.float64)
     load = np.maximum(traffic.sum(axis=1), 1e-12 * float(traffic.sum()) + 1e-300)
     _, vectors = np.linalg.eigh(traffic / np.sqrt(load[:, None] * load[None, :]))
