@@ -132,8 +132,8 @@ class MappingTask(Task[IntArray]):
     def finish(self, run: Run) -> Bound | None:
         """First fit where there is no mapping yet; the bound of the placement; the run is kept, if a store was given.
 
-        First fit runs where a solver said that there is no mapping, too: CP-SAT 9.15 says so of a few problems that have one (their
-        coefficients are near 10^13).
+        First fit runs where a solver said that there is no mapping, too: CP-SAT 9.15 says so of a few problems that have one
+        (their coefficients are near 10^13).
         """
         incumbent = run.incumbent
         if incumbent.lifted is None and self._may_fit(run, run.steps):
