@@ -139,13 +139,15 @@ def spread(path: Path, machine: str) -> AssignConstraints:
     return AssignConstraints(memory={"gddr": weights // 3})
 
 
-def several(models: Sequence[Path], seconds: float, machine: str, objective: str) -> Iterator[str]:
-    """Automatic mode on more than two units."""
+def several(
+    models: Sequence[Path], seconds: float, machine: str, objective: str, engines: Sequence[str] | None
+) -> Iterator[str]:
+    """Automatic mode, or these engines, on more than two units."""
     yield "| model | operators | objective (ps) | bound | gap | status | CPU s |\n|---|---|---|---|---|---|---|"
     for path in models:
         limits = spread(path, machine) if machine == "server-4acc" else None
         problem = stated(path, machine, objective, constraints=limits).problem
-        result, spent = timed(problem, seconds)
+        result, spent = timed(problem, seconds, engines)
         values = " | ".join(f"{v or 0:,.0f}" for v in (result.objective, result.bound))
         share = "-" if result.gap is None else f"{100 * result.gap:.2f} %"
         yield f"| {path.stem} | {problem.count - 2} | {values} | {share} | {result.status} | {spent:.1f} |"
@@ -273,14 +275,17 @@ def main() -> None:
     parser.add_argument("--models", help="names, with commas; all in the folder if not given")
     parser.add_argument("--instances", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument(
+        "--engines", type=lambda names: names.split(","), help="for server and makespan; chosen if not given"
+    )
     asked = parser.parse_args()
     wanted = None if asked.models is None else asked.models.split(",")
     models = sorted(p for p in asked.folder.glob("*.onnx") if wanted is None or p.stem in wanted)
     makers = {
         "cut": lambda: cut(models, asked.seconds),
         "rules": lambda: rules(models, asked.seconds),
-        "server": lambda: several(models, asked.seconds, "server-4acc", "latency"),
-        "makespan": lambda: several(models, asked.seconds, "soc-3", "makespan"),
+        "server": lambda: several(models, asked.seconds, "server-4acc", "latency", asked.engines),
+        "makespan": lambda: several(models, asked.seconds, "soc-3", "makespan", asked.engines),
         "iopddl": lambda: (
             iopddl(asked.instances, asked.seconds) if asked.instances else iter(["(no --instances)"])
         ),

@@ -262,13 +262,15 @@ class Multilevel:
     refuses = Annealing.refuses
 
     def __init__(self, combining: bool | None = None) -> None:
-        self._given = combining
+        self.combining = combining
         #: What was decided last, for which problem and seconds. A run repeats it on the same one, with less time.
         self._decided: tuple[MappingProblem, float, bool] | None = None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; offers every improvement."""
-        combining = self._given if self._given is not None else self._decide(problem, context.time_left())
+        combining = (
+            self.combining if self.combining is not None else self._decide(problem, context.time_left())
+        )
         (Combining() if combining else Annealing()).run(problem, context)
 
     def _decide(self, problem: MappingProblem, seconds: float) -> bool:
