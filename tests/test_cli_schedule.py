@@ -274,7 +274,7 @@ def test_what_is_proved_impossible_ends_with_4(tmp_path: Path, call: Called) -> 
     """Only trying orders shows it: longest paths and the work of the unit leave room."""
     tasks, out = one_unit(tmp_path / "t.json", (15, 12), release=6), tmp_path / "out"
     code, text, error = call("schedule", tasks, "--engines", "heft,schedule-cpsat", "-t", "1h", "-o", out)
-    assert code == 4 and "Proved: no schedule" in text and "nmsolve explain schedule" in error
+    assert code == 4 and "alone: no schedule" in text and "nmsolve explain schedule" in error
     assert json.loads((out / "report.json").read_text())["status"] == "infeasible"
     assert not (out / "schedule.json").exists() and call("verify", out)[0] == 2
     code, text, _ = call("resume", out)

@@ -165,6 +165,15 @@ def test_the_command(call: Called, tmp_path: Path) -> None:
         wrong = [line for line in text.splitlines() if line.startswith("FAILED")]
         assert code == 1 and any(" held energy" in line for line in wrong), wrong
     forged(out, report, "value", 1.0)
+    told = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
+    values = [e["objective"] for e in told if e["type"] == "incumbent"]
+    assert values == sorted(values, reverse=True) and values[-1] == pytest.approx(report["objective"])
+    assert (
+        {e["engine"] for e in told if e["type"] == "engine"}
+        <= {e["engine"] for e in report["engines"]}
+        != set()
+    )
+    assert call("export", out, "--to", "perfetto", "-o", tmp_path / "trace")[0] == 0
     assert call("resume", out, "-t", 9)[0] == 0
     assert json.loads((out / "pipeline-report.json").read_text())["inputs"]["before"]
 
@@ -212,6 +221,15 @@ def test_what_the_second_objective_lacks_is_said_before_the_first_is_searched(
         code, _, error = call("pipeline", *words, "-t", 5, "-o", tmp_path / "out")
         assert code == 2 and wanted in error and "at most" not in error
         assert not (tmp_path / "out" / "plan.json").exists()
+
+
+@pytest.mark.parametrize("names", ["energy,period", "period,energy"])
+def test_an_engine_that_takes_neither_problem_is_named_before_the_search(
+    call: Called, tmp_path: Path, names: str
+) -> None:
+    words = ("pipeline", MODEL, "--cores", 12, "--objective", names, "--engines", "chain", "-t", 20)
+    code, _, error = call(*words, "-o", tmp_path / "out")
+    assert code == 2 and "no engine takes this problem (chain: " in error and "at most" not in error
 
 
 def test_what_is_held_is_in_the_words_and_a_run_says_how_long_it_took(call: Called, tmp_path: Path) -> None:

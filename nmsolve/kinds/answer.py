@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
+from nmsolve.kinds.parts import proved_by
 from nmsolve.kinds.progress import event_to_json
 from nmsolve.kinds.values import fraction
 from nmsolve.model import clock
@@ -185,9 +186,9 @@ def explained(command: str | None) -> Iterator[None]:
 
 
 def say_infeasible(what: str, result: Result[Any], command: str = "") -> None:
-    """Say after a proof of infeasibility that none of ``what`` exists, with the same hint."""
+    """Say after a proof of infeasibility that none of ``what`` exists and whose proof it is, with the same hint."""
     if result.status == "infeasible":
-        print(f"no {what}{hint(command)}", file=sys.stderr)
+        print(f"{proved_by(result)}: no {what}{hint(command)}", file=sys.stderr)
 
 
 def write_models(name: str, make: Callable[[], tuple[Any, Any]], folder: Path) -> None:

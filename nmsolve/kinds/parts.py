@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.model.bound import Bound, gap, meets
+from nmsolve.model.bound import INFEASIBLE, Bound, gap, meets
 from nmsolve.model.version import VERSION
 from nmsolve.report.figures import percent
 
@@ -139,6 +139,30 @@ def rests_on(package: str) -> str:
     return f"The bound was recomputed by {package} only: it rests on the word of that package."
 
 
+def among(
+    things: str, inputs: Mapping[str, Any], limits: str, shown: Callable[[str, float], str], *more: str
+) -> str:
+    """Return how a sentence begins about a bound that covers only the ``things`` within limits; "" if it covers all.
+
+    Parameters
+    ----------
+    inputs : of a report; ``before`` are objectives that were minimised first
+    limits : the field of ``inputs`` that has limits by the names of objectives; "" where there is none
+    shown : a value by the name of its objective, for people
+    more : limits of another kind, in words
+    """
+    held = {b["objective"]: b["value"] for b in inputs.get("before", ())}
+    most = {**inputs.get(limits, {}), **held}
+    words = [*(f"{name} at most {shown(name, value)}" for name, value in most.items()), *more]
+    return f"Among {things} with {' and '.join(words)}: " if words else ""
+
+
+def proved_by(found: Any) -> str:
+    """Return whose proof it is that there is no solution, by a report or a result: nothing has re-checked it."""
+    who = next((e.engine for e in getattr(found, "engines", ()) if e.status == INFEASIBLE), "")
+    return f"Proved by {who} alone" if who else "Proved"
+
+
 def proved_words(report: Any, thing: str, about: str, figure: Callable[[float], str], word: str = "") -> str:
     """Say how far an answer can be from the best, in a sentence that claims exactly what is proved.
 
@@ -151,7 +175,7 @@ def proved_words(report: Any, thing: str, about: str, figure: Callable[[float], 
     word : on whose word the bound rests, in brackets, "" if it is recomputed
     """
     if report.status == "infeasible":
-        return f"Proved: no {thing} keeps all these rules."
+        return f"{proved_by(report)}: no {thing} keeps all these rules."
     if report.objective is None:
         return f"No {thing} was found in the time given; one may still exist."
     least = f"{about} {figure(report.objective)}"

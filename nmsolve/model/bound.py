@@ -152,9 +152,13 @@ class Event:
     text: str = ""
 
 
+#: Status of an engine that proved that there is no solution.
+INFEASIBLE = "infeasible"
+
+
 @dataclass(frozen=True)
 class EngineShare:
-    """What one engine contributed to a run."""
+    """What one engine contributed to a run; ``status``: how it ended, or :data:`INFEASIBLE`."""
 
     engine: str
     cpu_seconds: float = 0.0

@@ -21,6 +21,7 @@ from nmsolve.model.quantities import seconds
 from nmsolve.model.stop import AWAY, CHILDREN, Stop
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.checker import Checker
+from nmsolve.solvers.search.context import DoubtingContext, run_guarded
 from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.keeping import Keeper
@@ -31,6 +32,8 @@ from nmsolve.solvers.search.worker_pool import WorkerPool
 S = TypeVar("S")
 #: Part of the time after which no more than one of the bounds known before is re-checked.
 KNOWN = 0.3
+#: Most seconds in which an engine looks for a solution although a solver says that there is none.
+DOUBT = 1.0
 #: Least seconds of compiling that are worth a note.
 NOTICED = 1.0
 
@@ -183,6 +186,7 @@ class Task(ABC, Generic[S]):
     checker : checks and scores solutions; it holds the problem that engines get
     first : a solution in the user's terms to start from, or None
     registry : all engines by name; empty where none can bound a given answer
+    quick : names of those that soon find a solution of most problems; asked where a solver says that there is none
     exact : objectives and bounds are whole numbers without rounding, so that a gap of one is a gap; most are sums of floats
     """
 
@@ -190,6 +194,7 @@ class Task(ABC, Generic[S]):
     checker: Checker
     first: IntArray | None = None
     registry: Mapping[str, Entry] = MappingProxyType({})
+    quick: Sequence[str] = ()
     exact: bool = False
 
     @abstractmethod
@@ -212,9 +217,7 @@ class Task(ABC, Generic[S]):
         InputError : every engine that was asked for refuses the problem
         """
         run.not_run(refusals)
-        if run.options.engines and not steps:
-            reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
-            raise InputError(f"no engine takes this problem ({reasons})", "--engines", "engines that do")
+        require_steps(run.options.engines, steps, refusals)
         if self.first is not None:
             run.incumbent.offer("start", self.first, "given")
         return steps
@@ -239,6 +242,15 @@ class Task(ABC, Generic[S]):
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Return what a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""
         return BoundCheck(False, math.nan, "nothing here can be recomputed")
+
+
+def require_steps(
+    engines: Sequence[str | Engine] | None, steps: Sequence[Step], refusals: Mapping[str, str]
+) -> None:
+    """Raise InputError if ``engines`` were asked for and all of them refuse the problem: no ``steps`` are left."""
+    if engines and not steps:
+        reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
+        raise InputError(f"no engine takes this problem ({reasons})", "--engines", "engines that do")
 
 
 def solve(task: Task[S], options: Options) -> Result[S]:
@@ -270,6 +282,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
                 scratch=options.scratch, worker_pool=worker_pool, look=keeper.look,
             )  # fmt: skip
             portfolio.run(run.steps)
+            _doubt(task, run)
             placement = task.finish(run)
             if (compiling := clock.stood() - stood) >= NOTICED:
                 text = f"compiled kernels, once: {compiling:.0f} s, which the time limit does not count"
@@ -288,6 +301,30 @@ def solve(task: Task[S], options: Options) -> Result[S]:
             placement_bound=placement.value,
             placement_gap=gap(ended.objective, placement.value),
         )
+
+
+def _doubt(task: Task[S], run: Run) -> None:
+    """Ask the task's quick engines that did not run where a native solver says that there is no solution: it may be wrong.
+
+    CP-SAT 9.15 says so of a few problems with coefficients of 10^13 that have one.
+    """
+    incumbent, options = run.incumbent, run.options
+    by = incumbent.infeasible_by
+    if by is None or by not in task.registry or not task.registry[by].child or options.enough is not None:
+        return
+    ran = {share.engine for share in incumbent.shares()}
+    for name in task.quick:
+        engine = task.registry[name].make()
+        if name in ran or engine.refuses(task.checker.problem) is not None:
+            continue
+        end, cpu = clock.now() + min(DOUBT, run.budget.left()), time.process_time()
+        context = DoubtingContext(
+            name, incumbent, run.budget, seed=options.seed, workers=1, deadline=end, memory=run.memory
+        )
+        ending = run_guarded(engine, task.checker.problem, context)
+        incumbent.finish(name, ending.kind, time.process_time() - cpu)
+        if incumbent.lifted is not None:
+            return
 
 
 def _with_worker_pool(options: Options) -> tuple[Options, Callable[[Checker], WorkerPool] | None]:

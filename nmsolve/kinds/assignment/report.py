@@ -10,7 +10,7 @@ import msgspec
 from nmsolve.hw.assignment.reasons import Share
 from nmsolve.kinds.assignment.programs import ProgramsPart, program_words
 from nmsolve.kinds.assignment.statement import COMMAND
-from nmsolve.kinds.parts import by_word, proved_words
+from nmsolve.kinds.parts import among, by_word, proved_words
 from nmsolve.kinds.whole_report import WholeReport, whole_parts
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.report.figures import amount, percent
@@ -193,7 +193,8 @@ def assign_words(report: AssignReport) -> list[str]:
     from nmsolve.check.assignment.recheck import RECHECKS
 
     name, unit = report.objective_name, report.unit
-    about, word = f"{_among(report)}The {name} is", by_word(report, RECHECKS)
+    within = among("assignments", report.inputs, "", lambda k, v: amount(v, OBJECTIVES[k]))
+    about, word = f"{within}The {name} is", by_word(report, RECHECKS)
     words = [proved_words(report, "assignment", about, lambda v: amount(v, unit), word)]
     if report.objective is None:
         return words
@@ -216,12 +217,3 @@ def assign_words(report: AssignReport) -> list[str]:
             )
     words += program_words(report.programs)
     return words
-
-
-def _among(report: AssignReport) -> str:
-    """Describe the assignments that a bound covers, if earlier objectives rule out others."""
-    held = [
-        f"{b['objective']} at most {amount(b['value'], OBJECTIVES[b['objective']])}"
-        for b in report.inputs.get("before", ())
-    ]
-    return f"Among assignments with {' and '.join(held)}: " if held else ""

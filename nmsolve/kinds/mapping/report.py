@@ -18,9 +18,11 @@ from nmsolve.kinds.parts import (
     EnginePart,
     MemoryPart,
     ObjectivePart,
+    among,
     ended,
     package_behind,
     parts_of,
+    proved_by,
     rests_on,
 )
 from nmsolve.model.bound import Result
@@ -163,14 +165,17 @@ def in_words(report: Report) -> list[str]:
     """Describe the gap in sentences that claim exactly what is proved."""
     name = report.objective_name
     if report.status == "infeasible":
-        return ["Proved: no mapping meets all limits and constraints."]
+        return [f"{proved_by(report)}: no mapping meets all limits and constraints."]
     if report.objective is None:
         return ["No feasible mapping was found in the time given; one may still exist."]
+    budget = report.inputs.get("migration_budget")
+    more = () if budget is None else (f"at most {budget} nodes moved",)
+    within = among("mappings", report.inputs, "limits", lambda _, value: number(value), *more)
     package = package_behind(report.bounds)
     rests = [rests_on(package)] if package else []
     if report.status == "optimal":
         claim = "Optimal, if that package is right" if package else "Proved optimal"
-        return [f"{_among(report)}{claim}: no mapping of this problem has a lower value of {name}.", *rests]
+        return [f"{within}{claim}: no mapping of this problem has a lower value of {name}.", *rests]
     words = []
     if report.bound is None or report.gap is None or not report.bound > 0:
         words.append(
@@ -178,7 +183,7 @@ def in_words(report: Report) -> list[str]:
         )
     else:
         words.append(
-            f"{_among(report)}No mapping has {name} below {report.bound:,.10g}; this one has {report.objective:,.10g}. "
+            f"{within}No mapping has {name} below {report.bound:,.10g}; this one has {report.objective:,.10g}. "
             f"A better one could save at most {percent(report.gap)}."
         )
         words += rests
@@ -210,15 +215,6 @@ def waiting_words(problem: MappingProblem, core: IntArray | None) -> list[str]:
         f"A step waits {busy.max():,.0f} ns for core {int(busy.argmax())} while {idle} of {int(machine.usable.sum())} cores "
         f"have nothing to do; the same work spread evenly would take each {even:,.0f} ns (--objective step-time)."
     ]
-
-
-def _among(report: Report) -> str:
-    """Describe the mappings that a bound covers, if earlier objectives or a migration budget rule out others."""
-    limits = [f"{name} at most {number(most)}" for name, most in report.inputs.get("limits", {}).items()]
-    limits += [f"{b['objective']} at most {number(b['value'])}" for b in report.inputs.get("before", ())]
-    if report.inputs.get("migration_budget") is not None:
-        limits.append(f"at most {report.inputs['migration_budget']} nodes moved")
-    return f"Among mappings with {' and '.join(limits)}: " if limits else ""
 
 
 def routing_words(routing: RoutingPart) -> str:

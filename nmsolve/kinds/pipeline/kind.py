@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,12 +170,20 @@ class PipelineKind(WholeKind):
         return PlanObjectives(given.problem, options, first, given.goals)
 
     def in_order(
-        self, given: Given, inputs: Any, names: Sequence[str], *rest: Any, **more: Any
-    ) -> tuple[Any, Any, Result[Any], Sequence[Stage]]:
-        """Minimise several objectives in order; one that the problem does not have is refused before the first is searched."""
-        for name in names:
-            given.aimed(name, ())
-        return super().in_order(given, inputs, names, *rest, **more)
+        self, given: Given, inputs: Any, names: Sequence[str], first: Any, seconds: float, how: Mapping[str, Any],
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[Any, Any, Result[Any], Sequence[Stage]]:  # fmt: skip
+        """Minimise several objectives in order; one that the problem does not have, or that no engine takes which was asked for,
+        is refused before the first is searched."""
+        from nmsolve.solvers.pipeline.registry import plan_of
+        from nmsolve.solvers.run import require_steps
+
+        engines = how.get("engines")
+        for k, name in enumerate(names):
+            problem = given.aimed(name, ()).problem
+            if k == 0 or name != PERIOD:  # a later period is found by questions of the other goal
+                require_steps(engines, *plan_of(problem, engines))
+        return super().in_order(given, inputs, names, first, seconds, how, say)
 
     def restated(self, given: Given, stage: Stage) -> Given:
         """Return the same layers with another objective and what is held."""

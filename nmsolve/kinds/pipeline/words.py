@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmsolve.kinds.parts import proved_words
+from nmsolve.kinds.parts import among, proved_words
 from nmsolve.model.bound import meets
 from nmsolve.model.pipeline.objectives import ENERGY, PERIOD
 from nmsolve.report.figures import number, percent
@@ -29,9 +29,11 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     takes = "The slowest stage takes" if report.minimised == PERIOD else "A micro-batch needs"
     if report.rounds is not None:
         takes = f"{_counted(report.rounds).capitalize()} take{'s' if report.rounds == 1 else ''}"
-    words = [
-        proved_words(report, "plan", _among(report) + takes, lambda v: f"{number(v)}{goal}", _by_word(report))
-    ]
+    units = {ENERGY: "uJ"}
+    within = among(
+        "plans", report.inputs, "", lambda k, v: f"{number(v)} {units.get(k, report.unit)}".rstrip()
+    )
+    words = [proved_words(report, "plan", within + takes, lambda v: f"{number(v)}{goal}", _by_word(report))]
     if report.objective is None:
         return words
     if report.minimised != PERIOD:
@@ -96,15 +98,6 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             "Times are those of an assumed core, not of a real machine: use them to compare plans, not to predict a chip."
         )
     return words
-
-
-def _among(report: PipelineReport) -> str:
-    """Describe the plans that a bound covers, if an earlier objective rules out others."""
-    held = [
-        f"{b['objective']} at most {number(b['value'])} {'uJ' if b['objective'] == ENERGY else report.unit}".rstrip()
-        for b in report.inputs.get("before", ())
-    ]
-    return f"Among plans with {' and '.join(held)}: " if held else ""
 
 
 def _energy_words(report: PipelineReport) -> list[str]:

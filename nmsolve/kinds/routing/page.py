@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.kinds.parts import rests_on
+from nmsolve.kinds.parts import proved_by, rests_on
 from nmsolve.model.bound import Result
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -229,7 +229,7 @@ def render_route_html(
 def route_words(report: RouteReport) -> list[str]:
     """Return what is proved, in sentences."""
     if report.status == "infeasible":
-        return ["Proved: no routes keep all these rules."]
+        return [f"{proved_by(report)}: no routes keep all these rules."]
     if report.status == "unknown":
         return ["No routes were found in the time given; some may still exist."]
     words = []

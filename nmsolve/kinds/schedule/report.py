@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nmsolve.kinds.parts import by_word, proved_words
+from nmsolve.kinds.parts import among, by_word, proved_words
 from nmsolve.kinds.schedule.options import MOST_RUNS
 from nmsolve.kinds.schedule.statement import COMMAND
 from nmsolve.kinds.whole_report import WholeReport, whole_parts
@@ -265,7 +265,8 @@ def schedule_words(report: ScheduleReport) -> list[str]:
     from nmsolve.check.schedule.recheck import RECHECKS
 
     name, unit = report.objective_name, report.unit
-    about = f"{_among(report)}The {name} is"
+    within = among("schedules", report.inputs, "at_most", lambda k, v: figure(v, OBJECTIVES[k]))
+    about = f"{within}The {name} is"
     words = [proved_words(report, "schedule", about, lambda v: figure(v, unit), by_word(report, RECHECKS))]
     if report.objective is None:
         return words
@@ -311,11 +312,3 @@ def schedule_words(report: ScheduleReport) -> list[str]:
 def _few(rows: list[str], most: int = 12) -> str:
     more = f" and {len(rows) - most:,} more" if len(rows) > most else ""
     return ", ".join(rows[:most]) + more
-
-
-def _among(report: ScheduleReport) -> str:
-    """Describe the schedules that a bound covers, if limits rule out others."""
-    held = {b["objective"]: b["value"] for b in report.inputs.get("before", ())}
-    limits = {**report.inputs.get("at_most", {}), **held}
-    words = [f"{name} at most {figure(value, OBJECTIVES[name])}" for name, value in limits.items()]
-    return f"Among schedules with {' and '.join(words)}: " if words else ""

@@ -19,7 +19,11 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
         lambda p: p.buffers is not None and p.memory is not None,
         rare=True,
     ),
-    "sum": Feature(lambda p: p.goal.words.asks, lambda p: p.goal.adds_up, rare=True),
+    "sum": Feature(
+        lambda p: p.goal.words.asks or "sums over stages, --objective batch or energy",
+        lambda p: p.goal.adds_up,
+        rare=True,
+    ),
     "held": Feature("another objective held", lambda p: p.goal.held is not None, rare=True),
     "shared": Feature(lambda p: p.groups.asks, lambda p: not p.groups.single, rare=True),
     "one": Feature("a single core, which leaves no choice", lambda p: p.cores == 1),

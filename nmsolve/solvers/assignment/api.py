@@ -88,7 +88,7 @@ def bound_strategies(network: CostNetwork, given: IntArray, options: Options) ->
 class AssignTask(Task[Assignment]):
     """Solutions are assignments."""
 
-    registry, exact = REGISTRY, True
+    registry, exact, quick = REGISTRY, True, ("priority", "min-conflicts")
 
     def __init__(self, problem: AssignProblem, warm_start: Assignment | None = None) -> None:
         self.problem, self.checker, self.objective = problem, AssignChecker(problem), problem.objective
@@ -136,7 +136,7 @@ class AssignTask(Task[Assignment]):
 class NetworkTask(Task[IntArray]):
     """Solutions are the strategies of a cost network."""
 
-    registry, objective, exact = REGISTRY, "cost", True
+    registry, objective, exact, quick = REGISTRY, "cost", True, ("min-conflicts",)
 
     def __init__(self, network: CostNetwork, warm_start: IntArray | None = None) -> None:
         self.problem, self.checker = network, NetworkChecker(network)

@@ -60,7 +60,7 @@ def bound_plan(problem: PipelineProblem, given: PipelinePlan, options: Options) 
 class PipelineTask(Task[PipelinePlan]):
     """Solutions are plans."""
 
-    objective, registry = "largest load", REGISTRY
+    objective, registry, quick = "largest load", REGISTRY, ("chain", "orders", "pipeline-local")
 
     def __init__(self, problem: PipelineProblem, warm_start: PipelinePlan | None = None) -> None:
         self.problem, self.checker = problem, PipelineChecker(problem)
@@ -77,11 +77,7 @@ class PipelineTask(Task[PipelinePlan]):
 
     def start(self, run: Run) -> list[Step]:
         """Return the warm start, then the engines as registered."""
-        steps, refusals = plan_of(self.problem, run.options.engines)
-        run.not_run(refusals)
-        if self.first is not None:
-            run.incumbent.offer("start", self.first, "given")
-        return steps
+        return self.planned(run, *plan_of(self.problem, run.options.engines))
 
     def answer(self, lifted: IntArray) -> tuple[PipelinePlan, dict[str, float]]:
         """Return the plan of ``lifted`` (L + slots,); there are no further objectives."""

@@ -8,30 +8,36 @@ not. The least period with a sum that is held is found in the same way, with the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from nmsolve.check.pipeline.recheck import BATCH, CERTIFIED, CHAIN, COUNTING, WORDS
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model import clock
-from nmsolve.model.bound import Bound, Ceilings, Result, Stage, gap, meets
-from nmsolve.model.errors import InputError
+from nmsolve.model.bound import INFEASIBLE, Bound, Ceilings, Event, Result, Stage, gap, meets
+from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.pipeline.goals import SLOWEST, Goal
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.objectives import EQUAL, PERIOD, aimed, limited, used
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.stop import Stop
+from nmsolve.model.types import IntArray
 from nmsolve.solvers.multi_objective import better_start
 from nmsolve.solvers.pipeline.api import PipelineTask
-from nmsolve.solvers.pipeline.checker import complaint
+from nmsolve.solvers.pipeline.checker import PipelineChecker, complaint
 from nmsolve.solvers.pipeline.fit import require_fit
+from nmsolve.solvers.pipeline.registry import plan_of
 from nmsolve.solvers.run import Options, solve
+from nmsolve.solvers.search.incumbent import Incumbent
 
 #: Binary digits of a period that questions tell apart.
 DIGITS = 40
 #: Part of the time left that one question may take, and the least.
 PART, LEAST = 0.5, 0.1
+#: Events of a question that say the same of the run that asks it; all others have values of the question's own goal.
+SAME = ("engine", "note", "error")
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,78 @@ class _Question:
     tighter: Callable[[float], PipelineProblem]
     enough: float
     proved: Callable[[int, Bound], Bound]
+
+
+class _LimitChecker(PipelineChecker):
+    """Plans are worth the lowest limit of this ``name`` with which they keep the rules."""
+
+    def __init__(self, problem: PipelineProblem, name: str) -> None:
+        super().__init__(problem)
+        self.name = name
+
+    def score(self, lifted: IntArray) -> float:
+        """Return the limit; ``lifted`` (L + slots,)."""
+        return float(used(self.problem, PipelinePlan.unpacked(self.problem, lifted), self.name))
+
+
+class _Asking:
+    """A run that asks questions: its own values, and what engines did in all of them."""
+
+    def __init__(self, name: str, checker: PipelineChecker, options: Options) -> None:
+        self.name, self.checker, self.options, self.clock = name, checker, options, Stop()
+        self.incumbent = Incumbent(checker, self.clock, options.observers)
+        self.answers: list[Result[PipelinePlan]] = []
+        self._said: set[str] = set()
+        about = PipelineTask(checker.problem).words(options.seed)
+        self.incumbent.record("start", "", f"{about}, by questions about lower limits")
+
+    def ask(
+        self, problem: PipelineProblem, seconds: float, enough: float | None = None
+    ) -> Result[PipelinePlan]:
+        """Solve another problem for an answer to a question."""
+        require_fit(problem, chains=False)
+        options = replace(
+            self.options, time_limit=seconds, started=None, enough=enough, keep=None, observers=(self._hear,)
+        )
+        answer = solve(PipelineTask(problem), options)
+        self.answers.append(answer)
+        for one in answer.engines:
+            status = "done" if one.status == INFEASIBLE else one.status  # of the question only
+            self.incumbent.finish(one.engine, status, one.cpu_seconds)
+        return answer
+
+    def found(self, plan: PipelinePlan) -> None:
+        """Note a plan that is better than those before: that of the last answer, or one that was given."""
+        told = [one.events for one in self.answers[-1:] if one.solution is plan]
+        by = [e.engine for events in told for e in events if e.kind == "incumbent"]
+        self.incumbent.offer(by[-1] if by else "start", plan.packed(self.checker.problem))
+
+    def proved(self, bound: Bound) -> None:
+        """Note a bound of this run."""
+        self.incumbent.raise_bound(bound.method, bound)
+
+    def result(self, best: PipelinePlan | None, bounds: Sequence[Bound]) -> Result[PipelinePlan]:
+        """Return what was found, in the form of any run."""
+        last = self.answers[-1] if self.answers else None
+        value = None if best is None else self.checker.score(best.packed(self.checker.problem))
+        low = max((b.value for b in bounds), default=0.0)
+        reason = "time" if last is None else last.stop_reason
+        status = "unknown" if value is None else "optimal" if meets(low, value) else "feasible"
+        if value is None and last is not None and last.status == "infeasible":
+            status = "infeasible"
+        reason = "gap" if status == "optimal" else reason
+        self.incumbent.record("end", "", f"{status}, stopped by {reason}")
+        return Result(
+            status, reason, self.name, best, value, low, gap(value, low), tuple(bounds),
+            events=self.incumbent.events, engines=self.incumbent.shares(), wall_seconds=self.clock.elapsed(),
+            cpu_seconds=sum(one.cpu_seconds for one in self.answers), seed=self.options.seed,
+            memory_budget=self.options.memory, memory_peak=max((one.memory_peak for one in self.answers), default=0),
+        )  # fmt: skip
+
+    def _hear(self, event: Event) -> None:
+        if event.kind in SAME and (event.engine != "search" or event.text not in self._said):
+            self._said.add(event.text)
+            self.incumbent.record(event.kind, event.engine, event.text)
 
 
 @dataclass(frozen=True)
@@ -82,12 +160,14 @@ class PlanObjectives:
         return float(used(self.problem, solution, name))
 
     def _solve(
-        self, problem: PipelineProblem, seconds: float, start: PipelinePlan | None, enough: float | None = None
-    ) -> Result[PipelinePlan]:  # fmt: skip
+        self, problem: PipelineProblem, seconds: float, start: PipelinePlan | None
+    ) -> Result[PipelinePlan]:
         require_fit(problem, chains=False)
-        keep = None if problem.goal.held or enough is not None else self.options.keep
-        options = replace(self.options, time_limit=seconds, started=None, enough=enough, keep=keep)
-        return solve(PipelineTask(problem, start), options)
+        keep = None if problem.goal.held else self.options.keep
+        return solve(
+            PipelineTask(problem, start),
+            replace(self.options, time_limit=seconds, started=None, keep=keep),
+        )
 
     def _lowest(
         self, problem: PipelineProblem, name: str, period: float, seconds: float, start: PipelinePlan | None
@@ -104,24 +184,34 @@ class PlanObjectives:
             period,
             proved,
         )
-        begun = clock.now()
+        asking = _Asking(name, _LimitChecker(problem, name), self.options)
         low = Bound(float(counted(problem, name)), COUNTING, certificate={"method": COUNTING})
+        asking.proved(low)
         best = start if start is not None and objective(problem, start) <= period else None
-        best, bounds, answers = self._asked(question, int(low.value), best, seconds)
-        value = None if best is None else float(question.used(best))
-        return _result(name, best, value, [low, *bounds], answers, begun)
+        if best is not None:
+            asking.found(best)
+        best, bounds = _asked(asking, question, int(low.value), best, seconds)
+        return asking.result(best, [low, *bounds])
 
     def _fastest(
         self, problem: PipelineProblem, held: tuple[Goal, float], seconds: float, start: PipelinePlan | None
     ) -> Result[PipelinePlan]:
         """Return the least period with which some plan keeps what is held."""
         goal, ticks, enough = held[0], problem.ticks, held[1] * (1 + EQUAL)
-        begun = clock.now()
-        alone = self._solve(replace(problem, goal=SLOWEST), PART * seconds, None)
-        bounds = [b for b in alone.bounds if b.scope == "full"]
+        asking = _Asking(problem.goal.name, PipelineChecker(problem), self.options)
+        alone, bounds, plans = replace(problem, goal=SLOWEST), list[Bound](), [start]
+        steps, _ = plan_of(alone, self.options.engines)  # those that were asked for may be for questions only
+        if steps:
+            answer = asking.ask(alone, PART * seconds)
+            bounds = [b for b in answer.bounds if b.scope == "full"]
+            plans.append(answer.solution)
+        for bound in bounds:
+            asking.proved(bound)
         least = max((b.value for b in bounds), default=0.0)
-        plans = [one for one in (start, alone.solution) if one is not None and not complaint(problem, one)]
-        best = min(plans, key=partial(objective, problem), default=None)
+        kept = [one for one in plans if one is not None and not complaint(problem, one)]
+        best = min(kept, key=partial(objective, problem), default=None)
+        if best is not None:
+            asking.found(best)
         longest = 1.0 if best is None else objective(problem, best)
         unit = 2 ** max(0, ticks.floor(longest).bit_length() - DIGITS)  # in which floats hold every limit
 
@@ -139,39 +229,40 @@ class PlanObjectives:
 
         low = 0 if math.isinf(least) else -(-ticks.within(least) // unit)
         question = _Question(load, tighter, enough, proved)
-        best, more, answers = self._asked(question, low, best, seconds - (clock.now() - begun))
-        value = None if best is None else objective(problem, best)
-        return _result(problem.goal.name, best, value, [*bounds, *more[-1:]], [alone, *answers], begun)
+        best, more = _asked(asking, question, low, best, seconds - asking.clock.elapsed())
+        return asking.result(best, [*bounds, *more[-1:]])
 
-    def _asked(
-        self, question: _Question, low: int, best: PipelinePlan | None, seconds: float
-    ) -> tuple[PipelinePlan | None, list[Bound], list[Result[PipelinePlan]]]:
-        """Return the plan with the lowest limit from ``low`` on, what was proved of lower ones, and all answers."""
-        begun, bounds, answers, found = clock.now(), list[Bound](), list[Result[PipelinePlan]](), False
-        while best is None or question.used(best) > low:
-            left = seconds - (clock.now() - begun)
-            if left <= 0 or (best is None and answers):
-                break
-            most = math.inf if best is None else _next(low, question.used(best), found)
-            try:
-                result = self._solve(question.tighter(most), max(LEAST, PART * left), None, question.enough)
-            except InputError:  # counting says that nothing fits, which leaves no certificate
-                break
-            answers.append(result)
-            above = next(_above(result, question.enough), None)
-            found = best is not None
-            if (
-                result.solution is not None
-                and result.objective is not None
-                and result.objective <= question.enough
-            ):
-                best = result.solution
-            elif above is not None and math.isfinite(most):
-                bounds.append(question.proved(int(most), above))
-                low, found = int(most) + 1, False
-            else:
-                break
-        return best, bounds, answers
+
+def _asked(
+    asking: _Asking, question: _Question, low: int, best: PipelinePlan | None, seconds: float
+) -> tuple[PipelinePlan | None, list[Bound]]:
+    """Return the plan with the lowest limit from ``low`` on, and what was proved of lower ones."""
+    begun, bounds, found, first = clock.now(), list[Bound](), False, True
+    while best is None or question.used(best) > low:
+        left = seconds - (clock.now() - begun)
+        if left <= 0 or (best is None and not first):
+            break
+        first, most = False, math.inf if best is None else _next(low, question.used(best), found)
+        try:
+            result = asking.ask(question.tighter(most), max(LEAST, PART * left), question.enough)
+        except DoesNotFitError:  # counting says that nothing fits, which leaves no certificate
+            break
+        above = next(_above(result, question.enough), None)
+        found = best is not None
+        if (
+            result.solution is not None
+            and result.objective is not None
+            and result.objective <= question.enough
+        ):
+            best = result.solution
+            asking.found(best)
+        elif above is not None and math.isfinite(most):
+            bounds.append(question.proved(int(most), above))
+            asking.proved(bounds[-1])
+            low, found = int(most) + 1, False
+        else:
+            break
+    return best, bounds
 
 
 def _next(low: int, high: int, found: bool) -> int:
@@ -187,23 +278,6 @@ def _above(result: Result[PipelinePlan], period: float) -> Iterator[Bound]:
     for b in sorted(result.bounds, key=lambda b: b.method in WORDS):
         if b.scope == "full" and not meets(period, b.value):
             yield b
-
-
-def _result(
-    name: str, best: PipelinePlan | None, value: float | None, bounds: list[Bound], answers: list[Result[PipelinePlan]],
-    begun: float,
-) -> Result[PipelinePlan]:  # fmt: skip
-    """Return what was found with these ``answers`` since ``begun``, in the form of any run."""
-    last = answers[-1] if answers else None
-    low = max((b.value for b in bounds), default=0.0)
-    reason = "time" if last is None else last.stop_reason
-    status = "unknown" if value is None else "optimal" if meets(low, value) else "feasible"
-    if value is None and last is not None and last.status == "infeasible":
-        status = "infeasible"
-    return Result(
-        status, "gap" if status == "optimal" else reason, name, best, value, low, gap(value, low), tuple(bounds),
-        wall_seconds=clock.now() - begun, cpu_seconds=sum(one.cpu_seconds for one in answers),
-    )  # fmt: skip
 
 
 def counted(problem: PipelineProblem, name: str) -> int:

@@ -113,7 +113,7 @@ class RoutingTask(Task[IntArray]):
     given : the solution that the run was given, which may be better than ``first`` in a later objective
     """
 
-    registry = REGISTRY
+    registry, quick = REGISTRY, ("named", "reroute")
 
     def __init__(
         self, stage: RoutingStage, first: IntArray | None, before: Sequence[Bound], seed: int, given: IntArray | None = None

@@ -99,7 +99,7 @@ def bound_schedule(problem: ScheduleProblem, given: Schedule, options: Options) 
 class ScheduleTask(Task[Schedule]):
     """Solutions are schedules."""
 
-    registry, exact = REGISTRY, True
+    registry, exact, quick = REGISTRY, True, ("heft", "activity-lists", "schedule-search")
 
     def __init__(self, problem: ScheduleProblem, warm_start: Schedule | None = None) -> None:
         self.problem, self.checker, self.objective = problem, ScheduleChecker(problem), problem.objective

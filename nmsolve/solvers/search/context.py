@@ -124,6 +124,14 @@ class LocalContext:
         self._incumbent.record("note", self._engine, text)
 
 
+class DoubtingContext(LocalContext):
+    """That of an engine that looks for a solution although another one says that there is none; it stops at the first."""
+
+    def should_stop(self) -> bool:
+        """Return True once there is a solution, time is up or the user interrupted."""
+        return self._incumbent.lifted is not None or self._budget.over() or clock.now() >= self._deadline
+
+
 @dataclass(frozen=True)
 class Ending:
     """How an engine's run ended.

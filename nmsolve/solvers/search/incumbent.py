@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nmsolve.model.bound import ROUNDING, Bound, BoundCheck, EngineShare, Event, gap, meets
+from nmsolve.model.bound import INFEASIBLE, ROUNDING, Bound, BoundCheck, EngineShare, Event, gap, meets
 from nmsolve.model.stop import Stop
 from nmsolve.model.types import IntArray, frozen
 from nmsolve.solvers.search.checker import Checker
@@ -121,6 +121,11 @@ class Incumbent:
         return self._infeasible_by is not None
 
     @property
+    def infeasible_by(self) -> str | None:
+        """The engine that proved that there is no solution, or None."""
+        return self._infeasible_by
+
+    @property
     def optimal(self) -> bool:
         """True if the bound meets the objective on the objective's lattice."""
         return math.isfinite(self._objective) and self.bound >= self._objective
@@ -151,7 +156,8 @@ class Incumbent:
         with self._lock:
             return tuple(
                 EngineShare(
-                    name, t.cpu, t.offers, t.incumbents, t.best if t.best < math.inf else None, t.gain, t.bound, t.status
+                    name, t.cpu, t.offers, t.incumbents, t.best if t.best < math.inf else None, t.gain, t.bound,
+                    INFEASIBLE if name == self._infeasible_by else t.status,
                 )
                 for name, t in self._tallies.items()
             )  # fmt: skip
