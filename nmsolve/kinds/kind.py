@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from nmsolve.kinds.loading import read_certificates
+from nmsolve.kinds.loading import load_stages, read_certificates
 from nmsolve.model.errors import InputError
 from nmsolve.report.figures import number
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmsolve.kinds.front import FrontKind
+    from nmsolve.kinds.loading import Held
     from nmsolve.kinds.parts import CheckPart
     from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
-    from nmsolve.model.bound import Bound
+    from nmsolve.model.bound import Bound, Stage
     from nmsolve.solvers.search.conflict import Limits
 
 #: Options that say how the file of a graph is read.
@@ -72,10 +73,12 @@ class Start:
     ----------
     answer : its file
     stays : the answer is kept as it is, and only bounds are raised (``nmsolve gap``)
+    before : objectives that were minimised first, with the values that they stay held at; none of a run that minimises them anew
     """
 
     answer: Path
     stays: bool = False
+    before: tuple[Held, ...] = ()
 
     def known(self, proofs: str, about: str) -> list[tuple[str, Bound]]:
         """Return every bound of a certificate file beside the answer with its objective, none of a file about another problem.
@@ -87,6 +90,11 @@ class Start:
             return []
         said, bounds = read_certificates(path)
         return bounds if said == about else []
+
+    def stages(self, proofs: str) -> list[Stage]:
+        """Return the problems of the objectives before with their bounds, from a certificate file beside the answer."""
+        path = self.answer.parent / proofs
+        return load_stages(path) if self.before and path.exists() else []
 
 
 class Kind(ABC):

@@ -219,20 +219,29 @@ class RunKind(Kind):
         stays = start is not None and start.stays
         asked = self.asked(o, stays)
         with explained(self.explain):
+            if start is not None and start.before:
+                asked = asked._replace(inputs=msgspec.structs.replace(asked.inputs, before=start.before))
             given = self.loaded(o, asked.inputs)
             self.require(o, given, asked)
         first, known = self.first(o, start, given)
         for warning in getattr(getattr(given, "graph", None), "warnings", ()):
             print(f"warning: {warning}", file=sys.stderr)
         inputs = self.recorded(o, given, asked.inputs)
-        return self.search_stated(o, asked, given, inputs, first, known, stays)
+        held = () if start is None else start.stages(self.proofs)
+        return self.search_stated(o, asked, given, inputs, first, known, stays, held)
 
     def search_stated(
-        self, o: Any, asked: Asked, given: Any, inputs: Any, first: Any, known: Any, stays: bool
-    ) -> int:
+        self, o: Any, asked: Asked, given: Any, inputs: Any, first: Any, known: Any, stays: bool,
+        held: Sequence[Stage] = (),
+    ) -> int:  # fmt: skip
         """Search a stated problem from ``first``, write what was found and say it; return the exit code.
 
-        ``inputs`` : as the report keeps them; ``known`` : bounds from before; ``stays`` : only bounds of ``first`` are raised
+        Parameters
+        ----------
+        inputs : as the report keeps them
+        known : bounds from before
+        stays : only bounds of ``first`` are raised
+        held : problems of an earlier run whose objectives are held here, with their bounds
         """
         limit, how = opt.seconds(o.time_limit), opt.search(o)
         prepare_folder(o.out, (*self.files, *FRONT_FILES), o)
@@ -250,7 +259,7 @@ class RunKind(Kind):
             if found.better is None:
                 found = self.refined(o, found, time_left)
             given, inputs, result, earlier, better = found
-            report = self.write(o, given, result, inputs, time_left, run, earlier, better)
+            report = self.write(o, given, result, inputs, time_left, run, earlier or held, better)
             words, files = self.words(report), (self.page, self.report)
             code = finish(o, result, report, words, files, self.explain, self.none(given))
             return self.after(o, given, result, run, time_left, code)

@@ -13,7 +13,7 @@ import msgspec
 from nmsolve.kinds.answer import BETTER
 from nmsolve.kinds.earlier import stated_options
 from nmsolve.kinds.kind import OF_GRAPHS, Pictures, Start, refuse, refuse_of_mappings
-from nmsolve.kinds.loading import POINT, inputs_of, read_object, require_types
+from nmsolve.kinds.loading import POINT, Held, inputs_of, read_object, require_types
 from nmsolve.kinds.run import Asked, RunKind, Searched
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
@@ -195,13 +195,20 @@ class StatedKind(RunKind):
         return {}
 
     def gap(self, path: Path, o: GapOptions) -> int:
-        """Raise the bound of an answer, of a run or of another tool; options that are given go before those of the report."""
+        """Raise the bound of an answer, of a run or of another tool; options that are given go before those of the report.
+
+        Objectives that the run minimised first stay held, with their proofs.
+        """
         self._refuse(o, self.no_gap)
-        told = msgspec.to_builtins(self.inputs_for(path, o))
+        inputs = self.inputs_for(path, o)
+        told = msgspec.to_builtins(inputs)
         search = ("time_limit", "gap", "seed", "workers", "cluster", "engines", "memory", "out", "json")
         given = {k: getattr(o, k) for k in search} | {"strict": o.strict or None}
         options = stated_options(self, told, given, path)
-        return self.run(options, Start(path, stays=True))
+        before: tuple[Held, ...] = getattr(inputs, "before", ())
+        if not (path.parent / self.proofs).exists():
+            before = tuple(Held(b.objective, b.value) for b in before)
+        return self.run(options, Start(path, stays=True, before=before))
 
     def _refuse(self, o: ScoreOptions | GapOptions, names: Sequence[str]) -> None:
         """Refuse options that are for other answers."""
