@@ -41,12 +41,14 @@ RUNS: dict[str, tuple[str, ...]] = {
     "map": ("map", "g.json", "-m", "two.toml", "--engines", "star,parts,first-fit"),
     "order": ("map", "g.json", "-m", "two.toml", "--objective", "cut,hops", "--engines", "cover,parts,first-fit"),
     "xy": ("map", "g.json", "-m", "mesh:2x2", "--route", "xy", "--engines", "star,tabu"),
+    "joint": ("map", "g.json", "-m", "mesh:2x2", "--route", "joint", "--objective", "max-link"),
     "turns": ("map", "g.json", "-m", "mesh:2x2", "--route", "chosen", "--objective", "max-link"),
     "route": ("route", "xy"),
     "routes": ("route", "xy", "--pareto", "max-link,turns", "--points", "2"),
     "pareto": ("map", "g.json", "-m", "mesh:2x2", "--pareto", "hops,max-link", "--points", "3",
                "--engines", "star,link-load,links,tabu"),
     "pipeline": ("pipeline", "g.onnx", "--bind", "batch=32", "-m", "mesh:2x2", "--stages", "2", "--exact-stages"),
+    "in-order": ("pipeline", "g.onnx", "--bind", "batch=32", "--cores", "4", "--objective", "energy,period"),
     "assign": ("assign", "g.onnx", "-m", "pair.toml", "--bind", "batch=32", "--objective", "latency,energy",
                "--engines", "min-cut,tree"),
     "schedule": ("schedule", "tasks.json", "--noise", "10%", "--runs", "5", "--objective", "makespan,moved",
@@ -74,7 +76,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             if RUNS[kind][0] == "route":
                 folder("xy")
             told = [base / r if r not in RUNS[kind][:1] and (base / r).exists() else r for r in RUNS[kind]]
-            done = run_here(*told, "-o", out, "-t", 20 if kind == "turns" else 120, code=None)
+            done = run_here(*told, "-o", out, "-t", 20 if kind in ("turns", "joint") else 120, code=None)
             assert done.returncode in (0, 3), done.stderr
         return out
 

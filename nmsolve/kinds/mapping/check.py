@@ -110,11 +110,31 @@ def _field_checks(
         else {"route-report.json"}
     )
     files = [f for f in FILES if f not in read and (loaded.folder / f).exists()]
+    routes = loaded.chosen_routes()
     return [
         field_check("report.json", report, again.content, again.unread),
         mapping_check(loaded.folder / "mapping.json", loaded.graph, loaded.machine, {"run", *overridden}),
+        *([] if routes is None else [_routes_check(loaded, routes, {"run", *overridden})]),
         not_read([("report.json", report, again.unread)], files),
     ]
+
+
+def _routes_check(loaded: Loaded, routes: RoutesFile, unread: Collection[str]) -> CheckPart:
+    """Check what routes.json says beside the links, which are checked as routes."""
+    from nmsolve.kinds.check_fields import field_check, said_of
+    from nmsolve.kinds.loading import read_object
+    from nmsolve.model.mapping.files import identities
+    from nmsolve.model.mapping.routes import expected_messages
+
+    name = loaded.graph.node_id
+    messages = [
+        {"source": name(s), "targets": [name(t) for t in targets], "rate": rate, "links": given.links}
+        for (s, targets, rate), given in zip(expected_messages(loaded.graph), routes.messages, strict=False)
+    ]
+    said = read_object(loaded.folder / "routes.json")
+    about: dict[str, Any] = msgspec.to_builtins(identities(loaded.graph, loaded.machine))
+    again = msgspec.to_builtins(about | {"messages": messages})
+    return field_check("routes.json", said, said_of(said, again), unread)
 
 
 def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:

@@ -296,7 +296,10 @@ class MapKind(RunKind):
 
         names = {"objectives": list(objectives)} if "objectives" in inputs else {}
         stated = stated_inputs(path)
-        known = {} if stated.route in ("given", None) else {"route": "given"}  # fronts have no other
+        known: dict[str, Any] = (
+            {} if stated.route in ("given", None) else {"route": "given"}
+        )  # fronts have no other
+        known |= {k: none for k, none in (("limits", {}), ("before", [])) if k in inputs}  # nor any of these
         return inputs_again({"inputs": inputs}, stated, MAP_OPTIONS) | names | known, MAP_OPTIONS
 
     def explained(self, o: ExplainOptions) -> Explainable:

@@ -18,7 +18,6 @@ from nmsolve.model.bound import Bound, BoundCheck, Stage
 from nmsolve.report.figures import number
 
 if TYPE_CHECKING:
-    from nmsolve.kinds.loading import Held
     from nmsolve.kinds.pipeline.statement import Given
     from nmsolve.kinds.verbs import VerifyOptions
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -82,33 +81,39 @@ def verify_plan(
         max(1, min(c // r, problem.largest_group)) for c, r in zip(plan.cores.tolist(), many, strict=True)
     ]
     one = replace(plan, cores=np.where(plan.cores > 0, groups, 0))  # a replica of every stage
-    checks += _held_checks(
-        problem, plan, given.held, path.parent / CERTIFICATES, budget_of(o, report), o.bound
-    )
+    legal = plan_complaint(problem, plan) is None
+    if legal:
+        checks += _held_checks(given, plan, path.parent / CERTIFICATES, budget_of(o, report), o.bound)
     checks += _stage_check(problem, plan, one, many, report)
     checks += _exchange_check(given, plan, report)
     checks += energy_checks(given, plan, one, report.get("energy"))
     checks += floorplan_checks(path.parent, given, plan, memory) if same else []
-    return checks, plan, bounds, plan_complaint(problem, plan) is None
+    return checks, plan, bounds, legal
 
 
 def _held_checks(
-    problem: PipelineProblem, plan: PipelinePlan, before: Sequence[Held], proofs: Path, budget: Budget, thorough: bool
-) -> list[CheckPart]:  # fmt: skip
+    given: Given, plan: PipelinePlan, proofs: Path, budget: Budget, thorough: bool
+) -> list[CheckPart]:
     """Check that the plan keeps the objective that was minimised first, and what is claimed of that one."""
     from nmsolve.check.pipeline.reevaluate import held_value
     from nmsolve.kinds.loading import load_stages
 
+    problem, before = given.problem, given.held
     found = held_value(problem, plan)
     if found is None:
         return []
     name, value, most = found
+    first = given.aimed(name, ()).problem.content_hash
     kept = value <= most * (1 + TOLERANCE)
     checks = [CheckPart(f"held {name}", kept, f"{name} is {number(value)}, it was held at {number(most)}")]
     proved = Proved()
     for stage in load_stages(proofs) if proofs.exists() else ():
         for bound in stage.bounds if thorough else ():
             named = f"held {stage.objective} bound {bound.method}"
+            if stage.problem != first:
+                text = f"given about problem {stage.problem[:64]}, this one is {first}"
+                checks.append(CheckPart(named, False, text))
+                continue
             check = budget.rechecked(named, bound, partial(_stage_bound, problem, stage, most))
             checks.append(bound_part(named, check))
             if check.ok and stage.objective == name and not stage.ceilings:
