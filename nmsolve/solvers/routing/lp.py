@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nmsolve.check.routing.recheck import recheck_split_flow
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import BackendError
@@ -54,11 +55,43 @@ class FlowLp:
 
 
 def flow_bound(problem: RoutingProblem, certificate: dict[str, Any]) -> Bound:
-    """Return the bound that a ``split-flow`` certificate proves; whole where all rates are."""
-    value = recheck_split_flow(problem, certificate)
+    """Return the bound that a ``split-flow`` certificate proves; whole where all rates are.
+
+    It is computed without rounding, and by no code of the re-check (:mod:`nmsolve.check.routing.recheck`).
+    """
+    data, length = RouteData(_one_channel(problem)), np.array(certificate["length"], np.int64)
+    total, starts = Fraction(0), problem.flows.indptr.tolist()
+    for f, rate in enumerate(problem.flows.rate.tolist()):
+        legs = range(starts[f], starts[f + 1])
+        parts = (
+            [length] if len(legs) == 1 else [_spread(part, length) for part in certificate["shares"][str(f)]]
+        )
+        total += Fraction(rate) * sum(map(partial(_least_length, data), legs, parts))
+    value = total / int(length.sum())
     if problem.integral:
         return Bound(float(-(-value.numerator // value.denominator)), METHOD, certificate=certificate)
     return Bound(float(value) * (1 - 1e-12), METHOD, certificate=certificate)
+
+
+def _spread(part: list[tuple[int, int]], length: IntArray) -> IntArray:
+    """Return (4 * P,) the shares of a leg, given as (link, share)."""
+    out = np.zeros_like(length)
+    for link, share in part:
+        out[link] += share
+    return out
+
+
+def _least_length(data: RouteData, leg: int, length: IntArray) -> int:
+    """Return the least ``length`` (4 * P,) of a route over the links that a leg may take (Bellman 1958)."""
+    links, goal = np.array(data.legs[leg]), int(data.problem.flows.targets[leg])
+    tail, head = links // 4, data.ends[links]
+    left = np.full(data.problem.machine.size, int(length.sum()) + 1)
+    left[goal] = 0
+    while True:
+        before = left.copy()
+        np.minimum.at(left, tail, left[head] + length[links])
+        if (left == before).all():
+            return int(left[data.problem.flows.source[data.leg_flow[leg]]])
 
 
 @dataclass
@@ -123,8 +156,7 @@ class _FlowProgram:
 
     def __init__(self, problem: RoutingProblem) -> None:
         self.problem, self.rows, self.columns = problem, _Rows(), 1
-        plain = problem if problem.channels == 1 else _one_channel(problem)
-        self.data = RouteData(plain)
+        self.data = RouteData(_one_channel(problem))
         self.load: dict[int, int] = {}
         self.above: dict[int, list[dict[int, int]]] = {}
         self._loads: dict[int, list[tuple[int, float]]] = {}
@@ -176,9 +208,7 @@ class _FlowProgram:
 
 
 def _one_channel(problem: RoutingProblem) -> RoutingProblem:
-    from dataclasses import replace
-
-    return replace(problem, channels=1)
+    return problem if problem.channels == 1 else replace(problem, channels=1)
 
 
 def _solve(rows: _Rows, columns: int, seconds: float, threads: int) -> FloatArray | None:
