@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 import time
 
-from nmsolve.benchmarks.learn.suite import placement
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_data
 from nmsolve.heuristics.mapping.placement.engine import COLD, HOT, MODERATE
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
 from nmsolve.heuristics.mapping.placement.schedule import anneal, extra_heat, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
+from nmsolve.kinds.mapping.learned.suite import placement
 from nmsolve.model.types import IntArray
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.benchmarks.learn.policy import RANDOM
-from nmsolve.benchmarks.learn.suite import FIRST, placement
 from nmsolve.hw.scores import objective_value
+from nmsolve.kinds.mapping.learned.policy import RANDOM
+from nmsolve.kinds.mapping.learned.suite import FIRST, placement
 from nmsolve.kinds.pipeline.statement import PipelineInputs, state_problem
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.mapping.engine import SAMPLES, m1_model, placements

@@ -141,7 +141,6 @@ NAMED_BY_THE_SHELL = {
     "api/fronts.py": "`pareto` takes what states a mapping problem (graph, machine, ...) beside any answer",
     "api/gap.py": "`gap` takes a mapping of any tool with its graph and machine beside any answer",
     "api/checks.py": "`score` does, too",
-    "benchmarks/learn/": "compares the learned methods of one kind, and is that kind's folder among the benchmarks",
 }
 
 

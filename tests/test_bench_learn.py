@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nmsolve.benchmarks.learn import published, retrieval
-from nmsolve.benchmarks.learn.changes import changed
-from nmsolve.benchmarks.learn.parts import PARTS
-from nmsolve.benchmarks.learn.run import BEGIN, END, run_bench_learn
-from nmsolve.benchmarks.learn.suite import HELD_OUT, Row, Suite
-from nmsolve.benchmarks.learn.table import gains
-from nmsolve.benchmarks.options import BenchLearnOptions
+from nmsolve.kinds.mapping.learned import published, retrieval
+from nmsolve.kinds.mapping.learned.changes import changed
+from nmsolve.kinds.mapping.learned.parts import PARTS
+from nmsolve.kinds.mapping.learned.run import BEGIN, END, run_bench_learn
+from nmsolve.kinds.mapping.learned.suite import HELD_OUT, Row, Suite
+from nmsolve.kinds.mapping.learned.table import gains
+from nmsolve.kinds.mapping.options import BenchLearnOptions
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 

@@ -10,9 +10,9 @@ import pytest
 from conftest import Called
 from scipy.sparse import csr_array
 
-from nmsolve.benchmarks.learn import duals as bench
-from nmsolve.benchmarks.learn.suite import Suite
 from nmsolve.check.mapping.recheck import check_bound
+from nmsolve.kinds.mapping.learned import duals as bench
+from nmsolve.kinds.mapping.learned.suite import Suite
 from nmsolve.learn.checkpoint import DUALS, FOLDER, Checkpoint, load, model_path, save
 from nmsolve.learn.duals.features import HEAVIEST, WIDTH, node_features
 from nmsolve.learn.duals.model import LEARNED, first_arrays, predict, slopes

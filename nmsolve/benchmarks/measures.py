@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from nmsolve.model.types import FloatArray
+from nmsolve.report.bootstrap import percentiles, resampled_means
 
 #: Shifts of the shifted geometric means: seconds, and gaps (one per cent).
 SHIFT_SECONDS, SHIFT_GAP = 1.0, 0.01
-#: Bootstrap resamples, and their seed.
-RESAMPLES, BOOTSTRAP_SEED = 2000, 1
 
 #: ``(seconds, objective)`` of every solution that was the best so far, in order of time.
 Trajectory = Sequence[tuple[float, float]]
@@ -62,14 +61,11 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
 
 
 def interval(values: Sequence[float], shift: float) -> tuple[float, float] | None:
-    """95 % percentile bootstrap interval of the shifted geometric mean (Efron 1979); None below three values."""
+    """Return the 95 % percentile bootstrap interval of the shifted geometric mean; None below three values."""
     if len(values) < 3:
         return None
     logs = np.log1p(np.array(values) / shift)
-    picks = np.random.default_rng(BOOTSTRAP_SEED).integers(0, len(logs), (RESAMPLES, len(logs)))
-    means = shift * np.expm1(logs[picks].mean(axis=1))
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
+    return percentiles(shift * np.expm1(resampled_means(logs)))
 
 
 def profile(costs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:

@@ -40,16 +40,3 @@ class BenchOptions:
     cluster: A[str | None, Option(help="Ray cluster on whose cores the runs go on, in place of --workers: auto, HOST:PORT or "
                                   "local.")] = None
     json: Json = False
-
-
-@dataclass(frozen=True)
-class BenchLearnOptions:
-    """Compare learned parts with what they would replace, at equal CPU time, on graphs they were not trained on."""
-
-    parts: A[list[str] | None, Argument(help="Learned parts, e.g. published. [default: all]")] = None
-    graphs: A[int, Option(min=4, max=4000, help="Graphs: a quarter from each of four families, one of them held out.")] = 20
-    seeds: A[int, Option(min=1, max=1000, help="Run every rival on every graph with seeds 1 to SEEDS.")] = 3
-    seconds: A[float | None, Option(min=0.001, help="CPU seconds of a run. [default: what each part was measured with]")] = None
-    out: A[Path, Option("--out", "-o", help="Folder of finished comparisons, which are not repeated.")] = Path("bench-learn")
-    page: A[Path | None, Option(help="Also write the tables into this Markdown file, between its marks.")] = None
-    json: Json = False

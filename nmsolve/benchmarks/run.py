@@ -12,7 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from nmsolve.benchmarks.identity import machine, uncompiled, version
 from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.benchmarks.pages import Head, html, markdown
 from nmsolve.benchmarks.runner import BenchTask, Process, as_json, carry_out, engines_of
@@ -27,6 +26,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.host import cores
 from nmsolve.model.host.locks import lock_folder, unlock
+from nmsolve.model.host.provenance import machine, uncompiled, version
 from nmsolve.model.lookup import named
 from nmsolve.report.figures import number
 from nmsolve.solvers.search.entries import look_up

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import typer
 import typer.core
 
-from nmsolve.benchmarks.options import BenchLearnOptions, BenchOptions
+from nmsolve.benchmarks.options import BenchOptions
 from nmsolve.cli.commands import (
     ConvertOptions,
     DoctorOptions,
@@ -132,7 +132,7 @@ def _of_kind(name: str) -> None:
 def _of_one(name: str, to: typer.Typer = app) -> None:
     """Add a command about problems of one kind."""
     options, run = COMMANDS[name]
-    to.command(name.split()[-1])(from_options(named(options), run))
+    to.command(name if to is app else name.split()[-1])(from_options(named(options), run))
 
 
 _of_kind(KINDS[0])
@@ -149,7 +149,7 @@ app.command("watch")(from_options(WatchOptions, "cli.watch:run_watch"))
 _of_one("export")
 _of_one("faults")
 app.command("bench")(from_options(BenchOptions, "benchmarks.run:run_bench"))
-app.command("bench learn")(from_options(BenchLearnOptions, "benchmarks.learn.run:run_bench_learn"))
+_of_one("bench learn")
 for _name in KINDS:
     _explain = "explain" if _name == KINDS[0] else f"explain {_name}"
     app.command(_explain)(from_options(options_of(_name).EXPLAIN, "cli.explain:run_explain", _name))

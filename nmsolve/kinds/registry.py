@@ -39,6 +39,7 @@ COMMANDS = {
     "simulate": ("kinds.simulation.options:SimulateOptions", "kinds.simulation.run:run_simulate"),
     "compare": ("kinds.mapping.options:CompareOptions", "kinds.mapping.compare:run_compare"),
     "export": ("kinds.mapping.options:ExportOptions", "kinds.mapping.export:run_export"),
+    "bench learn": ("kinds.mapping.options:BenchLearnOptions", "kinds.mapping.learned.run:run_bench_learn"),
     "faults": ("kinds.mapping.options:FaultOptions", "kinds.mapping.faults:run_faults"),
     "profile": ("kinds.assignment.options:ProfileOptions", "kinds.assignment.profile:run_profile"),
     "train m1": ("kinds.mapping.options:TrainM1Options", "kinds.mapping.train:run_train_m1"),

@@ -7,12 +7,12 @@ from time import process_time
 
 import numpy as np
 
-from nmsolve.benchmarks.learn.suite import Row, Suite, placement
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.engine import COLD, HOT
 from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
 from nmsolve.heuristics.mapping.placement.schedule import anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
+from nmsolve.kinds.mapping.learned.suite import Row, Suite, placement
 from nmsolve.learn.placement.decode import decoded
 from nmsolve.learn.placement.draft import Draft
 from nmsolve.learn.placement.engine import SAMPLES, policy_model

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from nmsolve.benchmarks.learn.suite import Row, Suite
+from nmsolve.kinds.mapping.learned.suite import Row, Suite
 from nmsolve.learn.checkpoint import DUALS
 
 
@@ -27,7 +27,9 @@ class Part:
 
     def compare(self, name: str) -> Callable[[Suite], Iterator[Row]]:
         """Return what compares; ``name`` is that of the part and of its module here."""
-        function: Callable[[Suite], Iterator[Row]] = import_module(f"nmsolve.benchmarks.learn.{name}").compare
+        function: Callable[[Suite], Iterator[Row]] = import_module(
+            f"nmsolve.kinds.mapping.learned.{name}"
+        ).compare
         return function
 
 

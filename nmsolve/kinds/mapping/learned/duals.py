@@ -13,7 +13,7 @@ from time import process_time
 import numpy as np
 from scipy.sparse import csr_array
 
-from nmsolve.benchmarks.learn.suite import Row, Suite
+from nmsolve.kinds.mapping.learned.suite import Row, Suite
 from nmsolve.learn.checkpoint import DUALS, Checkpoint
 from nmsolve.learn.duals.model import first_arrays
 from nmsolve.model.generators import GENERATORS

@@ -8,8 +8,8 @@ from statistics import fmean
 
 import numpy as np
 
-from nmsolve.benchmarks.learn.suite import HELD_OUT, Row
-from nmsolve.benchmarks.measures import BOOTSTRAP_SEED, RESAMPLES
+from nmsolve.kinds.mapping.learned.suite import HELD_OUT, Row
+from nmsolve.report.bootstrap import percentiles, resampled_means
 
 #: Most that a part which is on by default may lose on the family that it was not trained on.
 MOST_LOST = 0.005
@@ -75,12 +75,8 @@ def _gain(setting: str, rival: str, rows: Sequence[Row]) -> Gain:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """Return the 95 % percentile bootstrap interval of the mean (Efron 1979); None below three values."""
-    if len(values) < 3:
-        return None, None
-    picks = np.random.default_rng(BOOTSTRAP_SEED).integers(0, len(values), (RESAMPLES, len(values)))
-    low, high = np.percentile(np.array(values)[picks].mean(axis=1), [2.5, 97.5])
-    return float(low), float(high)
+    """Return the 95 % percentile bootstrap interval of the mean; None below three values."""
+    return (None, None) if len(values) < 3 else percentiles(resampled_means(np.array(values)))
 
 
 HEAD = (

@@ -10,9 +10,9 @@ from time import process_time
 
 import numpy as np
 
-from nmsolve.benchmarks.learn.changes import board, changed
-from nmsolve.benchmarks.learn.suite import Row, Suite
 from nmsolve.hw.scores import objective_value
+from nmsolve.kinds.mapping.learned.changes import board, changed
+from nmsolve.kinds.mapping.learned.suite import Row, Suite
 from nmsolve.learn.archive.engine import Recall
 from nmsolve.learn.archive.store import Archive
 from nmsolve.model.engine import Context, ScratchPlace, SubtaskWorker

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from nmsolve.benchmarks.identity import machine, version
-from nmsolve.benchmarks.learn.parts import PARTS
-from nmsolve.benchmarks.learn.suite import HELD_OUT, TRAINED, Row, Suite
-from nmsolve.benchmarks.learn.table import HEAD, Gain, cells, gains
-from nmsolve.benchmarks.options import BenchLearnOptions
 from nmsolve.kinds.answer import INTERRUPTED, OK, prepare_file, prepare_folder
 from nmsolve.kinds.command_line import as_command
+from nmsolve.kinds.mapping.learned.parts import PARTS
+from nmsolve.kinds.mapping.learned.suite import HELD_OUT, TRAINED, Row, Suite
+from nmsolve.kinds.mapping.learned.table import HEAD, Gain, cells, gains
+from nmsolve.kinds.mapping.options import BenchLearnOptions
 from nmsolve.learn.checkpoint import model_path, policy_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.host.provenance import machine, version
 
 #: Around the tables in a page that has other text too.
 BEGIN, END = "<!-- nmsolve bench learn: begin -->", "<!-- nmsolve bench learn: end -->"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.benchmarks.learn.suite import Row, Suite, placement
 from nmsolve.hw.scores import objective_value
+from nmsolve.kinds.mapping.learned.suite import Row, Suite, placement
 from nmsolve.learn.checkpoint import Checkpoint
 from nmsolve.learn.mapping.engine import SAMPLES, m1_model, placements
 from nmsolve.learn.mapping.policy import first_arrays

@@ -11,7 +11,7 @@ from pathlib import Path
 from nmsolve.model.plugins import code_of_plugins
 from nmsolve.model.version import VERSION
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 #: Of a source file with kernels.
 KERNELS = re.compile(rb"^from nmsolve\.model\.compiled import", re.M)
 
