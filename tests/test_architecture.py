@@ -12,6 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from command_support import run_here
 
 from nmsolve.kinds.registry import FOLDERS
 
@@ -213,6 +214,38 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
     )
     loaded = set(json.loads(done.stdout.split("LOADED")[1]))
     assert not loaded & HEAVY
+
+
+#: What a run does without, and what loading it costs: half as much as all that it needs.
+NEEDLESS = {
+    "typer", "click", "pydantic", "matplotlib", "networkx", "pandas", "ortools", "highspy", "pyomo", "torch", "onnx", "sympy",
+    "safetensors", "ray", "email", "unittest", "numpy.f2py", "numpy.testing", "numba.np.arrayobj",
+}  # fmt: skip
+
+
+def test_a_run_loads_only_what_it_needs(tmp_path: Path) -> None:
+    """``nmsolve map`` with checks and page, in its own process: what is not loaded costs no time. Children may need more."""
+    code = (
+        "import sys\nfrom nmsolve.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code, e.code\n"
+        "loaded = [n for n, m in sys.modules.items() if m is not None and type(m).__name__ != '_LazyModule']\n"
+        "print('LOADED', *loaded)"
+    )
+    run_here("generate", "mesh-comm", "--nodes", "64", "--out", tmp_path / "net.json")
+    words = [
+        "map",
+        "net.json",
+        "--machine",
+        "mesh:8x8",
+        "--time-limit",
+        "10",
+        "--engines",
+        "star,first-fit,tabu",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert not set(done.stdout.split("LOADED")[1].split()) & NEEDLESS
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

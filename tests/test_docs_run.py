@@ -19,7 +19,7 @@ import pytest
 import typer
 from command_support import run_here
 
-from nmsolve.cli.main import app
+from nmsolve.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import nmsolve
 from nmsolve.check.mapping.bounds.parts import CertificateError
-from nmsolve.cli.main import app
+from nmsolve.cli.app import app
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.limit import Limit
 from nmsolve.model.machine import Machine

@@ -15,8 +15,7 @@ import hw_reference
 import numpy as np
 import pytest
 import test_formats
-import typer
-from typer.testing import CliRunner
+from command_support import run_here
 
 import nmsolve
 from nmsolve.benchmarks.suites import find_suite, load_suite
@@ -203,14 +202,11 @@ def test_the_problem_runs(
     for name, test in tests.items():
         if name.startswith("test_") and callable(test):
             test()
-    commands, main = map(importlib.import_module, ("nmsolve.cli.commands", "nmsolve.cli.main"))
+    commands = importlib.import_module("nmsolve.cli.commands")
     for name, value in extended(added["nmsolve/cli/commands.py"], commands).items():
         monkeypatch.setattr(commands, name, value, raising=False)
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    exec(added["nmsolve/cli/main.py"].text, vars(main) | {"app": app, "commands": commands})
-    done = CliRunner().invoke(app, ["jobs", "5,4,3,3,3", "--machines", "2"])
-    assert done.exit_code == 0 and done.output.startswith("feasible: 10 hours, at least 9;"), done.output
+    said = run_here("jobs", "5,4,3,3,3", "--machines", "2").stdout
+    assert said.startswith("feasible: 10 hours, at least 9;"), said
     five, seven = load_suite(find_suite("jobs", None), None, {}, tmp_path / "kept")
     monkeypatch.setattr("nmsolve.kinds.clock.STARTED", clock.now())  # time limits count from here
     order = Order("jobs", dict(five.options), five.problem.hash, None, 1, 60.0, 0)

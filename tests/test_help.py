@@ -13,7 +13,7 @@ import typer
 from command_support import run_here
 from test_architecture import HEAVY
 
-from nmsolve.cli.main import app
+from nmsolve.cli.app import app
 from nmsolve.cli.sections import LONG, SECTIONS
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]

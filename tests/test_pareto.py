@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from nmsolve.check.certificates import stages_from_json, stages_to_json
 from nmsolve.check.mapping.recheck import RECHECKS
+from nmsolve.cli.app import app
 from nmsolve.cli.check import run_verify
-from nmsolve.cli.main import app
 from nmsolve.heuristics.mapping.links.moves import move
 from nmsolve.heuristics.mapping.links.state import build
 from nmsolve.hw.machines import load_machine

@@ -14,7 +14,7 @@ from test_remap_exact import budgeted, fewest, random_rules
 from typer.testing import CliRunner
 
 import nmsolve
-from nmsolve.cli.main import app
+from nmsolve.cli.app import app
 from nmsolve.heuristics.mapping.remap import Remap
 from nmsolve.heuristics.mapping.remap.kernel import anneal
 from nmsolve.heuristics.mapping.remap.repair import stay_put

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import jinja2
 import numpy as np
 import pytest
+from numba.core import config
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
@@ -23,6 +26,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.report import page
 from nmsolve.report.core_figures import populations, resource_table
 from nmsolve.report.drawing import plain_labels
 from nmsolve.report.figures import amount, number, percent
@@ -275,3 +279,29 @@ def test_labels_of_small_figures_have_no_thousandths() -> None:
     """``800m`` nodes are none."""
     labels = plain_labels()
     assert [labels(v) for v in (0, 0.8, 12, 1200, 3e6)] == ["0", "0.8", "12", "1.2k", "3M"]
+
+
+def test_a_template_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept beside compiled kernels; a damaged file costs the time again."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    page._compiled.cache_clear()
+    compiled, generate = [], jinja2.Environment._generate
+    monkeypatch.setattr(
+        jinja2.Environment,
+        "_generate",
+        lambda self, *rest, **more: compiled.append(rest) or generate(self, *rest, **more),
+    )
+
+    def filled() -> str:
+        compiled.clear()
+        return page.fill("watch.html.j2", folder="run", palette=["#000"])
+
+    try:
+        first = filled()
+        assert compiled
+        assert filled() == first and not compiled
+        for path in tmp_path.rglob("*.template"):
+            path.write_bytes(path.read_bytes()[:-9])
+        assert filled() == first and compiled
+    finally:
+        page._compiled.cache_clear()

@@ -152,7 +152,16 @@ def test_a_command_after_warming_compiles_nothing(tmp_path: Path) -> None:
 
 
 #: A kernel that is kept in the cache, and one that is compiled later and calls it.
-FIRST = "from nmsolve.model.compiled import kernel\n\n@kernel\ndef doubled(x):\n    return 2 * x[1]\n"
+FIRST = """
+import numpy as np
+from nmsolve.model.compiled import kernel
+
+@kernel
+def doubled(x):
+    if len(x) < 2:
+        raise ValueError("too few")
+    return 2 * np.roll(x, -1)[0]
+"""
 LATER = """
 import sys
 import numpy as np
@@ -160,7 +169,11 @@ from nmsolve.model.compiled import kernel
 from first import doubled
 
 assert doubled(np.arange(3.0)) == 2.0
-print("numba.cpython.charseq" in sys.modules)
+try:
+    doubled(np.arange(1.0))
+except ValueError as error:
+    assert str(error) == "too few"
+print("numba.np.arraymath" in sys.modules)
 if sys.argv[1:]:
     @kernel
     def summed(x):

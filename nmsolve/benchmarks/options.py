@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Argument, Option
-
 from nmsolve.kinds.options import Balance, Chips, Json, Machine
+from nmsolve.kinds.parameters import Argument, Option
 from nmsolve.kinds.registry import FOLDERS, listed, options_of
 
 #: What instances in folders are, by the name of the command that solves them.

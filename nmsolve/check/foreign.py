@@ -13,9 +13,8 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.metadata import EntryPoint
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +23,9 @@ from nmsolve.model.contained import Allowance, Reply, one_reply
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.host.processes import FORKS
 from nmsolve.model.plugins import RECHECKS, entry_of, group_of, in_a_line, load, package_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Bytes that a re-check may use beyond what is there, and the most seconds.
 MEMORY, SECONDS = 2**32, 60.0

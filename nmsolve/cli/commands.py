@@ -1,16 +1,14 @@
 """The options of the commands that solve nothing, one dataclass each. ``--help`` shows docstring and fields, in this order.
 
-Only types are imported: asking for help must stay cheap. ``main.py`` says which function runs with which options.
+Only types are imported: asking for help must stay cheap. ``table.py`` says which function runs with which options.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated as A
-
-import typer
-from typer import Argument, Option
 
 from nmsolve.kinds.options import (
     Absolute,
@@ -32,7 +30,11 @@ from nmsolve.kinds.options import (
     TimeLimit,
     Workers,
 )
+from nmsolve.kinds.parameters import Argument, Option
 from nmsolve.kinds.registry import FOLDERS, listed
+
+if TYPE_CHECKING:
+    import typer
 
 # One option, one line:
 # fmt: off

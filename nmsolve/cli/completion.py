@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
 
 import typer
 
 from nmsolve.kinds.registry import FOLDERS, GENERATORS, options_of
 from nmsolve.model.lookup import named
-
-
-def add_completion(hint: Any, name: str) -> None:
-    """Give a parameter of a command, annotated like this, what completes it."""
-    for info in get_args(hint)[1:]:
-        info.autocompletion = COMPLETED.get(name)
 
 
 def _last(names: Iterable[str], incomplete: str, separators: str = ",") -> list[str]:

@@ -9,8 +9,6 @@ import time
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-import typer
-
 from nmsolve.kinds.answer import tell
 
 if TYPE_CHECKING:
@@ -113,7 +111,7 @@ def _warm() -> dict[str, object]:
     from nmsolve.kinds.warm.run import warm_up
 
     start = time.monotonic()
-    count = warm_up(lambda text: typer.echo(f"  {text}", err=True))
+    count = warm_up(lambda text: print(f"  {text}", file=sys.stderr, flush=True))
     text, missing = f"{count} small runs, {time.monotonic() - start:.0f} s", missing_kernels()
     if missing:
         modules = sorted({name.rpartition(".")[0] for name in missing})

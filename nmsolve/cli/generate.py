@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from nmsolve.kinds.registry import GENERATORS
 from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
@@ -28,10 +26,10 @@ def run_generate(o: GenerateOptions) -> int:
     if o.kind in GENERATORS:
         other: FileGenerator = named(GENERATORS[o.kind])
         for line in other.write(path, parameters):
-            typer.echo(line)
+            print(line)
         return 0
     name, nodes, edges = generate_file(o.kind, path, cores(), **parameters)
-    typer.echo(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
+    print(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
     return 0
 
 
@@ -56,7 +54,7 @@ def _list() -> int:
     from nmsolve.model.generators import GENERATORS as OF_GRAPHS
 
     for kind, made in {**OF_GRAPHS, **{name: named(path) for name, path in GENERATORS.items()}}.items():
-        typer.echo(f"{kind}: {made.text}")
+        print(f"{kind}: {made.text}")
         for p in made.parameters:
-            typer.echo(f"    --{p.name} ({p.default:g})  {p.text}")
+            print(f"    --{p.name} ({p.default:g})  {p.text}")
     return 0

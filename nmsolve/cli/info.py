@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from nmsolve.kinds.registry import DESCRIBED
 from nmsolve.model.lookup import named
 
@@ -43,5 +41,5 @@ def run_convert(o: ConvertOptions) -> int:
     rates = Rates(tuple(o.rates), 1000.0 if o.step is None else o.step, o.recorded) if o.rates else None
     require_inputs_kept([o.target], o)
     nodes, edges = convert(o.source, o.target, os.cpu_count() or 1, rates, given_reading(o))
-    typer.echo(f"{o.target}: {nodes:,} nodes, {edges:,} edges")
+    print(f"{o.target}: {nodes:,} nodes, {edges:,} edges")
     return 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from nmsolve.kinds.answer import tell
 
@@ -44,7 +43,7 @@ def run_info_onnx(o: InfoOptions) -> int:
     lines = (*_introduction(table), "", *_columns(table.rows), "", *sums)
     done = tell(o.json, _records(table, left, passes, memory) if o.json else (), lines)
     for warning in () if o.json else table.graph.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        print(f"warning: {warning}", file=sys.stderr)
     return done
 
 

@@ -1,170 +1,28 @@
-"""The ``nmsolve`` command. Only typer is imported here: each command imports what it needs when it runs."""
+"""The ``nmsolve`` command. Nothing heavy is imported here: each command imports what it needs when it runs."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import signal
 import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any, get_type_hints
 
-import typer
-import typer.core
-
-from nmsolve.benchmarks.options import BenchOptions
-from nmsolve.cli.commands import (
-    ConvertOptions,
-    DoctorOptions,
-    GenerateOptions,
-    InfoOptions,
-    ListOptions,
-    ResumeOptions,
-    ShowOptions,
-    WatchOptions,
-)
-from nmsolve.cli.completion import add_completion
-from nmsolve.cli.sections import App
+from nmsolve.cli.table import command_of
 from nmsolve.cli.terminal import harmless_output
-from nmsolve.kinds.guard import ends_by_second_signal
-from nmsolve.kinds.registry import COMMANDS, FOLDERS, options_of
-from nmsolve.kinds.verbs import DrawOptions, GapOptions, ScoreOptions, VerifyOptions
+from nmsolve.cli.words import read
+from nmsolve.kinds.guard import INTERRUPTED, ends_by_second_signal
 from nmsolve.kinds.waiting import telling
-from nmsolve.model.errors import InputError, InputWarning, NmsolveError
+from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.host.memory import address_space, rarely_collect
 from nmsolve.model.host.processes import ASKING
 from nmsolve.model.lookup import named
-from nmsolve.model.version import VERSION
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
 LEAST_SPACE = 768 * 2**20
 
 #: Signals of batch systems and of terminals that close. They mean Ctrl-C: exit code 130 if there is no answer yet.
 SIGNALS = tuple(s for s in ASKING if s != signal.SIGINT)
-
-
-class _Commands(typer.core.TyperGroup):
-    """Some commands have names of two words."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of the first two words, else that of the first."""
-        name = " ".join(args[:2])
-        return (
-            (name, self.commands[name], args[2:])
-            if name in self.commands
-            else super().resolve_command(ctx, args)
-        )
-
-
-app = App(
-    name="nmsolve",
-    cls=_Commands,
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Map neural networks onto many-core chips, and prove how good the result is.",
-)
-train_app = App(
-    no_args_is_help=True, rich_markup_mode=None, help="Train the models that learned engines and bounds load."
-)
-hw_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Chips and boards: presets and machine files."
-)
-
-
-def _version(value: bool) -> None:
-    if value:
-        typer.echo(f"nmsolve {VERSION}")
-        raise typer.Exit()
-
-
-@app.callback()
-def _root(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
-    ),
-) -> None:
-    pass
-
-
-def from_options(options: type, run: str, *first: str) -> Callable[..., None]:
-    """Return a Typer command that takes the fields of a dataclass and ends with the exit code that ``run`` returns for it.
-
-    Parameters
-    ----------
-    options : its docstring is the help of the command, its fields are annotated as parameters of commands are
-    run : ``module:function`` below ``nmsolve``, imported when the command runs: asking for help must stay cheap
-    first : what the function gets before the options
-    """
-    module, function = run.split(":")
-
-    def command(**given: Any) -> None:
-        body = getattr(import_module(f"nmsolve.{module}"), function)
-        asked = options(**given)
-        with _warnings(getattr(asked, "strict", False)):
-            raise typer.Exit(body(*first, asked))
-
-    hints = get_type_hints(options, include_extras=True)
-    signature = inspect.signature(options)
-    parameters = [p.replace(annotation=hints[name]) for name, p in signature.parameters.items()]
-    for p in parameters:
-        add_completion(p.annotation, p.name)
-    command.__doc__ = options.__doc__
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
-
-
-#: Commands of the kinds of problems; the first one also has the names without a kind.
-KINDS = list(FOLDERS)
-
-
-def _of_kind(name: str) -> None:
-    """Add the command of a kind."""
-    app.command(name)(from_options(options_of(name).OPTIONS, "kinds.registry:run_command", name))
-
-
-def _of_one(name: str, to: typer.Typer = app) -> None:
-    """Add a command about problems of one kind."""
-    options, run = COMMANDS[name]
-    to.command(name if to is app else name.split()[-1])(from_options(named(options), run))
-
-
-_of_kind(KINDS[0])
-app.command("score")(from_options(ScoreOptions, "cli.check:run_score"))
-app.command("verify")(from_options(VerifyOptions, "cli.check:run_verify"))
-app.command("gap")(from_options(GapOptions, "cli.resume:run_gap"))
-app.command("resume")(from_options(ResumeOptions, "cli.resume:run_resume"))
-for _name in KINDS[1:]:
-    _of_kind(_name)
-_of_one("simulate")
-_of_one("compare")
-app.command("draw")(from_options(DrawOptions, "cli.draw:run_draw"))
-app.command("watch")(from_options(WatchOptions, "cli.watch:run_watch"))
-_of_one("export")
-_of_one("faults")
-app.command("bench")(from_options(BenchOptions, "benchmarks.run:run_bench"))
-_of_one("bench learn")
-for _name in KINDS:
-    _explain = "explain" if _name == KINDS[0] else f"explain {_name}"
-    app.command(_explain)(from_options(options_of(_name).EXPLAIN, "cli.explain:run_explain", _name))
-app.command("info")(from_options(InfoOptions, "cli.info:run_info"))
-app.command("convert")(from_options(ConvertOptions, "cli.info:run_convert"))
-_OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
-app.command("generate", context_settings=_OPEN)(from_options(GenerateOptions, "cli.generate:run_generate"))
-_of_one("profile")
-for _name in ("m1", "m5", "policy", "duals"):
-    _of_one(f"train {_name}", train_app)
-app.add_typer(train_app, name="train")
-app.command("doctor")(from_options(DoctorOptions, "cli.doctor:run_doctor"))
-hw_app.command("list")(from_options(ListOptions, "cli.hw:run_list"))
-hw_app.command("show")(from_options(ShowOptions, "cli.hw:run_show"))
-app.add_typer(hw_app, name="hw")
 
 
 def main() -> None:
@@ -179,7 +37,7 @@ def main() -> None:
         try:
             _require_text(sys.argv[1:])
             _require_memory(sys.argv[1:])
-            app()
+            sys.exit(_run(sys.argv[1:]))
         except NmsolveError as error:
             line = str(error).replace("\n", "\\n")
             print(f"error: {line}", file=sys.stderr)
@@ -207,24 +65,20 @@ def main() -> None:
             raise
 
 
-@contextmanager
-def _warnings(strict: bool) -> Iterator[None]:
-    """Print each warning about a file in one line, or refuse the file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error" if strict else "always", InputWarning)
-        default = warnings.showwarning
+def _run(words: Sequence[str]) -> int:
+    """Run a command; return its exit code. What is not written in plain words is typer's, which ends the process itself."""
+    command, rest = command_of(words)
+    plain = command is not None and not command.open and os.name != "nt"  # there typer expands names of files
+    asked = read(named(command.options), rest) if command is not None and plain else None
+    if command is None or asked is None:
+        from nmsolve.cli.app import app
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, InputWarning):
-                print(f"warning: {message}", file=sys.stderr)
-            else:
-                default(message, category, *where, **more)
-
-        warnings.showwarning = show
-        try:
-            yield
-        except InputWarning as refused:
-            raise InputError(str(refused)) from None
+        app()
+        return 0
+    try:
+        return command.call(asked)
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _require_text(arguments: list[str]) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import partial
-from importlib.metadata import EntryPoint
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nmsolve.kinds.registry import FOLDERS, kinds
 from nmsolve.model import plugins
 from nmsolve.model.contained import Allowance, Reply, one_reply
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.lookup import named
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: What loading one of them may take: bytes and seconds.
 ALLOWANCE = Allowance(2**32, 60.0, "loading it")

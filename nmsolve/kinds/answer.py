@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import typer
 
 from nmsolve.kinds.parts import proved_by
 from nmsolve.kinds.progress import event_to_json
@@ -250,7 +249,7 @@ def finish(
 def tell(json_only: bool, rows: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> int:
     """Print what a command found that writes no files: typed JSON, an object per line, or lines for people; the exit code."""
     for line in map(json.dumps, rows) if json_only else lines:
-        typer.echo(line)
+        print(line, flush=True)
     return OK
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Argument, Option
+from nmsolve.kinds.parameters import Argument, Option
 
 # One option, one line:
 # fmt: off

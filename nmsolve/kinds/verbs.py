@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Option
-
 from nmsolve.kinds.options import (
     AnswerOptions,
     Balance,
@@ -26,6 +24,7 @@ from nmsolve.kinds.options import (
     Turns,
     Workers,
 )
+from nmsolve.kinds.parameters import Option
 
 # One option, one line:
 # fmt: off

@@ -73,9 +73,8 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
         #: What Python calls, of the versions that it called.
         self._entries: dict[tuple[Any, ...], Any] = {}
 
-    def enable_caching(self) -> None:
-        """Keep its versions where all of our kernels lie."""
-        self._cache = KernelCache(self.py_func)
+    def _compilation_chain_init_hook(self) -> None:
+        """Do nothing: numba would look through all packages for plug-ins, whose types none of our kernels takes."""
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile for a kernel that calls this one."""
@@ -89,6 +88,8 @@ class _Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for these types of arguments, or those that stand for them."""
         with global_compiler_lock, _UNCOUNTED, our_libraries(self.targetctx):
+            if not isinstance(self._cache, KernelCache):  # most kernels that are imported are not called
+                self._cache = KernelCache(self.py_func)
             args = tuple(map(_general, normalize_signature(sig)[0]))
             by_kernel, self._by_kernel = self._by_kernel, False  # it may call itself
             try:
@@ -148,9 +149,7 @@ def compiled(**options: object) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         if config.DISABLE_JIT:
             return function
-        made = _Kernel(py_func=function, targetoptions=given)
-        made.enable_caching()
-        return made
+        return _Kernel(py_func=function, targetoptions=given)
 
     return decorate
 

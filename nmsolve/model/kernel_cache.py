@@ -8,8 +8,10 @@ once for all. A kernel is code, so none is read from a folder that another user 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.environment import Environment, _rebuild_env, lookup_environment
 from numba.core.runtime.nrt import rtsys
 
 from nmsolve.model.host.folders import cache_folder, can_write, is_as_safe_as, is_safe
@@ -144,6 +147,39 @@ class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_Locator,)
 
 
+def _rebuilt(module: str, constants: list[Any], name: str) -> Environment:
+    """Return the Python objects that a compiled function needs: its constants.
+
+    Numba also gives it what its module holds, and imports that for it. No kernel looks there, and most such functions are numba's
+    own, from modules that only compiling needs: a tenth of what a run needs to start.
+    """
+    if module in sys.modules:
+        return _rebuild_env(module, constants, name)
+    known = lookup_environment(name)
+    if known is not None:
+        return known
+    made = Environment({"__name__": module})  # by its name numba knows that it can be kept
+    made.consts[:] = constants
+    made.env_name = name
+    Environment._memo[name] = made
+    return made
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads what a file of compiled code holds."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return an object by its name."""
+        return _rebuilt if name == _rebuild_env.__name__ else super().find_class(module, name)
+
+
+class _File(IndexDataCacheFile):  # type: ignore[misc]
+    """Numba's file of compiled code, read by us."""
+
+    def _load_data(self, name: str) -> Any:
+        return _Unpickler(io.BytesIO(Path(self._data_path(name)).read_bytes())).load()
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The compiled versions of one kernel. What cannot be read or written is compiled, without a word."""
 
@@ -156,7 +192,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             locator, "place", Place(own, (own,))
         )  # the user may have asked for one of numba's
         self._reads = [
-            IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())
+            _File(str(folder), self._impl.filename_base, locator.get_source_stamp())
             for folder in self._place.read
         ]
 

@@ -1,19 +1,26 @@
 """What other packages offer by entry points (docs/extend.md): found by name, loaded when asked for, known by their code.
 
-Installed packages are looked through once in a process, when they are first needed. Nothing is imported by that.
+Installed packages are looked through once in a process, when they are first needed. Nothing is imported by that. Where no file
+of an installed package names a group of ours, as nearly everywhere, Python's own way to read them is not loaded either.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Groups of entry points. Those of engines and re-checks are for mappings, with a problem after them for that problem.
 ENGINES, FORMATS, MACHINES, RECHECKS = (
@@ -40,14 +47,38 @@ GROUPS = (
 
 
 @cache
-def _installed() -> Any:
-    """Return the entry points of all packages, for whatever they are."""
+def _installed() -> Any | None:
+    """Return the entry points of all packages, for whatever they are; None where none is of a group of ours."""
+    if not _any_offer():
+        return None
+    from importlib.metadata import entry_points
+
     return entry_points()
+
+
+def _any_offer() -> bool:
+    """Return whether an installed package may offer anything: True where only Python itself can tell."""
+    finders = [one for one in sys.meta_path if one is not PathFinder and hasattr(one, "find_distributions")]
+    for folder in sys.path:
+        if finders or os.path.isfile(folder or "."):  # an archive
+            return True
+        with suppress(OSError):
+            for name in os.listdir(folder or "."):
+                if name.lower().endswith((".dist-info", "egg-info")):
+                    with (
+                        suppress(OSError),
+                        open(os.path.join(folder, name, "entry_points.txt"), "rb") as file,
+                    ):
+                        if b"[nmsolve." in file.read():
+                            return True
+    return False
 
 
 def offered(group: str) -> list[EntryPoint]:
     """Return what installed packages offer in a group, by name and package."""
-    return sorted(_installed().select(group=group), key=lambda one: (one.name, package_of(one)))
+    installed = _installed()
+    found = () if installed is None else installed.select(group=group)
+    return sorted(found, key=lambda one: (one.name, package_of(one)))
 
 
 def entry_of(group: str, name: str, own: Collection[str] = ()) -> EntryPoint | None:

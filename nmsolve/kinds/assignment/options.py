@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Argument, Option
-
 from nmsolve.kinds.options import Bind, ConflictOptions, Json, Library, Out, Points, SearchOptions, Strict
+from nmsolve.kinds.parameters import Argument, Option
 
 # One option, one line:
 # fmt: off

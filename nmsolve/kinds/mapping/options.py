@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Argument, Option
-
 from nmsolve.kinds.options import (
     Absolute,
     AnswerOptions,
@@ -40,6 +38,7 @@ from nmsolve.kinds.options import (
     Workers,
     WriteModel,
 )
+from nmsolve.kinds.parameters import Argument, Option
 from nmsolve.model.mapping.objectives import OBJECTIVES
 
 # One option, one line:

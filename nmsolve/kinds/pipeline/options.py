@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Argument, Option
-
 from nmsolve.kinds.options import (
     Bind,
     Chips,
@@ -19,6 +17,7 @@ from nmsolve.kinds.options import (
     Strict,
     TrainOptions,
 )
+from nmsolve.kinds.parameters import Argument, Option
 
 # One option, one line:
 # fmt: off

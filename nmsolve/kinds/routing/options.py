@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
 
-from typer import Option
-
 from nmsolve.kinds.options import AnswerOptions, ConflictOptions, Json, Out, Points, SearchOptions
+from nmsolve.kinds.parameters import Option
 
 # One option, one line:
 # fmt: off

@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError, InputWarning, doubtful
@@ -21,6 +21,9 @@ from nmsolve.model.files import input_file, mode_of, reason
 from nmsolve.model.formats.npz_own import own_graph, own_members
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.plugins import in_a_line, load, package_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ no ``fcntl``, no ``resource``, and its folders cannot be opened. Nothing else as
 * :mod:`.memory` memory of the machine and of processes, limits
 * :mod:`.processes` processes that are waited for, ended, and end with their parent; signals
 * :mod:`.pipes` what arrives from several processes
+* :mod:`.lazy_parts` parts of libraries that are loaded when they are first touched
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import numpy as np
 from nmsolve.model import clock
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Engine, ScratchPlace, SubtaskWorker
+from nmsolve.model.host.lazy_parts import load_lazily
 from nmsolve.model.host.memory import limit_data, rarely_collect
 from nmsolve.model.host.processes import die_with
 from nmsolve.model.types import IntArray
@@ -160,6 +161,7 @@ class ChildContext:
 def main() -> None:
     """Read the order from stdin, run it, report the end, and leave without waiting for native threads."""
     rarely_collect()
+    load_lazily()
     order: Order = pickle.load(sys.stdin.buffer)
     clock.skip(order.stood)
     die_with(order.parent)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.model import plugins
 from nmsolve.model.engine import Engine
@@ -14,6 +13,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.lookup import named
 from nmsolve.model.plugins import package_of
 from nmsolve.solvers.search.portfolio import Step
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: What an engine says it finds.
 FINDS = ("mappings", "bounds", "both")
