@@ -199,6 +199,26 @@ def test_a_page_always_comes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert kept.page(render, lambda: "bare") == "bare"
 
 
+def test_a_page_has_the_pictures_that_there_was_time_for() -> None:
+    """Its text is made once and waited for, however late it is; of its pictures each counts that is done."""
+
+    @drawing.Picture
+    def slow() -> drawing.Drawn:
+        time.sleep(60)
+        raise AssertionError
+
+    def render() -> str:
+        assert os.getppid() == COMMAND, "in the copy alone"
+        time.sleep(1.5)
+        return f"text {convergence([], 1.0, 'full')} {slow()}"
+
+    with TimeLeft(clock.now() - 2.0) as kept:
+        assert kept.page(render) == f"text {drawing.NOT_DRAWN} {drawing.NOT_DRAWN}"
+    with TimeLeft(clock.now() + 5.0) as kept:
+        page = kept.page(render)
+    assert page.startswith("text <svg") and page.endswith(f"</svg>\n {drawing.NOT_DRAWN}")
+
+
 def test_the_command_ends_with_a_whole_answer(tmp_path: Path) -> None:
     """A signal as soon as the mapping is there, while its checks run: files that ``verify`` accepts, no traceback."""
     net, out = tmp_path / "net.nmz", tmp_path / "out"

@@ -19,8 +19,8 @@ from nmsolve.model.stop import PICTURES, Reserve, Stop, kept_back
 T = TypeVar("T")
 #: Seconds after the time limit, and after the end was asked for, at which checks and pictures that still run are left out.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
-#: CPU seconds that a page without its pictures and the last words take.
-BARE = 0.2
+#: CPU seconds that writing a page and the last words take.
+WORDS = 0.05
 #: Most of the time left that searches leave to files, checks and pictures on a busy machine.
 MOST = 1 / 2
 #: CPU seconds that checks always get: enough for small networks.
@@ -74,7 +74,7 @@ class TimeLeft:
 
     def left(self) -> float:
         """Return seconds that optional things may still take; not above 0 if time is up."""
-        late = self._limit + AFTER_LIMIT - BARE * clock.pace()
+        late = self._limit + AFTER_LIMIT - WORDS * clock.pace()
         return min(late, self._stop.asked_at + AFTER_SIGNAL) - clock.now()
 
     def each(self, work: Callable[[], Iterator[T]], least: float = 0.0) -> Iterator[T]:
@@ -99,15 +99,29 @@ class TimeLeft:
         """Return what ``work`` returns; as :meth:`each`."""
         return next(self.each(lambda: iter([work()]), least))
 
-    def page(self, render: Callable[[], T], bare: Callable[[], T] | None = None) -> T:
-        """Return a page with its pictures; where these take too long, ``bare``: the same without pictures, if not given."""
-        from nmsolve.report.drawing import without_pictures
+    def page(self, render: Callable[[], str], bare: Callable[[], str] | None = None) -> str:
+        """Return a page with as many of its pictures as there is time for, and without any however late it is.
 
-        try:
-            return self.optional(render)
-        except OutOfTime:
+        ``bare`` makes a page in less time than ``render`` without pictures: what comes where that takes too long, too.
+        """
+        from nmsolve.report.drawing import drawn_one_by_one, without_pictures
+
+        def pages() -> Iterator[str]:
+            if bare is not None:
+                with without_pictures():
+                    yield bare()
+            yield from drawn_one_by_one(render)
+
+        found: list[str] = []
+        with suppress(OutOfTime):
+            for page in killable(pages, lambda: self.left() if found else math.inf):
+                found[:] = [page]
+                if self.left() <= 0:
+                    break
+        if not found:  # the copy died
             with without_pictures():
-                return (bare or render)()
+                found = [(bare or render)()]
+        return found[0]
 
 
 def _say_stopping() -> None:

@@ -67,6 +67,8 @@ register("numba:compile", _UNCOUNTED)
 class _Kernel(CPUDispatcher):  # type: ignore[misc]
     """A kernel with one version for all signed whole numbers, and machine code of those that Python calls."""
 
+    _cache: Any
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"pipeline_class": KernelCompiler, **options})
         self._by_kernel = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from importlib import import_module
 from importlib.util import cache_from_source, find_spec
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias
@@ -103,6 +104,8 @@ def svg_text(figure: Figure, label: str) -> str:
 #: What stands in place of a picture for which there was no time.
 NOT_DRAWN = "<p>Not drawn for lack of time; <code>nmsolve draw</code> makes pictures of an answer.</p>"
 _drawn = True
+#: Pictures that are drawn once the text of their page is there, by what stands in their places; None: they are drawn at once.
+_later: dict[str, Callable[[], str]] | None = None
 
 
 @contextmanager
@@ -116,6 +119,27 @@ def without_pictures() -> Iterator[None]:
         _drawn = before
 
 
+def drawn_one_by_one(render: Callable[[], str]) -> Iterator[str]:
+    """Yield the page that ``render`` makes without its pictures, then with one more of them each time."""
+    global _later
+    before, _later = _later, {}
+    try:
+        page, pictures = render(), _later
+    finally:
+        _later = before
+    shown = dict.fromkeys(pictures, NOT_DRAWN)
+    yield _filled(page, shown)
+    for mark, draw in pictures.items():
+        shown[mark] = draw()
+        yield _filled(page, shown)
+
+
+def _filled(page: str, shown: dict[str, str]) -> str:
+    for mark, picture in shown.items():
+        page = page.replace(mark, picture)
+    return page
+
+
 class Picture(Generic[P]):
     """A drawing: as SVG text when it is called, as a figure to show, change or save in another form by :meth:`figure`."""
 
@@ -124,9 +148,16 @@ class Picture(Generic[P]):
         update_wrapper(self, draw)
 
     def __call__(self, *args: P.args, **more: P.kwargs) -> str:
-        """Return SVG text; :data:`NOT_DRAWN` inside :func:`without_pictures`."""
+        """Return SVG text; :data:`NOT_DRAWN` inside :func:`without_pictures`, a mark where it is :func:`drawn_one_by_one`."""
         if not _drawn:
             return NOT_DRAWN
+        if _later is None:
+            return self._svg(*args, **more)
+        mark = f"picture-{secrets.token_hex(8)}"
+        _later[mark] = partial(self._svg, *args, **more)
+        return mark
+
+    def _svg(self, *args: P.args, **more: P.kwargs) -> str:
         import_what_draws()
         import matplotlib
 
