@@ -60,10 +60,7 @@ def _commands() -> Iterator[tuple[str, Command]]:
     for name in ("export", "faults"):
         yield name, own[name]
     yield "bench", Command("benchmarks.options:BenchOptions", "benchmarks.run:run_bench")
-    yield (
-        "bench learn",
-        Command("benchmarks.options:BenchLearnOptions", "benchmarks.learn.run:run_bench_learn"),
-    )
+    yield "bench learn", own["bench learn"]
     for name in registry.FOLDERS:
         explain = "explain" if name == first else f"explain {name}"
         yield explain, _of_kind(name, "EXPLAIN", "cli.explain:run_explain")
