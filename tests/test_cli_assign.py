@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from assignments_support import pair_machine, small_model
 
+from nmsolve.hw.assignment.programs import write
+from nmsolve.kinds.assignment.kind import AssignKind
 from nmsolve.kinds.assignment.programs import PARTS
 from nmsolve.kinds.mapping.report import Report
+from nmsolve.model.formats import onnx
 
 #: The pages are looked at as they are.
 pytestmark = pytest.mark.rendered
@@ -44,6 +47,24 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert rows[-1]["type"] == "result" and {"incumbent", "bound"} <= {r["type"] for r in rows}
     assert "incumbent" in done.stderr and "proved to be the least possible" in done.stderr
     return folder
+
+
+def test_all_that_is_read_is_read_before_the_search(
+    answered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Called
+) -> None:
+    """Also the model with its symbols, which its programs keep: what comes after the search is late on a busy machine."""
+    done: list[str] = []
+
+    def noted(name: str, function: Any) -> Any:
+        return lambda *given, **more: done.append(name) or function(*given, **more)
+
+    for module in (onnx, write):
+        monkeypatch.setattr(module, "load_onnx", noted("read", module.load_onnx))
+    monkeypatch.setattr(AssignKind, "solve", noted("search", AssignKind.solve))
+    where = (answered / "m.onnx", "-m", answered / "pair.toml", "--bind", "batch=32", "-t", LONG)
+    assert call("assign", *where, "-o", tmp_path / "out")[0] == 0
+    assert done == ["read", "read", "search"]
+    assert (tmp_path / "out" / "programs" / "manifest.json").exists()
 
 
 def test_a_run_leaves_all_files_and_the_keys_of_map(answered: Path) -> None:

@@ -102,6 +102,14 @@ class AssignKind(WholeKind):
         """Load model and processors."""
         return state_problem(inputs)
 
+    def loaded(self, o: AssignOptions, inputs: AssignInputs) -> Given:
+        """Load model and processors; before the search all that is read for the programs, too."""
+        from nmsolve.kinds.assignment.programs import unbound_model
+
+        given = self.state(inputs)
+        unread = given.graph is None or not o.bind or o.pareto is not None
+        return given if unread else replace(given, unbound=unbound_model(o.model))
+
     def is_source(self, path: Path) -> bool:
         """Return whether it is a model, or a cost network."""
         from nmsolve.model.formats.iopddl import is_iopddl
@@ -184,7 +192,7 @@ class AssignKind(WholeKind):
         return build_assign_report(given, result, inputs, left)
 
     def files_take(self, given: Given) -> float:
-        """Return what writing the programs takes, the model read again with its symbols unbound."""
+        """Return what writing the programs takes."""
         return (
             0.0 if given.stated is None else PROGRAMS_TAKE[0] + PROGRAMS_TAKE[1] * given.stated.problem.count
         )

@@ -14,6 +14,7 @@ from nmsolve.model.errors import InputError
 if TYPE_CHECKING:
     from nmsolve.kinds.assignment.options import AssignOptions
     from nmsolve.kinds.assignment.statement import Given
+    from nmsolve.model.operators.graph import OperatorGraph
 
 PROGRAMS, SCALARS = "programs", "scalars.json"
 #: Names of what is written beside the programs, and of these.
@@ -94,6 +95,18 @@ def program_words(part: ProgramsPart | None) -> list[str]:
     return words
 
 
+def unbound_model(model: Path) -> OperatorGraph | None:
+    """Return a model with its symbols: programs keep them, so that they run at any length. None if it cannot be read so."""
+    import sympy  # noqa: F401 -- before the process that reads the model is copied from this one: both need it
+
+    from nmsolve.model.formats.onnx import load_onnx
+
+    try:
+        return load_onnx(model)
+    except InputError:
+        return None
+
+
 def written_programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | None:
     """Write the programs of the processors, and run them if asked for; return what the report says of them.
 
@@ -109,10 +122,7 @@ def written_programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsP
         return None
     folder = o.out / PROGRAMS
     try:
-        graph = None if o.bind else given.graph  # programs keep the symbols, so that they run at any length
-        if graph is None:
-            import sympy  # noqa: F401 -- before the process that reads the model is copied from this one: both need it
-
+        graph = given.unbound if o.bind else given.graph
         manifest = write_programs(o.model, given.stated, solution, folder, graph=graph)
     except InputError as error:
         if o.run:

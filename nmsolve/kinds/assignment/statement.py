@@ -43,13 +43,17 @@ class AssignInputs(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A stated problem with what it was made from; ``network`` for cost networks, else the others."""
+    """A stated problem with what it was made from; ``network`` for cost networks, else the others.
+
+    ``unbound`` : the model with its symbols, where they have values and programs are written
+    """
 
     network: CostNetwork | None = None
     stated: StatedAssignment | None = None
     graph: OperatorGraph | None = None
     machine: ProcessorMachine | None = None
     own: AssignProblem | None = None
+    unbound: OperatorGraph | None = None
 
     @property
     def problem(self) -> AssignProblem | CostNetwork:

@@ -157,15 +157,14 @@ def fused_where_possible(problem: AssignProblem, unit: IntArray) -> BoolArray:
     that shares an operator with one before it."""
     groups = problem.groups
     gain = groups.energy if problem.objective == "energy" else groups.time
-    worth = np.zeros(groups.count, np.int64)
-    for k in range(groups.count):
-        own = unit[groups.of(k)]
-        if (own == own[0]).all():
-            worth[k] = gain[k, own[0]]
     fused, taken = np.zeros(groups.count, bool), np.zeros(problem.count, bool)
-    for k in np.argsort(-worth, kind="stable"):
-        own = groups.of(int(k))
-        if worth[k] > 0 and not taken[own].any():
-            fused[k] = True
-            taken[own] = True
+    if groups.count:
+        at, first = unit[groups.members], unit[groups.members[groups.indptr[:-1]]]
+        apart = np.add.reduceat(at != np.repeat(first, np.diff(groups.indptr)), groups.indptr[:-1])
+        worth = np.where(apart, 0, gain[np.arange(groups.count), first])
+        for k in np.argsort(-worth, kind="stable")[: np.count_nonzero(worth > 0)].tolist():
+            own = groups.of(k)
+            if not taken[own].any():
+                fused[k] = True
+                taken[own] = True
     return fused
