@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import hw_reference as ref
 import numpy as np
@@ -13,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.check.mapping.recheck import check_bound
-from nmsolve.check.mapping.verify import verify
+from nmsolve.check.mapping.verify import verify, walked_objective
 from nmsolve.check.reward import walked_reward
 from nmsolve.heuristics.mapping.reward.moves import move, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
 from nmsolve.heuristics.rng import new_rng
-from nmsolve.hw.reward import deadlock_factor, own_turns, reward_loss
+from nmsolve.hw.reward import deadlock_factor, prohibited_directions, reward_loss
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.hw.routing.walk import walked_routes
 from nmsolve.hw.scores import objective_value, score
@@ -37,6 +40,7 @@ from nmsolve.solvers.mapping.bounds.link_load import exchange_bounds
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 FAST = settings(max_examples=40, deadline=None)
+Called = Callable[..., tuple[int, str, str]]
 SEED = st.integers(0, 2**32 - 1)
 
 
@@ -53,26 +57,55 @@ def some_problem(
 
 
 def test_the_published_formula_on_a_row_of_three() -> None:
-    """The middle one talks to both neighbours: the larger side counts; two turns to either side of a 2 x 3 board cost e^(T/C)."""
+    """The middle one talks to both neighbours: the larger side counts; the four directions that XY prohibits cost e^(4/C)."""
     graph = LogicGraph.from_edges(3, [1, 1], [0, 2], [2.0, 3.0])
     row = Machine("row", (1, 1), (1, 3))
     assert reward_loss(graph, row, np.array([0, 1, 2])) == 2 + max(2, 3) + 3
     assert reward_loss(graph, row, np.array([1, 0, 2])) == (2 + 6) + 2 + 6
     cast = LogicGraph.from_edges(3, [1, 1], [0, 2], [3.0, 3.0], multicast=np.array([False, True, False]))
     board = Machine("board", (1, 1), (2, 3))
-    turns = own_turns(board)
-    assert turns == 4 * 1 + 2 * 2, (
-        "corners: one link in along the column, one out along the row; two in the middle"
-    )
-    assert reward_loss(cast, board, np.array([0, 1, 2])) == pytest.approx((3 + 3 + 3) * math.exp(turns / 2))
+    assert reward_loss(cast, board, np.array([0, 1, 2])) == pytest.approx((3 + 3 + 3) * math.exp(4 / 2))
+
+
+def test_directions_of_turning_are_those_of_the_rule_whatever_the_board() -> None:
+    """The text's examples: one turn of each cycle makes two; XY prohibits four. A rule of half the columns counts half."""
+    assert prohibited_directions(Machine("row", (1, 1), (1, 5))) == 0
+    for board in (
+        Machine("m", (1, 1), (2, 3)),
+        Machine("m", (1, 1), (4, 4)),
+        Machine("t", (1, 1), (3, 4), torus=True),
+    ):
+        assert prohibited_directions(board) == 4
+        for rule, many in {"west-first": 2, "WS": 1, "yx": 4, "WS,EN,NE": 3}.items():
+            assert prohibited_directions(board, turn_set(rule, board)) == many
+        assert prohibited_directions(board, turn_set({0: "WS"}, board)) <= 1
+    odd_even = turn_set("odd-even", board)
+    assert prohibited_directions(board, odd_even) == 2
+
+
+def test_fewer_prohibited_directions_are_a_lower_loss() -> None:
+    """The rule that routes obey is charged, not that of XY; verifier, search state and bound say the same."""
+    problem = some_problem(3)
+    core, values = np.arange(6), []
+    for rule in ("xy", "west-first", "WS"):
+        held = replace(problem, turns=turn_set(rule, problem.machine))
+        values.append(objective_value(held, core))
+        assert walked_objective(held, core) == pytest.approx(values[-1], rel=1e-12)
+        state = build(held, core)
+        reset(state)
+        assert value(state) == pytest.approx(values[-1], rel=1e-12)
+        for bound in exchange_bounds(held, BoundContext(seconds=0.1, core=core)):
+            assert bound.value <= values[-1] and check_bound(held, bound, core).ok
+    assert values[0] == objective_value(problem, core) > values[1] > values[2]
 
 
 @FAST
-@given(ref.machines(faults=True), ref.graphs(), SEED)
-def test_verifier_and_evaluator_agree(machine, graph, seed) -> None:
+@given(ref.machines(faults=True), ref.graphs(), SEED, st.sampled_from([None, "xy", "WS,EN", "odd-even"]))
+def test_verifier_and_evaluator_agree(machine, graph, seed, rule) -> None:
     core = np.random.default_rng(seed).integers(0, machine.size, graph.n)
-    found = walked_reward(BetweenCores(graph, machine, core), machine)
-    assert found == pytest.approx(reward_loss(graph, machine, core), rel=1e-12)
+    turns = turn_set(rule, machine) if rule else None
+    found = walked_reward(BetweenCores(graph, machine, core), machine, turns=turns)
+    assert found == pytest.approx(reward_loss(graph, machine, core, turns=turns), rel=1e-12)
 
 
 def test_it_is_the_reward_of_the_routing_problem() -> None:
@@ -193,3 +226,32 @@ def test_what_it_refuses() -> None:
         objective_names("hops,reward")
     with pytest.raises(InputError, match="every chosen engine refuses"):
         solve(some_problem(0), time_limit=1.0, engines=["cpsat", "links"])
+
+
+def test_the_command_weighs_the_terms_and_verify_recomputes_them(tmp_path: Path, call: Called) -> None:
+    """What --reward states is in the report, and what verify counts with; other objectives have no such terms."""
+    edges = tmp_path / "cast.csv"
+    edges.write_text("source,target,weight\n0,1,2\n0,2,2\n3,1,3\n3,5,3\n4,5,1\n", "utf-8")
+    common = ("map", edges, "--multicast", "--machine", "mesh:2x3", "--balance", "0", "-t", "1", "--plain")
+    values = {}
+    for terms in (None, "deadlock=0", "vertical=3", "west-first"):
+        out = tmp_path / str(terms)
+        told = ("--prohibit-turns", terms) if terms == "west-first" else ("--reward", terms) if terms else ()
+        code, _, said = call(*common, "--objective", "reward", *told, "--out", out)
+        assert code in (0, 3), said
+        report = json.loads((out / "report.json").read_text("utf-8"))
+        assert report["inputs"]["reward"] == (terms if told[:1] == ("--reward",) else None)
+        values[terms] = report["objective"]
+        assert call("verify", out)[0] == 0
+        report["inputs"]["reward"] = "horizontal=2"
+        (out / "report.json").write_text(json.dumps(report), "utf-8")
+        assert call("verify", out)[0] == 1
+    assert values["deadlock=0"] < values["west-first"] < values[None] <= values["vertical=3"]
+    out = tmp_path / "no"
+    for told, text in (
+        (("--reward", "deadlock=0"), "--objective reward"),
+        (("--objective", "reward", "--reward", "faults=1"), "no term 'faults'"),
+        (("--objective", "reward", "--reward", "vertical=-1"), "vertical is -1"),
+    ):
+        code, _, said = call(*common, *told, "--out", out)
+        assert code == 2 and text in said and not out.exists()

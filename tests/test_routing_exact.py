@@ -172,6 +172,7 @@ def test_least_reward() -> None:
         used = number_of(problem, routes)
         channels = np.diff(routes.indptr)[:2].sum()
         # four turns each way round one square: one each way must go; the routes may need more to go
+        # all eight turns of the square are the eight directions
         best = min(best, cc * math.exp(prohibited_least(problem, routes) / channels))
         assert used is not None
     found = solved(RoutingStage(problem, "reward"), RouteCpSat())

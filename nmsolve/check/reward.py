@@ -15,6 +15,7 @@ from nmsolve.check.walker import distinct, mesh_links, walk
 from nmsolve.model.between import BetweenCores
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Source core and target cores.
@@ -23,14 +24,16 @@ Flow = tuple[int, tuple[int, ...]]
 FLOWS_AT_ONCE = 4096
 
 
-def walked_reward(cores: BetweenCores, machine: Machine, terms: RewardTerms = PUBLISHED) -> float:
-    """Return the objective ``reward`` of the messages of a mapping, on the machine's own routes."""
+def walked_reward(
+    cores: BetweenCores, machine: Machine, terms: RewardTerms = PUBLISHED, turns: TurnSet | None = None
+) -> float:
+    """Return the objective ``reward`` of the messages of a mapping, on the machine's own routes, which obey ``turns``."""
     flows = _flows(cores, machine)
     loss = exchange_loss(flows, machine, terms)
     channels = _walked_channels([(p, goals) for p, goals in flows if len(goals) > 1], machine)
-    if not channels or machine.faulty_links:
+    if not channels:
         return loss
-    return loss * math.exp(min(500.0, terms.deadlock * _vertical_to_horizontal(machine) / channels))
+    return loss * math.exp(min(500.0, terms.deadlock * forbidden_directions(machine, turns) / channels))
 
 
 def exchange_loss(flows: dict[Flow, float], machine: Machine, terms: RewardTerms = PUBLISHED) -> float:
@@ -116,11 +119,20 @@ def _ways(a: IntArray, b: IntArray, length: int, torus: bool) -> IntArray:
     return np.where(2 * ahead <= length, ahead, ahead - length)
 
 
-def _vertical_to_horizontal(machine: Machine) -> int:
-    """Return turns that XY prohibits: what came along a column may not go on along a row."""
+def forbidden_directions(machine: Machine, turns: TurnSet | None) -> float:
+    """Return how many of the 8 directions of turning are forbidden on average over the places where one could turn.
+
+    Without ``turns`` what came along a column may not go on along a row, unless there are dead links.
+    """
     leads = mesh_links(machine, "hops").leads
-    leaves = (leads >= 0).astype(int)
-    enters = np.zeros_like(leaves)
-    for p, d in zip(*np.nonzero(leads >= 0), strict=True):
-        enters[leads[p, d], d] += 1
-    return int(((enters[:, 2] + enters[:, 3]) * (leaves[:, 0] + leaves[:, 1])).sum())
+    places = forbidden = 0
+    for p, before in zip(*np.nonzero(leads >= 0), strict=True):
+        here = leads[p, before]
+        for after in (2, 3) if before < 2 else (0, 1):
+            if leads[here, after] >= 0:
+                places += 1
+                if turns is not None:
+                    forbidden += not turns.allowed[here, before, after]
+                else:
+                    forbidden += before >= 2 and not machine.faulty_links
+    return 8 * forbidden / max(1, places)

@@ -16,7 +16,7 @@ SECTIONS = {
     "strict library "
     "cores core_memory offchip_bandwidth group_sync group_border branch "
     "from_ frames",
-    "What is wanted": "objective limit weights at_most pareto points route turns form table_limit detour channels stages "
+    "What is wanted": "objective limit weights at_most reward pareto points route turns form table_limit detour channels stages "
     "exact_stages use_all overlap split replicas batches "
     "migration_budget place run noise runs reschedule from_run",
     "Time and search": "time_limit gap seed workers cluster engines warm_start resume memory_of memory scratch "

@@ -7,10 +7,10 @@ summed over all cores, because M1 rewards whole layouts (M1.8). Decided where th
   ``cc_right``, ``cc_up`` and ``cc_down`` are the same, up and down with the distance in rows. So the Manhattan distance of a pair
   is split over the two directions in which the partner lies, and both ends count. M1 puts one logical node on a core; where a
   core holds several, their traffic is added up first, and a multicast message counts once per core it reaches.
-* ``dl_ratio`` is the number of prohibited turns over the number of channels that multicast messages take. A turn counts once
-  for every router where both its links work ("the number of directions in which turning is forbidden in the system"). The
-  channels are those of the trees of all flows with several remote cores; messages from one core to the same cores are one
-  flow. Without such flows the ratio is 0.
+* ``dl_ratio`` is the number of directions of turning that are prohibited over the number of channels that multicast messages
+  take. The directions are those of the problem's turns, which routes obey, else those of XY: 4, and 2 for a rule with one turn
+  per cycle (:meth:`nmsolve.model.turns.TurnSet.directions`). The channels are those of the trees of all flows with several
+  remote cores; messages from one core to the same cores are one flow. Without such flows the ratio is 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.turns import turn_set
+from nmsolve.model.turns import TurnSet, turn_set
 from nmsolve.model.types import AnyArray
 
 #: Largest exponent that counts: beyond it values would leave the range of numbers and could not be compared.
@@ -67,18 +67,29 @@ def multicast_channels(flows: Flows, routes: Routes) -> int:
     return int(length[np.diff(flows.indptr) > 1].sum())
 
 
-def deadlock_factor(turns: int, channels: int, weight: float = 1.0) -> float:
-    """``exp(weight * prohibited turns / channels of multicast trees)``, 1 without channels; the exponent counts up to 500."""
-    return math.exp(min(MOST_RATIO, weight * turns / channels)) if channels else 1.0
+def deadlock_factor(directions: float, channels: int, weight: float = 1.0) -> float:
+    """``exp(weight * prohibited directions of turning / channels of multicast trees)``, 1 without channels; the exponent counts
+    up to 500."""
+    return math.exp(min(MOST_RATIO, weight * directions / channels)) if channels else 1.0
 
 
-def own_turns(machine: Machine) -> int:
-    """Return turns that the machine's own routes must not take: those of XY; 0 with dead links, where routes keep no rule."""
-    return 0 if machine.faulty_links else turn_set("xy", machine).prohibited(machine)
+def prohibited_directions(machine: Machine, turns: TurnSet | None = None) -> float:
+    """Return in how many directions routes must not turn: by ``turns``, else by XY; 0 with dead links, where none is kept."""
+    if turns is None and machine.faulty_links:
+        return 0.0
+    return (turns or turn_set("xy", machine)).directions(machine)
 
 
-def reward_loss(graph: Messages, machine: Machine, core: AnyArray, terms: RewardTerms = PUBLISHED) -> float:
+def reward_loss(
+    graph: Messages,
+    machine: Machine,
+    core: AnyArray,
+    terms: RewardTerms = PUBLISHED,
+    turns: TurnSet | None = None,
+) -> float:
     """Return the objective ``reward`` of the mapping ``core`` (n,) on the machine's own routes: M1's reward, negated.
+
+    ``turns`` : what these routes obey, if a rule was asked for
 
     Raises
     ------
@@ -91,13 +102,15 @@ def reward_loss(graph: Messages, machine: Machine, core: AnyArray, terms: Reward
         return loss
     casts = _multicast(flows)
     return loss * deadlock_factor(
-        own_turns(machine), multicast_channels(casts, walked_routes(machine, casts)), terms.deadlock
+        prohibited_directions(machine, turns),
+        multicast_channels(casts, walked_routes(machine, casts)),
+        terms.deadlock,
     )
 
 
 def problem_reward(problem: MappingProblem, core: AnyArray) -> float:
-    """Return :func:`reward_loss` of a mapping (n,) with the problem's terms."""
-    return reward_loss(problem.graph, problem.machine, core, problem.terms)
+    """Return :func:`reward_loss` of a mapping (n,) with the problem's terms and turns."""
+    return reward_loss(problem.graph, problem.machine, core, problem.terms, problem.turns)
 
 
 def reward_lattice(problem: MappingProblem) -> float:

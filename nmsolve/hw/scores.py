@@ -29,8 +29,9 @@ from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.lookup import named
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, RewardTerms
 from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
 #: Relative excess over a ceiling that counts as rounding of sums.
@@ -152,7 +153,13 @@ class Latency:
         return float(self._total / self._traffic) if self._traffic > 0 else 0.0
 
 
-def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
+def score(
+    graph: LogicGraph,
+    machine: Machine,
+    core: AnyArray,
+    terms: RewardTerms = PUBLISHED,
+    turns: TurnSet | None = None,
+) -> dict[str, float]:
     """Return everything that the evaluator computes for the mapping ``core`` (n,), by name; formulas in
     docs/objectives.md.
 
@@ -161,9 +168,9 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     for a distance matrix) ``max-link``, ``total-link``, ``hysmap``, ``step-time``, ``step-energy`` and ``energy-delay`` where it
     has the figures and, up to 2^20 edges, ``reward`` and ``table-entries`` (most of any router); ``axons-in`` and
     ``axons-out``, the most entries that any core needs in its axon tables. Left out is what the machine has no numbers for
-    (:func:`nmsolve.hw.magnitude.uncomputable`).
+    (:func:`nmsolve.hw.magnitude.uncomputable`). ``terms`` and ``turns`` are those of the problem, which ``reward`` depends on.
     """
-    problem, without = MappingProblem(graph, machine), uncomputable(machine)
+    problem, without = MappingProblem(graph, machine, terms=terms, turns=turns), uncomputable(machine)
     names = [
         name for name, o in OBJECTIVES.items() if o.charges in ("pairs", "trees") and name not in without
     ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
+    from nmsolve.model.mapping.objectives import RewardTerms
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
     from nmsolve.model.turns import TurnSet
@@ -52,6 +53,7 @@ class Inputs(GraphReading, frozen=True):
     core_memory: Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None = None
     node_limit: Annotated[int, msgspec.Meta(le=2**62)] | None = None
     prohibit_turns: str | None = None
+    reward: str | None = None
     route: str | None = None
     in_turns: bool = False
     migration_budget: int | None = None
@@ -147,6 +149,12 @@ class Loaded:
 
         spec = self.inputs.prohibit_turns
         return None if spec is None else turn_set(spec, self.machine)
+
+    def terms(self) -> RewardTerms:
+        """Return what M1's reward weighs."""
+        from nmsolve.model.mapping.objectives import reward_terms
+
+        return reward_terms(self.inputs.reward)
 
     def chosen_routes(self) -> RoutesFile | None:
         """Return the ``routes.json`` beside the mapping if its report says that routes were chosen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from nmsolve.model.errors import InputError, shortened
 
@@ -25,3 +26,22 @@ def seconds(given: str | float, where: str = "--time-limit") -> float:
             f"time limit {shortened(str(given))!r}", where, "a positive number of seconds, 90s or 5m"
         )
     return found
+
+
+def weights_of(text: str, known: Sequence[str]) -> dict[str, float]:
+    """Return the weights of a reward's terms that a text like ``deadlock=0,hops=0.5`` names.
+
+    Raises
+    ------
+    InputError : a term that is not ``known``, or no number
+    """
+    out: dict[str, float] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, _, value = (p.strip() for p in part.partition("="))
+        if name not in known:
+            raise InputError(f"the reward has no term {name!r}", "--reward", "one of " + ", ".join(known))
+        try:
+            out[name] = float(value)
+        except ValueError:
+            raise InputError(f"the weight {part!r}", "--reward", "NAME=NUMBER, with commas") from None
+    return out

@@ -36,6 +36,9 @@ RULES: dict[str, tuple[str, str]] = {
     "odd-even": ("EN ES", "NW SW"),
 }
 
+#: Directions of turning: the four turns of either cycle.
+DIRECTIONS = len(LEFT + RIGHT)
+
 #: Every core that is not listed.
 OTHERS = "*"
 #: A rule: a name, turns (``"WS,EN"``, ``["WS", "EN"]``), either of them by core, or a JSON file of the latter.
@@ -68,6 +71,14 @@ class TurnSet:
     def prohibited(self, machine: Machine) -> int:
         """Return the number of prohibited 90-degree turns: pairs of working links with a forbidden turn between them."""
         return int((possible_turns(machine) & ~self.allowed).sum())
+
+    def directions(self, machine: Machine) -> float:
+        """Return how many of the 8 directions of turning are prohibited, each as the part of the routers where it is (M1.7).
+
+        XY prohibits 4, a rule with one turn per cycle 2, whatever the board; 0 on a board where nothing can turn.
+        """
+        possible = int(possible_turns(machine).sum())
+        return DIRECTIONS * self.prohibited(machine) / possible if possible else 0.0
 
 
 def possible_turns(machine: Machine) -> BoolArray:

@@ -244,13 +244,9 @@ def _step_energy(case: Case):
 
 
 def _reward(case: Case):
-    """Sum of the greater sides of every core times e^(turns / channels)."""
+    """Sum of the greater sides of every core times e^(prohibited directions / channels)."""
     cols = case.mesh[1]
-    links = {p: [b for a, b in _links(case, False) if a == p] for p in range(case.cores)}
-    turns = 0
-    for p in range(case.cores):
-        along = sum(q // cols == p // cols for q in links[p])
-        turns += along * (len(links[p]) - along)
+    directions = 4 if min(case.mesh) > 1 else 0  # XY: none from a column to a row
 
     def cost(core: tuple[int, ...]) -> float:
         sides = [[Fraction(0)] * 4 for _ in range(case.cores)]
@@ -271,6 +267,6 @@ def _reward(case: Case):
                     sides[here][2 if y < 0 else 3] += w * abs(y)
         total = sum(max(a, b) + max(c, d) for a, b, c, d in sides)
         channels = sum(len({x for q in remote for x in _way(case, p, q)}) for p, remote in flows)
-        return float(total) * (math.exp(min(500.0, turns / channels)) if channels else 1.0)
+        return float(total) * (math.exp(min(500.0, directions / channels)) if channels else 1.0)
 
     return cost

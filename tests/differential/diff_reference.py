@@ -328,12 +328,8 @@ class Reference:
         channels = sum(map(len, trees.values()))
         if not channels or self.hops.dead:
             return float(total)
-        turns = 0
-        for p in range(self.cores):
-            near = self.hops.neighbours(p)
-            along = sum(q // self.hops.cols == p // self.hops.cols for q in near)
-            turns += along * (len(near) - along)
-        return float(total) * math.exp(min(MOST_EXPONENT, turns / channels))
+        directions = 4 if 1 < self.hops.cols < self.cores else 0  # XY: none from a column to a row
+        return float(total) * math.exp(min(MOST_EXPONENT, directions / channels))
 
     def scores(self, core: tuple[int, ...]) -> dict[str, float]:
         """Objectives by name, and what else the documentation defines without a choice left open."""

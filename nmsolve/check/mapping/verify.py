@@ -27,11 +27,11 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.broken import CUT_OFF
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
-from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, RewardTerms
 from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
 from nmsolve.model.mapping.routes import RoutesFile, routes_complaint
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.model.turns import turn_set
+from nmsolve.model.turns import TurnSet, turn_set
 from nmsolve.model.types import AnyArray, IntArray
 
 #: What is checked, in this order.
@@ -64,6 +64,8 @@ def verify(
     routes: RoutesFile | None = None,
     routed: Mapping[str, float] | None = None,
     also: Collection[str] = (),
+    terms: RewardTerms = PUBLISHED,
+    rule: TurnSet | None = None,
 ) -> VerifyReport:
     """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
 
@@ -78,6 +80,7 @@ def verify(
         (:func:`nmsolve.check.routing.routes.flow_scores`); that the file is right is checked elsewhere (``verify_flow_routes``)
     turns : prohibited turns; ``xy`` if not given, on machines without dead links
     also : objectives that are no sums to recompute beside those that the report names
+    terms, rule : what M1's reward weighs, and the turns that the problem asks routes to obey
 
     Notes
     -----
@@ -86,7 +89,9 @@ def verify(
     """
     checks: list[Check] = []
     scores: dict[str, float] = {}
-    problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
+    problem = MappingProblem(
+        graph, machine, "hops", constraints, node_limit, migration, terms=terms, turns=rule
+    )
     for _, found in verifying(
         problem, core, scores, claimed, turns=turns, routes=routes, routed=routed, also=also
     ):
@@ -109,7 +114,7 @@ def verifying(
 
     Parameters
     ----------
-    problem : only its limits count, whatever the objective
+    problem : its limits count, and what M1's reward depends on, whatever the objective
     core : (n,) core of every node
     scores : takes the objectives as recomputed, once the second stage is done
     also : as of :func:`verify`
@@ -140,7 +145,7 @@ def verifying(
             and (name in also or _names(claimed, name))
             and (machine.distance_matrix is None or not aim.links)
         ):
-            found[name] = named(aim.walk)(between, machine)
+            found[name] = _walked(problem, name, between)
     checks += place_checks(problem, at) + slice_checks(problem, at)
     checks += kind_checks(graph, machine, at) + axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
@@ -208,8 +213,14 @@ def walked_objective(problem: MappingProblem, core: IntArray) -> float:
     between = BetweenCores(problem.graph, problem.machine, core)
     if not problem.aim.walk:
         return recompute(problem.graph, problem.machine, core, between)[problem.objective]
-    terms = (problem.terms,) if problem.aim.charges == "reward" else ()
-    return float(named(problem.aim.walk)(between, problem.machine, *terms))
+    return _walked(problem, problem.objective, between)
+
+
+def _walked(problem: MappingProblem, name: str, between: BetweenCores) -> float:
+    """Recompute an objective that is no sum, from the messages between cores."""
+    aim = OBJECTIVES[name]
+    terms = (problem.terms, problem.turns) if aim.charges == "reward" else ()
+    return float(named(aim.walk)(between, problem.machine, *terms))
 
 
 def _names(claimed: Mapping[str, Any] | None, name: str) -> bool:

@@ -6,6 +6,7 @@ If the numbers of channels grow along every dependency, no ring of messages can 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import working_channels
-from nmsolve.model.turns import TurnSet, all_turns
+from nmsolve.model.turns import DIRECTIONS, TurnSet, all_turns, possible_turns
 from nmsolve.model.types import BoolArray, IntArray
 
 Pairs = tuple[IntArray, IntArray]
@@ -164,6 +165,14 @@ def prohibited_turns(problem: RoutingProblem, number: IntArray) -> int:
         return problem.turns.prohibited(problem.machine)
     before, after = turning(problem)
     return int((number[before] >= number[after]).sum())
+
+
+def directions_per_turn(problem: RoutingProblem) -> Fraction:
+    """What a prohibited turn counts in M1's reward, where all turns of the board are 8 directions of turning
+    (:meth:`nmsolve.model.turns.TurnSet.directions`); 0 where nothing can turn."""
+    given = problem.turns is not None
+    possible = int(possible_turns(problem.machine).sum()) if given else len(turning(problem)[0])
+    return Fraction(DIRECTIONS, possible) if possible else Fraction(0)
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nmsolve.hw.reward import deadlock_factor, exchange_loss, multicast_channels
 from nmsolve.hw.routing.loads import route_loads
-from nmsolve.hw.routing.order import prohibited_turns
+from nmsolve.hw.routing.order import directions_per_turn, prohibited_turns
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import IntArray
@@ -26,8 +26,9 @@ def routing_value(problem: RoutingProblem, routes: Routes, number: IntArray, nam
 
 
 def reward_value(problem: RoutingProblem, turns: int, channels: int) -> float:
-    """M1.7: ``cc * exp(prohibited turns / channels of multicast paths)``; ``cc`` alone where nothing is multicast.
+    """M1.7: ``cc * exp(prohibited directions of turning / channels of multicast paths)``; ``cc`` alone without multicast.
 
     ``cc`` is :func:`nmsolve.hw.reward.exchange_loss`; it does not depend on the routes.
     """
-    return exchange_loss(problem.machine, problem.flows) * deadlock_factor(turns, channels)
+    directions = float(turns * directions_per_turn(problem))
+    return exchange_loss(problem.machine, problem.flows) * deadlock_factor(directions, channels)

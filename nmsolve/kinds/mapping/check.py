@@ -68,7 +68,7 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
         turns=own_turns(o.prohibit_turns or loaded.inputs.prohibit_turns, loaded.inputs.route), migration=migration,
-        routes=loaded.chosen_routes(), routed=routed, also=dict(ceilings),
+        routes=loaded.chosen_routes(), routed=routed, also=dict(ceilings), terms=loaded.terms(), rule=loaded.turns(),
     )  # fmt: skip
     checks = check_parts(report.checks)
     checks += held_checks(held, report.scores)
@@ -76,7 +76,15 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
         return checks
     name = str(loaded.report.get("objective_name"))
     problem = MappingProblem(
-        loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
+        loaded.graph,
+        loaded.machine,
+        name,
+        stated,
+        limit,
+        migration,
+        ceilings,
+        terms=loaded.terms(),
+        turns=loaded.turns(),
     )
     checks.append(_about_check(loaded, loaded.report, problem))
     if o.bound:
@@ -281,7 +289,7 @@ def map_again(
 
     report, name = loaded.report or {}, problem.objective
     said = report.get("scores") or {}
-    own = score(loaded.graph, loaded.machine, loaded.core)
+    own = score(loaded.graph, loaded.machine, loaded.core, loaded.terms(), loaded.turns())
     if loaded.inputs.route == "joint" or loaded.inputs.in_turns:
         own.pop("hysmap", None)  # of the machine's own routes
     found = own | dict(walked)

@@ -48,7 +48,10 @@ def run_compare(o: CompareOptions) -> int:
         _require_mapping(path)
     one, other = (load_answer(AnswerOptions(path, o.graph, o.machine)) for path in (o.one, o.other))
     _require_alike(one, other, o.other)
-    scores = [score(loaded.graph, loaded.machine, loaded.core) for loaded in (one, other)]
+    scores = [
+        score(loaded.graph, loaded.machine, loaded.core, loaded.terms(), loaded.turns())
+        for loaded in (one, other)
+    ]
     moved = int((one.core != other.core).sum())
     rows = [_Row(name, a, scores[1][name]) for name, a in scores[0].items() if name in scores[1]]
     write_atomic(o.out, _page(o, one, other, rows, moved))

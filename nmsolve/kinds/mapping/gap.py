@@ -66,7 +66,7 @@ def gap_problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
     )  # fmt: skip
     tell_unicast([objective], loaded.graph)
     turns = None if loaded.inputs.route in ROUTED else loaded.turns()
-    problem = replace(problem, node_limit=loaded.node_limit(o.balance), turns=turns)
+    problem = replace(problem, node_limit=loaded.node_limit(o.balance), terms=loaded.terms(), turns=turns)
     require_own_routes(problem)
     return problem
 
@@ -109,4 +109,5 @@ def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str,
         "workers": o.workers,
         "engines": o.engines,
         "prohibit_turns": None if before.route in ROUTED else before.prohibit_turns,
+        "reward": before.reward,
     }

@@ -116,7 +116,7 @@ def _answer(run: MapSearch, found: Result[InTurns], events: list[Event], wall: f
     assert best is not None and best.problem is not None and best.routing is not None and value is not None
     assert best.routing.solution is not None
     mapped = chosen_part(best.problem, best.routing, scored=True)
-    scores = score(run.problem.graph, run.problem.machine, best.core)
+    scores = score(run.problem.graph, run.problem.machine, best.core, run.problem.terms, run.problem.turns)
     scores |= _routed_scores(best.problem, best.routing.solution.routes)
     scores.pop("hysmap", None)  # of the machine's own routes
     result = replace(

@@ -262,7 +262,7 @@ class MapKind(RunKind):
         from nmsolve.kinds.loading import load_answer
 
         loaded = load_answer(o, o.memory)
-        scores = score(loaded.graph, loaded.machine, loaded.core)
+        scores = score(loaded.graph, loaded.machine, loaded.core, loaded.terms(), loaded.turns())
         return plain_scores({"graph": loaded.graph.name, "machine": loaded.machine.name}, scores)
 
     def pictures(self, path: Path, o: DrawOptions) -> Pictures:

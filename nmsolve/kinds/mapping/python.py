@@ -126,7 +126,8 @@ class MappingAnswer(Answer[IntArray]):
         """Return every objective of mappings by name."""
         if self.core is None:
             raise InputError("no mapping was found", "score", "an answer with a mapping")
-        return score(self.problem.graph, self.problem.machine, self.core)
+        p = self.problem
+        return score(p.graph, p.machine, self.core, p.terms, p.turns)
 
     def to_dataframe(self) -> Any:
         """Return a row per node: ``node``, ``core``, ``row``, ``col``, ``chip``. BackendError without pandas."""

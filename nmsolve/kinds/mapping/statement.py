@@ -123,7 +123,7 @@ def state_map(
         doubtful(what, "--balance", f"{o.balance / 100:g} for {o.balance:g} %")
     _warn_of_sizes(problem)
     names = objective_names(o.pareto or o.objective or PLAIN)
-    problem = _limited(o, problem, names)
+    problem = _weighed(o, _limited(o, problem, names), names)
     tell_unicast((*names, *dict(problem.ceilings)), graph)
     for name in (
         *names,
@@ -144,6 +144,17 @@ def limits_of(o: MapOptions) -> dict[str, float]:
     from nmsolve.model.mapping.objectives import OBJECTIVES
 
     return opt.limits(o.limit, {name: aim.unit for name, aim in OBJECTIVES.items() if not aim.alone})
+
+
+def _weighed(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> MappingProblem:
+    """Return the problem with the weights of ``--reward``."""
+    from nmsolve.model.mapping.objectives import reward_terms
+
+    if o.reward is not None and "reward" not in names:
+        raise InputError(
+            f"weights of the reward with the objective {','.join(names)}", "--reward", "--objective reward"
+        )
+    return replace(problem, terms=reward_terms(o.reward))
 
 
 def _limited(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> MappingProblem:
@@ -260,6 +271,7 @@ def map_inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "workers": o.workers,
         "engines": o.engines,
         "prohibit_turns": resolved(o.prohibit_turns),
+        "reward": o.reward,
         "route": o.route,
         "limits": limits_of(o),
         "objectives": list(objective_names(o.pareto or o.objective or PLAIN)),

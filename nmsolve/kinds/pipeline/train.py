@@ -19,7 +19,7 @@ def run_train_m5(o: TrainM5Options) -> int:
     InputError : wrong options, nothing to go on from, no torch
     """
     from nmsolve.learn.pipeline.train import Settings, Weights, train
-    from nmsolve.learn.progress import weights_of
+    from nmsolve.model.quantities import weights_of
 
     cores = numbers(o.cores, ",", "--cores")
     layers = numbers(o.layers, "-", "--layers")

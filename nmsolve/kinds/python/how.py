@@ -28,9 +28,11 @@ class MapHow(How, total=False):
     """How mappings are searched for besides.
 
     ``memory_of``: a store of solved runs (made if there is none) to begin from, which keeps the answer; ``mip_solver``: the
-    solver that Pyomo calls for the engine ``mip``.
+    solver that Pyomo calls for the engine ``mip``; ``reward``: weights of the terms of the objective ``reward``, as in
+    ``"deadlock=0,vertical=2"``.
     """
 
+    reward: str | None
     memory_of: str | Path | None
     mip_solver: str
 

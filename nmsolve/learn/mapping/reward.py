@@ -13,13 +13,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from nmsolve.hw.reward import MOST_RATIO, own_turns
-from nmsolve.learn.progress import weights_of
+from nmsolve.hw.reward import MOST_RATIO, prohibited_directions
 from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.objectives import RewardTerms
+from nmsolve.model.quantities import weights_of
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Columns of :func:`measure`.
@@ -70,7 +70,7 @@ class Rewards:
     def __init__(
         self, graph: LogicGraph, machine: Machine, terms: Terms, extra: tuple[Extra, ...] = ()
     ) -> None:
-        self.terms, self.extra, self.turns = terms, extra, own_turns(machine)
+        self.terms, self.extra, self.turns = terms, extra, prohibited_directions(machine)
         self._messages = (
             graph.indptr, graph.source.astype(np.int64), graph.targets.astype(np.int64), graph.weights, graph.multicast,
         )  # fmt: skip

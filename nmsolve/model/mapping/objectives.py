@@ -6,10 +6,11 @@ names a formula and a second one for ``nmsolve verify``, which shares no code wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.quantities import weights_of
 
 
 @dataclass(frozen=True)
@@ -118,3 +119,8 @@ class RewardTerms:
 
 #: The reward as published.
 PUBLISHED = RewardTerms()
+
+
+def reward_terms(text: str | None) -> RewardTerms:
+    """Return the weights that a text like ``deadlock=0,vertical=2`` sets, the others as published. InputError for others."""
+    return RewardTerms(**weights_of(text or "", [field.name for field in fields(RewardTerms)]))

@@ -192,7 +192,9 @@ class MappingTask(Task[IntArray]):
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """Return the mapping (n,) and all its scores."""
-        return lifted, score(self.problem.graph, self.problem.machine, lifted)
+        return lifted, score(
+            self.problem.graph, self.problem.machine, lifted, self.problem.terms, self.problem.turns
+        )
 
     def so_far(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """Return the mapping (n,) alone: the scores of a large one take seconds."""

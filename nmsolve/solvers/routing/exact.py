@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.reward import MOST_RATIO, exchange_loss, multicast_channels
-from nmsolve.hw.routing.order import prohibited_turns
+from nmsolve.hw.routing.order import directions_per_turn, prohibited_turns
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.routing.features import takes
@@ -76,14 +76,15 @@ def one_per_square(rows: CpSatRows, data: RouteData, v: Variables, goal: int) ->
 
 
 def reward_ceiling(rows: CpSatRows, data: RouteData, v: Variables, most: float) -> None:
-    """``turns / channels <= ln(most / cc)``, that is ``q * turns <= p * channels`` with the fraction p/q of known counts."""
+    """``share * turns / channels <= ln(most / cc)``: ``q * turns <= p * channels`` with the fraction p/q of known counts."""
     from nmsolve.hw.reward import exchange_loss
 
     cc = exchange_loss(data.problem.machine, data.problem.flows)
-    if not any(data.many) or cc <= 0:
+    share = directions_per_turn(data.problem)
+    if not any(data.many) or cc <= 0 or share == 0:
         return
     largest = 1 + sum(len(t) for t in data.trees)
-    ratio = Fraction(max(0.0, float(np.log(most / cc)))).limit_denominator(largest)
+    ratio = Fraction(max(0.0, float(np.log(most / cc) / share))).limit_denominator(largest)
     rows.add(ratio.denominator * prohibited(data, v) <= ratio.numerator * _tree_channels(data, v))
 
 
@@ -278,7 +279,7 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
     """
     data = RouteData(stage.problem)
     fewest = int(data.least_trees[np.array(data.many, bool)].sum())
-    cc = exchange_loss(stage.problem.machine, stage.problem.flows)
+    cc, share = exchange_loss(stage.problem.machine, stage.problem.flows), directions_per_turn(stage.problem)
     while not context.should_stop():
         start, _ = context.incumbent()
         turns, channels = (1, 0) if start is None else _counts(stage, start)
@@ -288,7 +289,7 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
             ratio = Fraction(turns, max(1, channels)) + Fraction(
                 min(0, math.ceil(value - 1e-6)), max(1, channels) * fewest
             )
-            worth = cc * math.exp(min(MOST_RATIO, float(max(Fraction(0), ratio)))) * (1 - 1e-12)
+            worth = cc * math.exp(min(MOST_RATIO, float(share * max(Fraction(0), ratio)))) * (1 - 1e-12)
             context.raise_bound(Bound(worth, name, certificate={"status": status, "seed": context.seed}))
 
         end = solve(

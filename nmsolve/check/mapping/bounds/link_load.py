@@ -24,6 +24,7 @@ from nmsolve.check.mapping.bounds.spectral import (
 )
 from nmsolve.check.mapping.bounds.split import recheck_split
 from nmsolve.check.mapping.bounds.trees import recheck_tree_parts
+from nmsolve.check.reward import forbidden_directions
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
@@ -139,7 +140,7 @@ def _never_above_rate(problem: MappingProblem) -> bool:
 
 
 def _price(problem: MappingProblem) -> float:
-    """``exp(prohibited turns / most channels)`` where every multicast message with two targets must reach two cores, else 1."""
+    """``exp(prohibited directions / most channels)`` where a multicast message with two targets must reach two cores, else 1."""
     graph, machine = problem.graph, problem.machine
     if not problem.one_per_core or machine.faulty_links:
         return 1.0
@@ -150,17 +151,7 @@ def _price(problem: MappingProblem) -> float:
             channels += min(machine.size - 1, targets * (machine.rows + machine.cols - 2))
     if channels == 0:
         return 1.0
-    ratio = min(500.0, problem.terms.deadlock * _turns_from_column_to_row(machine) / channels)
+    ratio = min(500.0, problem.terms.deadlock * forbidden_directions(machine, problem.turns) / channels)
     return max(
         1.0, exp(ratio) * (1.0 - 2000 * EPS)
     )  # an exponent wrong by 2 EPS of 500, and what exp itself rounds
-
-
-def _turns_from_column_to_row(machine: Machine) -> int:
-    """Return turns that XY prohibits, router by router: entered along the column, left along the row."""
-    total = 0
-    for p in range(machine.size):
-        near = machine.neighbours(p)
-        along_row = sum(q // machine.cols == p // machine.cols for q in near)
-        total += along_row * (len(near) - along_row)
-    return total

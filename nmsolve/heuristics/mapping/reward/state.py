@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.room import Room, room_of
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.links import Links, links_of
-from nmsolve.hw.reward import own_turns
+from nmsolve.hw.reward import prohibited_directions
 from nmsolve.model.compiled import plain
 from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
@@ -26,7 +26,7 @@ class RewardState(NamedTuple):
     ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
     and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
     else 0, the same for rows]; ``links`` its routes. ``price`` =
-    [weight of what goes along rows, along columns, prohibited turns times their weight].
+    [weight of what goes along rows, along columns, prohibited directions of turning times their weight].
 
     What changes: ``room``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast
     row its flow's ``key`` (0: at most one remote core) and tree's ``length``; the table of flows ``keys``, ``many``,
@@ -72,7 +72,7 @@ def build(problem: MappingProblem, core: IntArray) -> RewardState:
         row_ptr, rows, pair_ptr, other, sent, received,
         np.array([machine.cols, machine.rows, *ring]), links_of(machine),
         room_of(problem, core),
-        np.array([terms.horizontal, terms.vertical, terms.deadlock * own_turns(machine)]),
+        np.array([terms.horizontal, terms.vertical, terms.deadlock * prohibited_directions(machine, problem.turns)]),
         np.zeros((machine.size, 4)), np.zeros(2),
         np.zeros(graph.rows, np.uint64), np.zeros(graph.rows, np.int64), np.zeros(slots, np.uint64), np.zeros(slots, np.int64),
         np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(machine.size, np.int64), np.zeros(machine.size, np.int64),

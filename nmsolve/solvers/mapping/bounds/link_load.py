@@ -25,7 +25,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.hw.reward import deadlock_factor, own_turns, reward_lattice
+from nmsolve.hw.reward import deadlock_factor, prohibited_directions, reward_lattice
 from nmsolve.hw.routes import working_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
@@ -187,8 +187,8 @@ def least_factor(problem: MappingProblem) -> float:
     graph, machine = problem.graph, problem.machine
     targets = np.diff(graph.indptr)[graph.multicast & (graph.rate > 0)]
     many = targets[targets > 1]
-    if not problem.one_per_core or not len(many):
+    if not problem.one_per_core or not len(many) or machine.faulty_links:
         return 1.0
     longest = machine.rows + machine.cols - 2
     channels = int(np.minimum(many * longest, machine.size - 1).sum())
-    return deadlock_factor(own_turns(machine), channels, problem.terms.deadlock)
+    return deadlock_factor(prohibited_directions(machine, problem.turns), channels, problem.terms.deadlock)

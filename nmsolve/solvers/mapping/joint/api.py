@@ -115,7 +115,7 @@ class JointTask(Task[RoutedMapping]):
         joint, problem = self.checker.problem, self.problem
         inner, used = joint.split(lifted)
         core = self.checker.reduction.lift(inner)
-        scores = score(problem.graph, problem.machine, core)
+        scores = score(problem.graph, problem.machine, core, problem.terms, problem.turns)
         scores |= {name: joint.value(name, inner, used) for name in ROUTED}
         scores.pop("hysmap", None)
         scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
