@@ -64,8 +64,7 @@ def verify(
     routes: RoutesFile | None = None,
     routed: Mapping[str, float] | None = None,
     also: Collection[str] = (),
-    terms: RewardTerms = PUBLISHED,
-    rule: TurnSet | None = None,
+    reward: tuple[RewardTerms, TurnSet | None] = (PUBLISHED, None),
 ) -> VerifyReport:
     """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
 
@@ -80,7 +79,7 @@ def verify(
         (:func:`nmsolve.check.routing.routes.flow_scores`); that the file is right is checked elsewhere (``verify_flow_routes``)
     turns : prohibited turns; ``xy`` if not given, on machines without dead links
     also : objectives that are no sums to recompute beside those that the report names
-    terms, rule : what M1's reward weighs, and the turns that the problem asks routes to obey
+    reward : weights of the terms of M1's reward, and the turns that the problem asks routes to obey, which it counts
 
     Notes
     -----
@@ -90,7 +89,7 @@ def verify(
     checks: list[Check] = []
     scores: dict[str, float] = {}
     problem = MappingProblem(
-        graph, machine, "hops", constraints, node_limit, migration, terms=terms, turns=rule
+        graph, machine, "hops", constraints, node_limit, migration, terms=reward[0], turns=reward[1]
     )
     for _, found in verifying(
         problem, core, scores, claimed, turns=turns, routes=routes, routed=routed, also=also

@@ -68,7 +68,7 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
         turns=own_turns(o.prohibit_turns or loaded.inputs.prohibit_turns, loaded.inputs.route), migration=migration,
-        routes=loaded.chosen_routes(), routed=routed, also=dict(ceilings), terms=loaded.terms(), rule=loaded.turns(),
+        routes=loaded.chosen_routes(), routed=routed, also=dict(ceilings), reward=(loaded.terms(), loaded.turns()),
     )  # fmt: skip
     checks = check_parts(report.checks)
     checks += held_checks(held, report.scores)
