@@ -254,3 +254,15 @@ def test_a_second_ctrl_c_waits_until_the_answer_is_written():
     assert done == ["written"]
     with unbroken():  # outside a run, as functions write
         pass
+
+
+@pytest.mark.parametrize("child", [False, True])
+def test_an_engine_that_its_part_of_the_time_cut_off_without_an_answer_says_so(child):
+    """It is not "done"; nor is one that had something to say named so, or one that ended by itself."""
+    early, spoke = Script(("sleep 0.01",), "early"), Script(("offer 9", "until-stop"), "spoke")
+    steps = [Step(early), *(Step(one, 0.2, child=child) for one in (spoke, Script(("until-stop",), "mute")))]
+    incumbent, _ = run(*steps, Step(Script(("offer 3",), "last")), seconds=15.0 if child else 2.0)
+    status = {o.engine: o.status for o in incumbent.shares()}
+    assert status["mute"].startswith("stopped: its part of the time") and status["spoke"] == "done"
+    assert status["early"] == status["last"] == "done"
+    assert [e.engine for e in kinds(incumbent, "note") if "its part" in e.text] == ["mute"]

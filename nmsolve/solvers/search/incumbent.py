@@ -240,6 +240,11 @@ class Incumbent:
                 self._noted.add((engine, text))
             self._event(kind, engine, text=text)
 
+    def silent(self, engine: str) -> bool:
+        """Return True if an engine has offered nothing and raised no bound so far."""
+        tally = self._tally(engine)
+        return tally.offers == 0 and tally.bound is None
+
     def finish(self, engine: str, status: str, cpu: float) -> None:
         """An engine's run ended: add its CPU seconds and keep its last status."""
         with self._lock:

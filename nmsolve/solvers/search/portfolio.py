@@ -37,6 +37,8 @@ LOSSES = 200
 #: Seconds by which a signal shortens a child's grace period.
 LESS_GRACE = 0.3
 _POLL = 0.05
+#: Said of an engine that ended at its part of the time without a word.
+CUT_OFF = "its part of the time was over before it had an answer"
 
 
 @dataclass(frozen=True)
@@ -426,6 +428,14 @@ class Portfolio:
         needless = ending.kind == "killed" and self._incumbent.reached
         on_request = needless or (ending.kind == "done" and self._stopping())
         status = "stopped" if on_request else ending.kind + (f": {ending.text}" if ending.text else "")
+        if (
+            ending.kind == "done"
+            and not on_request
+            and self._past[name].whole
+            and self._incumbent.silent(name)
+        ):
+            status = f"stopped: {CUT_OFF}"
+            self._incumbent.record("note", name, CUT_OFF)
         self._incumbent.finish(name, status, cpu)
         if ending.kind != "done" and not on_request:
             kind = "note" if ending.kind in ("killed", "lost") else "error"

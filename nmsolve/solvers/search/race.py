@@ -61,9 +61,14 @@ class Past:
         """Seconds that double its time: what all turns took, or, from nothing again, twice the last run's."""
         return self.spent if self.paused else 2 * self.span
 
+    @property
+    def whole(self) -> bool:
+        """Return True if its last run took all that it was given: it would have gone on."""
+        return self.took >= WHOLE * self.span
+
     def cut_off(self, left: float) -> bool:
         """Return True if its last run would have gone on, and ``left`` seconds allow a longer one."""
-        return self.took >= WHOLE * self.span and left >= LONGER * self.span
+        return self.whole and left >= LONGER * self.span
 
     def next_span(self, left: float) -> float:
         """Return the seconds of its next turn: those that double its time, or all of ``left`` if too few would remain."""
