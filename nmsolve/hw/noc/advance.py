@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
+from nmsolve.hw.noc import layout as at
 from nmsolve.hw.noc.events import credits_arrive, flits_arrive, stages_end
 from nmsolve.hw.noc.kernel import kernel
-from nmsolve.hw.noc.layout import (
-    BEHIND,
-    BROKEN,
-    BROKEN_AT,
-    CLOSED,
-    DRAIN,
-    NOW,
-    OPEN,
-    ROUTING,
-    SENDS_LIVE,
-    WANTS_LIVE,
-)  # fmt: skip
 from nmsolve.hw.noc.router import visit
 from nmsolve.hw.noc.sources import sources_send, wake
 from nmsolve.hw.noc.state import FlitState
@@ -27,8 +16,8 @@ def advance(until: int, state: FlitState) -> None:
     """Run up to cycle ``until``, less if a check fails or (``DRAIN``) the last measured packet has arrived."""
     fixed, tally, routers = state.fixed, state.tally, state.routers
     busy = state.busy
-    while tally[NOW] < until and tally[BROKEN] == 0:
-        if fixed[DRAIN] and tally[OPEN] == 0 and tally[BEHIND] == 0:
+    while tally[at.NOW] < until and tally[at.BROKEN] == 0:
+        if fixed[at.DRAIN] and tally[at.OPEN] == 0 and tally[at.BEHIND] == 0:
             return
         flits_arrive(state)
         credits_arrive(state)
@@ -42,9 +31,9 @@ def advance(until: int, state: FlitState) -> None:
                 router = number << 5 | lowest(word)
                 word ^= bit
                 visit(router, state)
-                open_sends = routers[router, SENDS_LIVE] & ~routers[router, CLOSED]
-                if routers[router, ROUTING] | routers[router, WANTS_LIVE] | open_sends == 0:
+                open_sends = routers[router, at.SENDS_LIVE] & ~routers[router, at.CLOSED]
+                if routers[router, at.ROUTING] | routers[router, at.WANTS_LIVE] | open_sends == 0:
                     busy[number] &= ~bit
-        tally[NOW] += 1
-    if tally[BROKEN] and tally[BROKEN_AT] == 0:
-        tally[BROKEN_AT] = tally[NOW]
+        tally[at.NOW] += 1
+    if tally[at.BROKEN] and tally[at.BROKEN_AT] == 0:
+        tally[at.BROKEN_AT] = tally[at.NOW]

@@ -7,19 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.hw.noc import layout as at
-from nmsolve.hw.noc.layout import (
-    BRANCHES,
-    CORE,
-    COUNT,
-    CREDITS,
-    DEPTH,
-    FEEDER,
-    MAY,
-    OUT,
-    OWNER,
-    SINK,
-    TODO,
-)  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
 from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import NmsolveError
@@ -73,26 +60,26 @@ def check_conservation(state: FlitState) -> None:
     if tally[at.BROKEN]:
         raise SimulationError(f"{at.COMPLAINTS[int(tally[at.BROKEN])]} in cycle {int(tally[at.BROKEN_AT])}")
     flying, returning = _entries(state.flying), _entries(state.returning)
-    inside = int(state.inputs[:, COUNT].sum()) + len(flying)
+    inside = int(state.inputs[:, at.COUNT].sum()) + len(flying)
     made, done = int(tally[at.IN] + tally[at.FORKED]), int(tally[at.DONE])
     if made != inside + done:
         raise SimulationError(
             f"{made} flits went in or were copied, {inside} are inside and {done} delivered {where}"
         )
-    linked = state.outputs[:, SINK] >= 0  # the other outputs end at cores, or nowhere
-    sink = state.outputs[linked, SINK]
-    own = np.flatnonzero(np.arange(len(state.inputs)) // fixed[at.CHANNELS] % 5 == CORE)
+    linked = state.outputs[:, at.SINK] >= 0  # the other outputs end at cores, or nowhere
+    sink = state.outputs[linked, at.SINK]
+    own = np.flatnonzero(np.arange(len(state.inputs)) // fixed[at.CHANNELS] % 5 == at.CORE)
     in_hand, back = np.zeros((2, len(state.inputs)), np.int64)  # by the buffer that the credits are for
-    in_hand[sink], in_hand[own] = state.outputs[linked, CREDITS], state.source_credits
+    in_hand[sink], in_hand[own] = state.outputs[linked, at.CREDITS], state.source_credits
     back[sink] = np.bincount(returning[returning >= 0], minlength=len(back))[linked]
     back[own] = np.bincount(-1 - returning[returning < 0], minlength=len(own))
-    total = in_hand + back + state.inputs[:, COUNT] + np.bincount(flying, minlength=len(back))
+    total = in_hand + back + state.inputs[:, at.COUNT] + np.bincount(flying, minlength=len(back))
     fed = np.append(sink, own)
-    wrong = fed[(total[fed] != fixed[DEPTH]) | (in_hand[fed] < 0)]
+    wrong = fed[(total[fed] != fixed[at.DEPTH]) | (in_hand[fed] < 0)]
     if len(wrong):
         k = int(wrong[0])
         raise SimulationError(
-            f"credits and flits of buffer {k} add up to {int(total[k])}, not {int(fixed[DEPTH])}, {where}"
+            f"credits and flits of buffer {k} add up to {int(total[k])}, not {int(fixed[at.DEPTH])}, {where}"
         )
 
 
@@ -124,9 +111,9 @@ def find_deadlock(state: FlitState) -> tuple[Waiting, ...]:
 
 def _front(state: FlitState, iv: int) -> int:
     """Slot of the packet in front of a buffer, -1 if it is empty."""
-    if not state.inputs[iv, COUNT]:
+    if not state.inputs[iv, at.COUNT]:
         return -1
-    word = int(state.flits[iv * state.fixed[DEPTH] + state.inputs[iv, at.FRONT]])
+    word = int(state.flits[iv * state.fixed[at.DEPTH] + state.inputs[iv, at.FRONT]])
     return (word & at.LOW) >> at.PACKET_SHIFT
 
 
@@ -160,28 +147,28 @@ def _blocked_by(
     iv: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, flying: IntArray, fixed: IntArray, moves: IntArray
 ) -> int:  # fmt: skip
     """A buffer that this one waits for and that is not known to move, -1 if there is none."""
-    if inputs[iv, BRANCHES] == 0:
+    if inputs[iv, at.BRANCHES] == 0:
         return -1
-    if inputs[iv, COUNT] == 0:  # the rest of its packet is elsewhere
-        feeder = inputs[iv, FEEDER]
-        if feeder < 0 or flying[iv] or outputs[feeder, OWNER] < 0 or moves[outputs[feeder, OWNER]]:
+    if inputs[iv, at.COUNT] == 0:  # the rest of its packet is elsewhere
+        feeder = inputs[iv, at.FEEDER]
+        if feeder < 0 or flying[iv] or outputs[feeder, at.OWNER] < 0 or moves[outputs[feeder, at.OWNER]]:
             return -1
-        return int(outputs[feeder, OWNER])
+        return int(outputs[feeder, at.OWNER])
     v_count = fixed[at.CHANNELS]
     for o in range(5):
-        if not inputs[iv, TODO] >> o & 1:
+        if not inputs[iv, at.TODO] >> o & 1:
             continue
-        ov = ways[iv, o, OUT]
+        ov = ways[iv, o, at.OUT]
         if ov >= 0:
-            sink = outputs[ov, SINK]
-            full = outputs[ov, CREDITS] == 0 and sink >= 0 and inputs[sink, COUNT] == fixed[DEPTH]
+            sink = outputs[ov, at.SINK]
+            full = outputs[ov, at.CREDITS] == 0 and sink >= 0 and inputs[sink, at.COUNT] == fixed[at.DEPTH]
             if full and not moves[sink]:
                 return int(sink)
             continue
         holder = -1
         for v in range(v_count):
-            if ways[iv, o, MAY] >> v & 1:
-                other = outputs[(iv // (5 * v_count) * 5 + o) * v_count + v, OWNER]
+            if ways[iv, o, at.MAY] >> v & 1:
+                other = outputs[(iv // (5 * v_count) * 5 + o) * v_count + v, at.OWNER]
                 if other < 0 or other == iv or moves[other]:
                     holder = -1
                     break

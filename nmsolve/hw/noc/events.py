@@ -6,30 +6,8 @@ word counts what is in it.
 
 from __future__ import annotations
 
+from nmsolve.hw.noc import layout as at
 from nmsolve.hw.noc.kernel import piece
-from nmsolve.hw.noc.layout import (
-    BRANCHES,
-    BROKEN,
-    CLOSED,
-    COUNT,
-    CREDITS,
-    DEPTH,
-    FRONT,
-    HOME,
-    NOW,
-    OUT,
-    OWNER,
-    PACKET,
-    PENDING,
-    PORT,
-    ROUTING,
-    SENDS,
-    SENDS_LIVE,
-    TODO,
-    USED,
-    WANTS,
-    WANTS_LIVE,
-)  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
 from nmsolve.model.bits import lowest
 from nmsolve.model.types import IntArray
@@ -58,16 +36,16 @@ def offer(iv: int, state: FlitState) -> None:
     """The front flit of a buffer asks for the switch at every output where it has a virtual channel and a credit."""
     inputs, outputs, ways = state.inputs, state.outputs, state.ways
     routers, busy = state.routers, state.busy
-    home = inputs[iv, HOME]
+    home = inputs[iv, at.HOME]
     router, bit = home >> 6, 1 << (home & 63)
-    todo = inputs[iv, TODO]
+    todo = inputs[iv, at.TODO]
     while todo:
         o = lowest(todo)
         todo &= todo - 1
-        ov = ways[iv, o, OUT]
-        if ov >= 0 and outputs[ov, CREDITS] > 0:
-            routers[router, SENDS + o] |= bit
-            routers[router, SENDS_LIVE] |= 1 << o
+        ov = ways[iv, o, at.OUT]
+        if ov >= 0 and outputs[ov, at.CREDITS] > 0:
+            routers[router, at.SENDS + o] |= bit
+            routers[router, at.SENDS_LIVE] |= 1 << o
             mark(busy, router)
 
 
@@ -77,23 +55,23 @@ def flits_arrive(state: FlitState) -> None:
     flying, words, flits = state.flying, state.words, state.flits
     inputs, routers, busy = state.inputs, state.routers, state.busy
     tally, fixed = state.tally, state.fixed
-    bucket = tally[NOW] & (flying.shape[0] - 1)
-    depth = fixed[DEPTH]
+    bucket = tally[at.NOW] & (flying.shape[0] - 1)
+    depth = fixed[at.DEPTH]
     for k in range(1, flying[bucket, 0] + 1):
         iv = flying[bucket, k]
-        count = inputs[iv, COUNT]
+        count = inputs[iv, at.COUNT]
         if count >= depth:
-            tally[BROKEN] = 1
+            tally[at.BROKEN] = 1
             return
-        at = inputs[iv, FRONT] + count
-        flits[iv * depth + (at if at < depth else at - depth)] = words[bucket, k]
-        inputs[iv, COUNT] = count + 1
+        place = inputs[iv, at.FRONT] + count
+        flits[iv * depth + (place if place < depth else place - depth)] = words[bucket, k]
+        inputs[iv, at.COUNT] = count + 1
         if count == 0:
-            if inputs[iv, BRANCHES]:
+            if inputs[iv, at.BRANCHES]:
                 offer(iv, state)
             else:
-                home = inputs[iv, HOME]
-                routers[home >> 6, ROUTING] |= 1 << (home & 63)
+                home = inputs[iv, at.HOME]
+                routers[home >> 6, at.ROUTING] |= 1 << (home & 63)
                 mark(busy, home >> 6)
     flying[bucket, 0] = 0
 
@@ -105,28 +83,28 @@ def credits_arrive(state: FlitState) -> None:
     ways, routers, busy = state.ways, state.routers, state.busy
     sources, source_credits, source_busy = state.sources, state.source_credits, state.source_busy
     tally, fixed = state.tally, state.fixed
-    bucket = tally[NOW] & (returning.shape[0] - 1)
+    bucket = tally[at.NOW] & (returning.shape[0] - 1)
     for k in range(1, returning[bucket, 0] + 1):
         ov = returning[bucket, k]
         if ov < 0:  # of a core's own port
             place = -1 - ov
             source_credits[place] += 1
             core = place // (len(source_credits) // len(sources))
-            if sources[core, PACKET] >= 0:
+            if sources[core, at.PACKET] >= 0:
                 mark(source_busy, core)
             continue
-        outputs[ov, CREDITS] += 1
-        port = outputs[ov, PORT]
+        outputs[ov, at.CREDITS] += 1
+        port = outputs[ov, at.PORT]
         router, o = port >> 3, port & 7
-        routers[router, USED + o] -= 1
-        iv = outputs[ov, OWNER]
-        if outputs[ov, CREDITS] != 1 or iv < 0:
-            if outputs[ov, CREDITS] > fixed[DEPTH]:
-                tally[BROKEN] = 4
+        routers[router, at.USED + o] -= 1
+        iv = outputs[ov, at.OWNER]
+        if outputs[ov, at.CREDITS] != 1 or iv < 0:
+            if outputs[ov, at.CREDITS] > fixed[at.DEPTH]:
+                tally[at.BROKEN] = 4
             continue
-        if inputs[iv, COUNT] and inputs[iv, TODO] >> o & 1 and ways[iv, o, OUT] == ov:
-            routers[router, SENDS + o] |= 1 << (inputs[iv, HOME] & 63)
-            routers[router, SENDS_LIVE] |= 1 << o
+        if inputs[iv, at.COUNT] and inputs[iv, at.TODO] >> o & 1 and ways[iv, o, at.OUT] == ov:
+            routers[router, at.SENDS + o] |= 1 << (inputs[iv, at.HOME] & 63)
+            routers[router, at.SENDS_LIVE] |= 1 << o
             mark(busy, router)
     returning[bucket, 0] = 0
 
@@ -141,28 +119,28 @@ def stages_end(state: FlitState) -> None:
     waking, inputs, outputs = state.waking, state.inputs, state.outputs
     ways, routers, busy = state.ways, state.routers, state.busy
     tally = state.tally
-    bucket = tally[NOW] & (waking.shape[0] - 1)
+    bucket = tally[at.NOW] & (waking.shape[0] - 1)
     for k in range(1, waking[bucket, 0] + 1):
         what = waking[bucket, k]
         stage, iv = what & 7, what >> 3
         if stage == REOPENED:
             router, o = iv >> 3, iv & 7
-            routers[router, CLOSED] &= ~(1 << o)
+            routers[router, at.CLOSED] &= ~(1 << o)
             mark(busy, router)
             continue
-        home = inputs[iv, HOME]
+        home = inputs[iv, at.HOME]
         router, bit = home >> 6, 1 << (home & 63)
-        rest = inputs[iv, BRANCHES]
+        rest = inputs[iv, at.BRANCHES]
         if stage != ROUTED:
             rest = rest >> (stage + 1) << (stage + 1)
-            ov = ways[iv, stage, PENDING]
-            ways[iv, stage, OUT] = ov
-            if outputs[ov, CREDITS] > 0:
-                routers[router, SENDS + stage] |= bit
-                routers[router, SENDS_LIVE] |= 1 << stage
+            ov = ways[iv, stage, at.PENDING]
+            ways[iv, stage, at.OUT] = ov
+            if outputs[ov, at.CREDITS] > 0:
+                routers[router, at.SENDS + stage] |= bit
+                routers[router, at.SENDS_LIVE] |= 1 << stage
         if rest:
             o = lowest(rest)
-            routers[router, WANTS + o] |= bit
-            routers[router, WANTS_LIVE] |= 1 << o
+            routers[router, at.WANTS + o] |= bit
+            routers[router, at.WANTS_LIVE] |= 1 << o
         mark(busy, router)
     waking[bucket, 0] = 0

@@ -7,46 +7,10 @@ one copy for each, one after the other.
 
 from __future__ import annotations
 
+from nmsolve.hw.noc import layout as at
 from nmsolve.hw.noc.chance import below, gap, uniform
 from nmsolve.hw.noc.events import mark, put
 from nmsolve.hw.noc.kernel import piece
-from nmsolve.hw.noc.layout import (
-    ASLEEP,
-    BEHIND,
-    BROKEN,
-    BY_TURNS,
-    CHANNELS,
-    COPIES,
-    CORE,
-    CREATED,
-    DELIVERIES,
-    ENTRY,
-    FLOW,
-    FREE,
-    FREE_SLOT,
-    FROM_TRACE,
-    IN,
-    INJECT_CYCLES,
-    INJECTED,
-    LEFT_OVER,
-    LENGTH,
-    MADE,
-    MEASURED,
-    NEVER,
-    NEXT,
-    NOW,
-    NUMBER,
-    OPEN,
-    PACKET,
-    PACKET_SHIFT,
-    POSITION_SHIFT,
-    ROOTS,
-    SENT,
-    TO_SEND,
-    VC,
-    WINDOW_END,
-    WINDOW_START,
-)  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
 from nmsolve.model.bits import lowest
 
@@ -57,10 +21,10 @@ def sleep(core: int, state: FlitState) -> None:
     sources, calendar, source_busy = state.sources, state.calendar, state.source_busy
     tally = state.tally
     source_busy[core >> 5] &= ~(1 << (core & 31))
-    due = sources[core, NEXT]
-    if due < NEVER:
-        bucket = min(due, tally[NOW] + len(calendar) - 1) & (len(calendar) - 1)
-        sources[core, ASLEEP] = calendar[bucket]
+    due = sources[core, at.NEXT]
+    if due < at.NEVER:
+        bucket = min(due, tally[at.NOW] + len(calendar) - 1) & (len(calendar) - 1)
+        sources[core, at.ASLEEP] = calendar[bucket]
         calendar[bucket] = core
 
 
@@ -69,12 +33,12 @@ def wake(state: FlitState) -> None:
     """Sources whose next packet is due in this cycle."""
     sources, calendar, source_busy = state.sources, state.calendar, state.source_busy
     tally = state.tally
-    bucket = tally[NOW] & (len(calendar) - 1)
+    bucket = tally[at.NOW] & (len(calendar) - 1)
     core = calendar[bucket]
     calendar[bucket] = -1
     while core >= 0:
-        following = sources[core, ASLEEP]
-        if sources[core, NEXT] <= tally[NOW]:
+        following = sources[core, at.ASLEEP]
+        if sources[core, at.NEXT] <= tally[at.NOW]:
             mark(source_busy, core)
         else:
             sleep(core, state)
@@ -87,22 +51,22 @@ def plan(core: int, state: FlitState) -> None:
     sources, chances, entry_end = state.sources, state.chances, state.entry_end
     entry_cycle, entry_count, chance = state.entry_cycle, state.entry_count, state.chance
     tally, fixed = state.tally, state.fixed
-    before = sources[core, NEXT]
-    if fixed[FROM_TRACE]:
-        sources[core, LEFT_OVER] -= 1
-        if sources[core, LEFT_OVER] == 0:
-            sources[core, ENTRY] += 1
-            entry = sources[core, ENTRY]
+    before = sources[core, at.NEXT]
+    if fixed[at.FROM_TRACE]:
+        sources[core, at.LEFT_OVER] -= 1
+        if sources[core, at.LEFT_OVER] == 0:
+            sources[core, at.ENTRY] += 1
+            entry = sources[core, at.ENTRY]
             if entry < entry_end[core]:
-                sources[core, NEXT] = entry_cycle[entry]
-                sources[core, LEFT_OVER] = entry_count[entry]
+                sources[core, at.NEXT] = entry_cycle[entry]
+                sources[core, at.LEFT_OVER] = entry_count[entry]
             else:
-                sources[core, NEXT] = NEVER
+                sources[core, at.NEXT] = at.NEVER
     else:
         wait = gap(chance, chances[core])
-        sources[core, NEXT] = NEVER if wait == NEVER else before + wait
-    if before < fixed[WINDOW_END] <= sources[core, NEXT]:
-        tally[BEHIND] -= 1
+        sources[core, at.NEXT] = at.NEVER if wait == at.NEVER else before + wait
+    if before < fixed[at.WINDOW_END] <= sources[core, at.NEXT]:
+        tally[at.BEHIND] -= 1
 
 
 @piece
@@ -111,25 +75,25 @@ def make_packet(core: int, flow: int, state: FlitState) -> None:
     sources, target_start, flow_made = state.sources, state.target_start, state.flow_made
     start, packets, tally = state.start, state.packets, state.tally
     fixed = state.fixed
-    slot = tally[FREE_SLOT]
+    slot = tally[at.FREE_SLOT]
     if slot < 0:
-        tally[BROKEN] = 3
+        tally[at.BROKEN] = 3
         return
-    tally[FREE_SLOT] = packets[slot, FREE]
-    created = sources[core, NEXT]
+    tally[at.FREE_SLOT] = packets[slot, at.FREE]
+    created = sources[core, at.NEXT]
     copies = target_start[flow + 1] - target_start[flow]
-    packets[slot, CREATED] = created
-    packets[slot, FLOW] = flow
-    packets[slot, NUMBER] = flow_made[flow]
-    packets[slot, COPIES] = copies
+    packets[slot, at.CREATED] = created
+    packets[slot, at.FLOW] = flow
+    packets[slot, at.NUMBER] = flow_made[flow]
+    packets[slot, at.COPIES] = copies
     flow_made[flow] += 1
-    tally[MADE] += 1
-    tally[DELIVERIES] += copies
-    if fixed[WINDOW_START] <= created < fixed[WINDOW_END]:
-        tally[OPEN] += copies
-        tally[MEASURED] += copies
-    sources[core, PACKET] = slot
-    sources[core, TO_SEND] = fixed[LENGTH] * (start[flow + 1] - start[flow])
+    tally[at.MADE] += 1
+    tally[at.DELIVERIES] += copies
+    if fixed[at.WINDOW_START] <= created < fixed[at.WINDOW_END]:
+        tally[at.OPEN] += copies
+        tally[at.MEASURED] += copies
+    sources[core, at.PACKET] = slot
+    sources[core, at.TO_SEND] = fixed[at.LENGTH] * (start[flow + 1] - start[flow])
 
 
 @piece
@@ -138,8 +102,8 @@ def pick_flow(core: int, state: FlitState) -> int:
     sources, flow_start, alias_share = state.sources, state.flow_start, state.alias_share
     alias, entry_flow, chance = state.alias, state.entry_flow, state.chance
     fixed = state.fixed
-    if fixed[FROM_TRACE]:
-        return int(entry_flow[sources[core, ENTRY]])
+    if fixed[at.FROM_TRACE]:
+        return int(entry_flow[sources[core, at.ENTRY]])
     first, last = flow_start[core], flow_start[core + 1]
     if last - first == 1:
         return int(first)
@@ -165,47 +129,52 @@ def sources_send(state: FlitState) -> None:
     target_start, targets, start = state.target_start, state.targets, state.start
     packets, flying, words = state.packets, state.flying, state.words
     routers, tally, fixed = state.routers, state.tally, state.fixed
-    now, v_count = tally[NOW], fixed[CHANNELS]
-    in_window = 1 if fixed[WINDOW_START] <= now < fixed[WINDOW_END] else 0
-    bucket = now + fixed[INJECT_CYCLES] & (flying.shape[0] - 1)
+    now, v_count = tally[at.NOW], fixed[at.CHANNELS]
+    in_window = 1 if fixed[at.WINDOW_START] <= now < fixed[at.WINDOW_END] else 0
+    bucket = now + fixed[at.INJECT_CYCLES] & (flying.shape[0] - 1)
     for word_number in range(len(source_busy)):
         word = source_busy[word_number]
         while word:
             core = word_number << 5 | lowest(word)
             word &= word - 1
-            if sources[core, PACKET] < 0:
+            if sources[core, at.PACKET] < 0:
                 flow = pick_flow(core, state)
                 make_packet(core, flow, state)
-                if tally[BROKEN]:
+                if tally[at.BROKEN]:
                     return
                 plan(core, state)
-            left, slot = sources[core, TO_SEND], sources[core, PACKET]
+            left, slot = sources[core, at.TO_SEND], sources[core, at.PACKET]
             copies, rest = divmod(
-                left, fixed[LENGTH]
+                left, fixed[at.LENGTH]
             )  # those not begun yet, flits left of the one being sent
             head = rest == 0
-            v = sources[core, VC]
+            v = sources[core, at.VC]
             if head:
                 v = free_channel(core, v, v_count, state)
             if v < 0 or source_credits[core * v_count + v] == 0:
                 source_busy[word_number] &= ~(1 << (core & 31))  # until a credit comes back
                 continue
-            sources[core, VC] = v
+            sources[core, at.VC] = v
             source_credits[core * v_count + v] -= 1
-            flow = packets[slot, FLOW]
-            last = rest == 1 or fixed[LENGTH] == 1
+            flow = packets[slot, at.FLOW]
+            last = rest == 1 or fixed[at.LENGTH] == 1
             here = start[flow + 1] - copies - (0 if head else 1)
-            position = targets[target_start[flow]] if fixed[BY_TURNS] else fixed[ROOTS] + here
+            position = targets[target_start[flow]] if fixed[at.BY_TURNS] else fixed[at.ROOTS] + here
             if head and here == start[flow]:
-                packets[slot, SENT] = now
-            flit = position << POSITION_SHIFT | slot << PACKET_SHIFT | (2 if head else 0) | (1 if last else 0)
-            put(flying, now + fixed[INJECT_CYCLES], (core * 5 + CORE) * v_count + v)
+                packets[slot, at.SENT] = now
+            flit = (
+                position << at.POSITION_SHIFT
+                | slot << at.PACKET_SHIFT
+                | (2 if head else 0)
+                | (1 if last else 0)
+            )
+            put(flying, now + fixed[at.INJECT_CYCLES], (core * 5 + at.CORE) * v_count + v)
             words[bucket, flying[bucket, 0]] = flit
-            tally[IN] += 1
+            tally[at.IN] += 1
             if here == start[flow]:
-                routers[core, INJECTED] += in_window
-            sources[core, TO_SEND] = left - 1
+                routers[core, at.INJECTED] += in_window
+            sources[core, at.TO_SEND] = left - 1
             if left == 1:
-                sources[core, PACKET] = -1
-                if sources[core, NEXT] > now + 1:
+                sources[core, at.PACKET] = -1
+                if sources[core, at.NEXT] > now + 1:
                     sleep(core, state)
