@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from routing_support import all_pairs, some_flows, trees, waits_for
 
 from nmsolve.check.routing.numbering import numbering_complaint, packets_complaint
-from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.routing.numbering import number_channels
+from nmsolve.hw.routing.numbering import channel_dependencies, number_channels
 from nmsolve.hw.routing.proof import cover_long_messages, prove
 from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError

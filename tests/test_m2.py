@@ -17,7 +17,7 @@ from nmsolve.heuristics.mapping.published.m2.coarsening import FRACTION, coarsen
 from nmsolve.heuristics.mapping.published.m2.forces import force_directed_refinement
 from nmsolve.heuristics.mapping.published.m2.placement import placement_by_bisection
 from nmsolve.heuristics.mapping.published.m2.region import target_region
-from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, induced, topology_of
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, induced, topology_of
 from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.graph import LogicGraph
@@ -94,7 +94,7 @@ def test_contract_and_induced_match_dense_matrices(n, m, seed):
     member[np.arange(n), group] = 1
     want = member.T @ dense(top) @ member
     np.fill_diagonal(want, 0)
-    small = contract(top, group, groups)
+    small = top.contracted(group, groups)
     assert np.array_equal(dense(small), want)
     assert np.array_equal(small.sizes[:, 0], np.bincount(group, minlength=groups))
     nodes = np.flatnonzero(rng.random(n) < 0.5)

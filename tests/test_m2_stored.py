@@ -12,7 +12,7 @@ from test_m2 import Recorder, dense, hops, no_poll, random_graph
 from nmsolve.heuristics.mapping.published.m2 import M2
 from nmsolve.heuristics.mapping.published.m2.coarsening import coarsening
 from nmsolve.heuristics.mapping.published.m2.stored import StoredTopology, stored_topology
-from nmsolve.heuristics.mapping.published.m2.topology import contract, topology_of
+from nmsolve.heuristics.mapping.published.m2.topology import topology_of
 from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import NmsolveError
@@ -67,7 +67,7 @@ def test_level_0_and_contractions_are_those_in_memory(tmp_path: Path, whole: boo
         top = stored_topology(stored(problem, tmp_path), scratch, None, no_poll)
         assert len(top.store.shards) > 5
         small = top.contracted(group, 40)
-        for disk, plain in ((top, memory), (small, contract(memory, group, 40))):
+        for disk, plain in ((top, memory), (small, memory.contracted(group, 40))):
             np.testing.assert_allclose(dense(disk.loaded()), dense(plain), rtol=1e-12)
             assert np.array_equal(disk.sizes, plain.sizes) and np.array_equal(disk.kind, plain.kind)
         assert np.array_equal(dense(top.loaded()) > 0, dense(memory) > 0)

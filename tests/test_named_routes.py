@@ -12,10 +12,9 @@ from routing_support import all_pairs, links_of, shortest_turning, some_flows, t
 from nmsolve.check.routing.numbering import numbering_complaint
 from nmsolve.hw.routes import route
 from nmsolve.hw.routing.dateline import assign_dateline
-from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.dual_path import snake
 from nmsolve.hw.routing.named import ROUTES, named_routes
-from nmsolve.hw.routing.numbering import number_channels
+from nmsolve.hw.routing.numbering import channel_dependencies, number_channels
 from nmsolve.hw.routing.turn_routes import disconnected_pair, turn_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works

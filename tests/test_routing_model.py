@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from routing_support import all_pairs, links_of, some_flows, trees
 
 from nmsolve.check.routing.numbering import numbering_complaint
-from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.routing.numbering import number_channels
+from nmsolve.hw.routing.numbering import channel_dependencies, number_channels
 from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import pieces

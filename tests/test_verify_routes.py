@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.check.routing.routes import verify_flow_routes
-from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import ROUTES, named_routes
-from nmsolve.hw.routing.numbering import number_channels
+from nmsolve.hw.routing.numbering import channel_dependencies, number_channels
 from nmsolve.hw.routing.wormhole import number_packets, wormhole_packets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph

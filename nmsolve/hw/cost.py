@@ -56,6 +56,13 @@ class CoreDistance(NamedTuple):
         return self.separable or bool((self.matrix == self.matrix.T).all())
 
     @property
+    def farthest(self) -> float:
+        """No two cores are further apart."""
+        if self.separable:
+            return float(self.x[-1] + self.y[-1] + self.step)
+        return float(self.matrix.max(initial=0.0))
+
+    @property
     def integral(self) -> bool:
         """True if every distance is a whole number."""
         parts = (self.x, self.y, self.matrix, np.array([self.wrap_x, self.wrap_y, self.step]))
@@ -153,13 +160,8 @@ def counts_exactly(problem: MappingProblem, distance: CoreDistance) -> bool:
     graph = problem.graph
     if graph.on_disk:
         return True
-    far = (
-        float(distance.x[-1] + distance.y[-1] + distance.step)
-        if distance.separable
-        else float(distance.matrix.max())
-    )
     sent = float(graph.weights.sum()) + float(graph.rate @ np.diff(graph.indptr))
-    return 2 * sent * max(1.0, far) < 2.0**53
+    return 2 * sent * max(1.0, distance.farthest) < 2.0**53
 
 
 def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:

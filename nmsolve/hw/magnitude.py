@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmsolve.hw.cost import CoreDistance, core_distance, machine_distance
+from nmsolve.hw.cost import core_distance, machine_distance
 from nmsolve.hw.power import draw_of
 from nmsolve.hw.step_time import require_step_time
 from nmsolve.model.errors import InputError
@@ -33,20 +33,13 @@ def require_scale(problem: MappingProblem) -> None:
                 problem.graph.name, "no 'together' constraints, or another objective",
             )  # fmt: skip
     total = _traffic(problem)
-    far = max(1.0, _farthest(core_distance(problem)))
+    far = max(1.0, core_distance(problem).farthest)
     if not total * far < LARGEST:
         raise InputError(
             f"{problem.objective} could reach {total * far:.3g} (traffic of {total:.3g} in all over a distance of {far:.3g})",
             problem.graph.name,
             f"less than {LARGEST:.0g}: smaller weights, or another unit",
         )
-
-
-def _farthest(d: CoreDistance) -> float:
-    """No two cores are further apart."""
-    if not d.separable:
-        return float(d.matrix.max(initial=0.0))
-    return float(d.x[-1] + d.y[-1] + d.step)
 
 
 def _traffic(problem: MappingProblem) -> float:

@@ -1,4 +1,11 @@
-"""Which channel waits for which, and a numbering that grows along every dependency or a cycle that shows there is none."""
+"""Which channel waits for which, and a numbering that grows along every dependency or a cycle that shows there is none.
+
+A message in the buffer of channel ``c`` that wants channel ``d`` next makes ``d`` a dependency of ``c``. Spikes are single
+packets that fit into a channel's buffer and cores always take what arrives, so a packet waits for the next channel only, at
+a branch for each of the next ones. A router that takes the channels of a branch one by one and holds them must take them in
+the order of their numbers; then that adds no dependency that the numbers do not climb. Messages longer than a buffer:
+:mod:`nmsolve.hw.routing.wormhole`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +16,7 @@ import numpy as np
 from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
+from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
 
@@ -30,6 +38,14 @@ def channel_graph(before: AnyArray, after: AnyArray, used: BoolArray) -> Channel
     key = key[np.diff(key, prepend=-1) > 0]
     indptr = np.searchsorted(key, np.arange(n + 1) * n)
     return ChannelGraph(indptr.astype(np.int64), key % max(n, 1), used)
+
+
+def channel_dependencies(machine: Machine, routes: Routes) -> ChannelGraph:
+    """Return which channel of the machine waits for which on the given routes; (4 * P * V,) channels ``V * link + v``."""
+    used = np.zeros(4 * machine.size * routes.channels, bool)
+    used[routes.channel] = True
+    later = np.flatnonzero(routes.parent >= 0)
+    return channel_graph(routes.channel[routes.parent[later]], routes.channel[later], used)
 
 
 def number_channels(graph: ChannelGraph) -> tuple[IntArray, IntArray]:

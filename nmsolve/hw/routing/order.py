@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from nmsolve.hw.routing.growing_order import entering, extend, new_order
-from nmsolve.model.compiled import kernel
+from nmsolve.hw.routing.numbering import channel_graph, number_channels
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.problem import RoutingProblem
@@ -74,7 +74,7 @@ def route_order(routes: Routes) -> Pairs:
     """Pairs of channels that routes bring in order: a channel and every next one of a message.
 
     Channels that leave a core together need no order of their own: copies leave on their own, or a router takes the channels in
-    the order of their numbers (:mod:`nmsolve.hw.routing.dependencies`).
+    the order of their numbers (:mod:`nmsolve.hw.routing.numbering`).
     """
     child = np.flatnonzero(routes.parent >= 0)
     return routes.channel[routes.parent[child]], routes.channel[child]
@@ -89,18 +89,16 @@ def number_of(problem: RoutingProblem, routes: Routes, more: Pairs | None = None
     lists = [required_order(problem), route_order(routes)] + ([more] if more is not None else [])
     before, after = np.concatenate([a for a, _ in lists]), np.concatenate([b for _, b in lists])
     channels = 4 * problem.machine.size * problem.channels
-    key = np.unique(before * channels + after)
-    before, after = np.divmod(key, channels)
-    exists = np.zeros(channels, np.bool_)
-    exists[working_channels(problem)] = True
-    number, left = _sort(channels, before, after, exists)
-    if left:
+    works = np.zeros(channels, np.bool_)
+    works[working_channels(problem)] = True
+    number, cycle = number_channels(channel_graph(before, after, works))
+    if len(cycle):
         return None
     if problem.turns is not None:
-        return np.asarray(number)
+        return number
     wish = turning(problem)
-    ends, works = link_ends(problem.machine), link_works(problem.machine)
-    lead, ways = np.repeat(np.where(works, ends, -1), problem.channels), 4 * problem.channels
+    ends = np.where(link_works(problem.machine), link_ends(problem.machine), -1)
+    lead, ways = np.repeat(ends, problem.channels), 4 * problem.channels
     enter, idle = entering(lead, ways), lead < 0
     out, fewest, floor = number, len(wish[0]) + 1, len(square_turns(problem)[0])
     for last in _last_resorts(wish, problem.channels):
@@ -173,41 +171,3 @@ def directions_per_turn(problem: RoutingProblem) -> Fraction:
     given = problem.turns is not None
     possible = int(possible_turns(problem.machine).sum()) if given else len(turning(problem)[0])
     return Fraction(DIRECTIONS, possible) if possible else Fraction(0)
-
-
-@kernel
-def _sort(
-    channels: int, before: IntArray, after: IntArray, exists: BoolArray
-) -> tuple[IntArray, int]:  # pragma: no cover - compiled
-    """Topological numbers (Kahn 1962) and how many channels got none because of cycles."""
-    head = np.zeros(channels + 1, np.int64)
-    waits = np.zeros(channels, np.int64)
-    for k in range(len(before)):
-        head[before[k] + 1] += 1
-        waits[after[k]] += 1
-    for c in range(channels):
-        head[c + 1] += head[c]
-    place, follow = head[:-1].copy(), np.empty(len(before), np.int64)
-    for k in range(len(before)):
-        follow[place[before[k]]] = after[k]
-        place[before[k]] += 1
-    number = np.full(channels, -1, np.int64)
-    queue = np.empty(channels, np.int64)
-    first, last, todo = 0, 0, 0
-    for c in range(channels):
-        if exists[c]:
-            todo += 1
-            if waits[c] == 0:
-                queue[last] = c
-                last += 1
-    while first < last:
-        c = queue[first]
-        number[c] = first
-        first += 1
-        for k in range(head[c], head[c + 1]):
-            d = follow[k]
-            waits[d] -= 1
-            if waits[d] == 0:
-                queue[last] = d
-                last += 1
-    return number, todo - first

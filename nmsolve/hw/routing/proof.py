@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.check.routing.numbering import numbering_complaint, packets_complaint
-from nmsolve.hw.routing.dependencies import channel_dependencies
-from nmsolve.hw.routing.numbering import cycle_text, number_channels
+from nmsolve.hw.routing.numbering import channel_dependencies, cycle_text, number_channels
 from nmsolve.hw.routing.wormhole import WormholePackets, number_packets, wormhole_packets
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.links import link_ends

@@ -21,10 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.routing.lengths import target_entries
 from nmsolve.hw.routing.numbering import channel_graph, number_channels
 from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
@@ -48,13 +48,8 @@ def wormhole_packets(
     """Entries of the routes, with those of the channels into the target cores if ``ejection``."""
     channel, parent = routes.channel, routes.parent
     if ejection:
-        into = link_ends(machine)[routes.links]
-        flow = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
-        key = routes.flow * machine.size + into  # no flow enters a core twice
-        order = np.argsort(key, kind="stable")
-        wanted = flow * machine.size + flows.targets
-        at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)] if len(key) else wanted
-        if len(wanted) and (not len(key) or (key[at] != wanted).any()):
+        at = target_entries(machine, flows, routes)
+        if (at < 0).any():
             raise InputError("a route does not reach its target", machine.name, "routes of these flows")
         channel = np.concatenate([channel, 4 * machine.size * routes.channels + flows.targets])
         parent = np.concatenate([parent, at])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.lengths import extra_links
-from nmsolve.hw.routing.numbering import number_channels
+from nmsolve.hw.routing.numbering import channel_dependencies, number_channels
 from nmsolve.hw.routing.order import number_of
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.problem import RoutingProblem

@@ -57,10 +57,17 @@ class Order:
 
 
 class ChildContext:
-    """Implements :class:`nmsolve.model.engine.Context` in a child: reads the board, writes messages to the parent."""
+    """Implements :class:`nmsolve.model.engine.Context` in a child: reads the board, writes messages to the parent.
+
+    Its ``scratch`` is the system's folder for temporary files: what must continue after a kill does not run in a child.
+    """
+
+    #: No engine takes turns with it.
+    pace: float = 1.0
 
     def __init__(self, order: Order, checker: Checker, board: Blackboard) -> None:
         self._order, self._checker, self._board = order, checker, board
+        self.seed, self.workers, self.scratch = order.seed, order.workers, ScratchPlace()
         self._lock = threading.Lock()
         self._deadline = min(clock.now() + order.span, order.last)
         self._best = math.inf
@@ -68,26 +75,11 @@ class ChildContext:
         self._since = clock.now()
 
     @property
-    def seed(self) -> int:
-        """Seed of this engine's random numbers."""
-        return self._order.seed
-
-    @property
-    def workers(self) -> int:
-        """Threads or processes this engine may use."""
-        return self._order.workers
-
-    @property
     def memory(self) -> int | None:
         """Bytes this process may still take, or None without a limit."""
         if self._order.memory_limit is None:
             return None
         return max(0, self._order.memory_limit - held_now())
-
-    @property
-    def scratch(self) -> ScratchPlace:
-        """The system's folder for temporary files: what must continue after a kill does not run in a child."""
-        return ScratchPlace()
 
     def subtasks(self, worker: SubtaskWorker) -> None:
         """Return None: only the run's own process asks other machines."""
@@ -103,11 +95,6 @@ class ChildContext:
     def time_left(self) -> float:
         """Wall seconds this engine may still use."""
         return max(0.0, self._deadline - clock.now())
-
-    @property
-    def pace(self) -> float:
-        """1: no engine takes turns with it."""
-        return 1.0
 
     def worked(self) -> float:
         """Wall seconds since this engine began."""

@@ -32,6 +32,9 @@ class LocalContext:
     remotes : makes objects on other machines
     """
 
+    #: No engine takes turns with it.
+    pace: float = 1.0
+
     def __init__(
         self,
         engine: str,
@@ -48,30 +51,15 @@ class LocalContext:
         remotes: Callable[[type, Callable[[], bool]], Remotes | None] = lambda kind, should_stop: None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
-        self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
-        self._seed, self._workers, self._deadline = seed, workers, deadline
+        self.seed, self.workers, self.scratch = seed, workers, scratch or ScratchPlace()
+        self._memory, self._deadline = memory or Memory(), deadline
         self._since, self._look, self._away = clock.now(), look, away
         self._remotes = remotes
-
-    @property
-    def seed(self) -> int:
-        """Seed of this engine's random numbers."""
-        return self._seed
-
-    @property
-    def workers(self) -> int:
-        """Threads or processes this engine may use."""
-        return self._workers
 
     @property
     def memory(self) -> int | None:
         """Bytes this engine may still take, or None without a budget."""
         return self._memory.left()
-
-    @property
-    def scratch(self) -> ScratchPlace:
-        """Where this engine may put files of its own."""
-        return self._scratch
 
     def subtasks(self, worker: SubtaskWorker) -> Subtasks | None:
         """Return idle threads of other machines that run subtasks by ``worker``; None on a single machine."""
@@ -96,11 +84,6 @@ class LocalContext:
         """
         left = max(0.0, self._deadline - clock.now())
         return math.ceil(100 * left) / 100 if left > 1 else left
-
-    @property
-    def pace(self) -> float:
-        """1: no engine takes turns with it."""
-        return 1.0
 
     def worked(self) -> float:
         """Wall seconds since this run began."""

@@ -25,6 +25,7 @@ class PausingContext(LocalContext):
     Its deadline is the moment by which it has to end altogether; a turn may end before, without its knowing.
     """
 
+    pace = PACE
     #: Seconds worked in earlier turns, and the end of the present one.
     _earlier, _until = 0.0, 0.0
 
@@ -38,11 +39,6 @@ class PausingContext(LocalContext):
         """What it has worked in this turn counts."""
         self._earlier = self.worked()
         self._since = clock.now()
-
-    @property
-    def pace(self) -> float:
-        """Bounds get half of the time."""
-        return PACE
 
     def worked(self) -> float:
         """Seconds of all turns up to now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Remotes, SubtaskWorker
+from nmsolve.model.engine import Context, SubtaskWorker
 from nmsolve.model.types import IntArray
 
 
@@ -20,7 +20,9 @@ class Within:
     def __init__(self, context: Context, seconds: float | None = None) -> None:
         self._context, self._end = context, 0.0 if seconds is None else context.time_left() - seconds
         self.seed, self.workers, self.scratch = context.seed, context.workers, context.scratch
-        self.memory = context.memory
+        self.memory, self.pace = context.memory, context.pace
+        # seconds that the whole has worked, notes for it, and objects on other machines as it makes them
+        self.worked, self.note, self.remotes = context.worked, context.note, context.remotes
 
     def subtasks(self, worker: SubtaskWorker) -> None:
         """Return None: parts of a part stay here."""
@@ -37,15 +39,6 @@ class Within:
         """Return the seconds left of the part."""
         return self._context.time_left() - self._end
 
-    @property
-    def pace(self) -> float:
-        """Return the pace of the whole."""
-        return self._context.pace
-
-    def worked(self) -> float:
-        """Return the seconds that the whole has worked."""
-        return self._context.worked()
-
     def should_stop(self) -> bool:
         """Return True when the part or the whole is over."""
         return self.time_left() <= 0 or self._context.should_stop()
@@ -53,11 +46,3 @@ class Within:
     def raise_bound(self, bound: Bound) -> bool:
         """Ignore a bound: one on another problem is of no use to the whole."""
         return False
-
-    def note(self, text: str) -> None:
-        """Add a note to those of the whole."""
-        self._context.note(text)
-
-    def remotes(self, kind: type) -> Remotes | None:
-        """Make objects on other machines, as for the whole."""
-        return self._context.remotes(kind)

@@ -49,9 +49,10 @@ def placement(
 
 
 @plain
-def _fits(s: Placement, sizes: IntArray, u: int, p: int) -> bool:
+def fits(s: Placement, limit: IntArray, sizes: IntArray, u: int, p: int) -> bool:
+    """True if core ``p`` has room for node ``u`` within ``limit`` (P, R)."""
     for r in range(sizes.shape[1]):  # noqa: SIM110 (numba)
-        if sizes[u, r] > 0 and s.load[p, r] + sizes[u, r] > s.limit[p, r]:
+        if sizes[u, r] > 0 and s.load[p, r] + sizes[u, r] > limit[p, r]:
             return False
     return True
 
@@ -65,7 +66,8 @@ def _overfull(s: Placement, p: int) -> bool:
 
 
 @plain
-def _welcome(s: Placement, apart_ptr: IntArray, apart: Int32Array, u: int, p: int) -> bool:
+def welcome(s: Placement, apart_ptr: IntArray, apart: Int32Array, u: int, p: int) -> bool:
+    """True if no node is on core ``p`` from which ``u`` has to be apart."""
     for e in range(apart_ptr[u], apart_ptr[u + 1]):  # noqa: SIM110 (numba)
         if s.pos[apart[e]] == p:
             return False
@@ -109,7 +111,7 @@ def accept(
             u, p = first + waiting[j], to[waiting[j]]
             if evict and not _overfull(s, s.pos[u]):
                 continue
-            if _fits(s, sizes, u, p) and _welcome(s, apart_ptr, apart, u, p):
+            if fits(s, s.limit, sizes, u, p) and welcome(s, apart_ptr, apart, u, p):
                 _put(s, sizes, volume, u, p)
                 moves += 1
             else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.kinds import unlimited
-from nmsolve.heuristics.mapping.external.accept import Placement, placement
+from nmsolve.heuristics.mapping.external.accept import Placement, fits, placement, welcome
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores
@@ -116,22 +116,6 @@ def _lawful(
     return True
 
 
-@plain
-def _may(
-    s: Placement, sizes: IntArray, apart_ptr: IntArray, apart: Int32Array, allowed: BoolArray, u: int, p: int
-) -> bool:
-    """True if node ``u`` may go to core ``p`` as things stand."""
-    if not allowed[p]:
-        return False
-    for r in range(sizes.shape[1]):
-        if sizes[u, r] > 0 and s.load[p, r] + sizes[u, r] > s.goal[p, r]:
-            return False
-    for e in range(apart_ptr[u], apart_ptr[u + 1]):  # noqa: SIM110 (numba)
-        if s.pos[apart[e]] == p:
-            return False
-    return True
-
-
 @kernel
 def _shed(
     first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, s: Placement, sizes: IntArray,
@@ -154,7 +138,8 @@ def _shed(
             here[s.pos[neighbour[e]]] += weight[e]
         best = -1
         for p in range(len(here)):
-            if p == q or not _may(s, sizes, apart_ptr, apart, allowed[domain[u]], u, p):
+            free = p != q and allowed[domain[u], p] and fits(s, s.goal, sizes, u, p)
+            if not free or not welcome(s, apart_ptr, apart, u, p):
                 continue
             if best < 0 or here[p] > here[best] or (here[p] == here[best] and near[q, p] < near[q, best]):
                 best = p

@@ -48,6 +48,5 @@ def claimable(problem: MappingProblem, bound: Bound) -> Bound | None:
 
 def _most(problem: MappingProblem) -> float:
     """Return all traffic at the largest distance."""
-    graph, d = problem.graph, core_distance(problem)
-    far = float(d.x[-1] + d.y[-1] + d.step) if d.separable else float(d.matrix.max())
-    return max(1.0, far) * float(graph.weights.sum() + graph.rate.sum())
+    graph = problem.graph
+    return max(1.0, core_distance(problem).farthest) * float(graph.weights.sum() + graph.rate.sum())

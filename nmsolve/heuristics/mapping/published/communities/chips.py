@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.communities.count import communities, seat_loose
-from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, topology_of
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, topology_of
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
@@ -54,7 +54,7 @@ class Parameters:
 def parameters(top: Topology, group: Int32Array, number: int) -> Parameters:
     """M1.3: the parameters of the communities ``group`` (n,), numbers below ``number``."""
     ones = Topology(top.indptr, top.indices, (top.weights > 0).astype(np.float64), top.sizes, top.kind)
-    groups, counted = contract(top, group, number), contract(ones, group, number)
+    groups, counted = top.contracted(group, number), ones.contracted(group, number)
     nodes = np.bincount(group, minlength=number)
     linked = _per_vertex(groups, nodes[groups.indices].astype(np.float64)).astype(np.int64)
     return Parameters(groups, counted.weights, nodes, linked)

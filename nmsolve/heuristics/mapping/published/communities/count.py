@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.published.communities.louvain import louvain
 from nmsolve.heuristics.mapping.published.m2.bisection import bisection
-from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, induced
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, induced
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -58,7 +58,7 @@ def _merge(
     top: Topology, group: Int32Array, found: int, number: int, most: IntArray, poll: Callable[[], None]
 ) -> Int32Array:
     """Merge or dissolve the smallest communities until there are at most ``number``."""
-    small = contract(top, group, found)
+    small = top.contracted(group, found)
     links: list[dict[int, float]] = [{} for _ in range(found)]
     source = np.repeat(np.arange(found), np.diff(small.indptr))
     for a, b, w in zip(source.tolist(), small.indices.tolist(), small.weights.tolist(), strict=True):

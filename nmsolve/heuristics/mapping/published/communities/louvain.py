@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, contract
+from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -60,7 +60,7 @@ def louvain(
             return group, level.n
         before = np.bincount(label, weights=strength, minlength=len(used))
         group = label[group]
-        level = contract(level, label, len(used))
+        level = level.contracted(label, len(used))
         inner = before - _strength(level)
 
 

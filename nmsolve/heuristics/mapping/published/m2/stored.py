@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, kinds
+from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, kinds, merged
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store.block import Block, Records, symmetric
@@ -82,10 +82,7 @@ class StoredTopology:
                 )
                 yield Records(group[fine], group[block.neighbour], block.weight, none)
 
-        sizes = np.zeros((groups, self.sizes.shape[1]), np.int64)
-        np.add.at(sizes, group, self.sizes)
-        kind = np.full(groups, -1, np.int32)
-        kind[group] = self.kind
+        sizes, kind = merged(self.sizes, self.kind, group, groups)
         return _written(records(), groups, sizes, kind, disk, self.depth + 1)
 
     def loaded(self) -> Topology:

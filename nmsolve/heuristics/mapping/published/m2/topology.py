@@ -92,8 +92,15 @@ class Topology:
         yield self.piece
 
     def contracted(self, group: Int32Array, groups: int) -> Topology:
-        """See :func:`contract`."""
-        return contract(self, group, groups)
+        """As in :class:`Level`: sizes add up, parallel connections are summed, inner ones vanish.
+
+        Serves the contraction of pairs (M2.2) and the packing of parts into neuron groups (step S6 of the source).
+        """
+        order = np.argsort(group, kind="stable")
+        start = np.searchsorted(group[order], np.arange(groups + 1))
+        indptr, indices, weights = _contract(self.piece, group, order, start)
+        sizes, kind = merged(self.sizes, self.kind, group, groups)
+        return Topology(indptr, indices, weights, sizes, kind)
 
     def loaded(self) -> Topology:
         """This topology."""
@@ -145,20 +152,13 @@ def _induce(edges: Piece, nodes: IntArray, local: Int32Array) -> tuple[IntArray,
     return out_ptr, out_ind[:used].copy(), out_w[:used].copy()
 
 
-def contract(top: Topology, group: Int32Array, groups: int) -> Topology:
-    """Merge vertices of equal ``group``: sizes add up, parallel connections are summed, inner ones vanish.
-
-    Serves the contraction of pairs (M2.2) and the packing of parts into neuron groups (step S6 of the
-    source).
-    """
-    order = np.argsort(group, kind="stable")
-    start = np.searchsorted(group[order], np.arange(groups + 1))
-    sizes = np.zeros((groups, top.sizes.shape[1]), np.int64)
-    np.add.at(sizes, group, top.sizes)
-    kind = np.full(groups, -1, np.int32)
-    kind[group] = top.kind
-    indptr, indices, weights = _contract(top.piece, group, order, start)
-    return Topology(indptr, indices, weights, sizes, kind)
+def merged(sizes: IntArray, kind: Int32Array, group: Int32Array, groups: int) -> tuple[IntArray, Int32Array]:
+    """Sizes (groups, R), added up, and kinds (groups,) of merged vertices, given those of the vertices."""
+    size = np.zeros((groups, sizes.shape[1]), np.int64)
+    np.add.at(size, group, sizes)
+    one = np.full(groups, -1, np.int32)
+    one[group] = kind
+    return size, one
 
 
 @kernel
