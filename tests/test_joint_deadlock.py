@@ -23,7 +23,6 @@ from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
     JointCpSat,
     JointMip,
-    TreeBranching,
     TreePartitions,
     TreeSearch,
 )
@@ -166,7 +165,7 @@ def test_engines_agree_with_every_mapping_and_every_tree(seed, rows, cols, rule,
     joint = JointProblem(problem)
     used = climbing_routes(joint, climbs_of(joint, "hops"), core)
     assert used is not None and joint.complaint(core, used) is None
-    for engine in (AnyRouteBounds(), TreeSearch(), TreeBranching(), TreePartitions()):
+    for engine in (AnyRouteBounds(), TreeSearch(), TreePartitions()):
         if engine.refuses(joint) is None:
             recorder = Recorder(problem, joint.join(core, used))
             recorder.polls = 4900

@@ -15,7 +15,6 @@ from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
-    TreeBranching,
     TreePartitions,
     TreeSearch,
 )
@@ -51,11 +50,6 @@ PARTS = MappingProblem(casts(16, 3), board(2, 3), "multicast-hops", (), 3)
 def test_tree_search() -> None:
     """Fails if it never cools, or only moves nodes, or only exchanges them."""
     at_most(found(TreeSearch(), MANY, 3, core=np.arange(48) % 9, stops=8), 282)
-
-
-def test_tree_branching() -> None:
-    """Fails if the symmetries of the board are not used, or nodes not yet placed count nothing: the proof then takes longer."""
-    at_least(run(TreeBranching(), FEW, stops=3).bound(), 75)
 
 
 def test_tree_partitions() -> None:

@@ -36,7 +36,7 @@ from nmsolve.solvers.mapping.branch_bound.best_first import compile_kernels
 #: Seconds for one engine on one small problem.
 EACH = 0.12
 #: Seconds of engines whose phases take parts of the time, and of those that end by themselves but have to be reached.
-LONGER = {"links": 2.0, "tree-search": 2.0, "tree-branching": 5.0, "tree-partitions": 5.0}
+LONGER = {"links": 2.0, "tree-search": 2.0, "tree-partitions": 5.0}
 
 
 def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:

@@ -12,7 +12,6 @@ from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.energy import step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
-from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import ANY, LIMITS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -51,8 +50,6 @@ WAYS = 3
 FORBIDDEN = 1e3
 #: Tries in one kernel call.
 PIECE = 20_000
-#: Most nodes of the exact search, and tree nodes in one kernel call.
-MAX_BRANCHED, BRANCH_SLICE = 20, 20_000
 #: Most sets of nodes that are looked at, most of them that are kept, and steps in one kernel call.
 MAX_SETS, KEPT_SETS, WALK_SLICE = 20_000_000, 1_000_000, 200_000
 #: The cheapest set is searched for as long as this many pricings of the core-traffic bound may take, about a second.
@@ -265,41 +262,6 @@ def _claimed(problem: JointProblem, least: float) -> float:
     )
     step = step_value(problem.mapping.machine, problem.mapping.aim.quantity)
     return round_up(least, whole and step % 1 == 0)
-
-
-class TreeBranching:
-    """Exact depth-first search with best trees: for multicast hops and energy on few nodes."""
-
-    name = "tree-branching"
-    finds = "both"
-    refuses = takes(TREES, at_most(MAX_BRANCHED, lambda p: p.mapping.n, "nodes"), _no_table)
-
-    def run(self, problem: JointProblem, context: Context) -> None:
-        """Search in slices; the bound is raised when all is searched."""
-        from nmsolve.solvers.mapping.joint.branch import FOUND as BRANCH_FOUND
-        from nmsolve.solvers.mapping.joint.branch import new_search, search
-        from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
-
-        mapping = problem.mapping
-        routing = TreeRoutes(problem)
-        # dead links stay: the symmetry of a whole board would look at too few cores
-        symmetry = route_symmetry(replace(mapping, ceilings=(), turns=None), [mapping.objective], free=True)
-        root, first = 0, np.arange(mapping.cores)
-        if symmetry is not None:
-            root, first = symmetry.node, np.array(symmetry.cores)
-        state = state_of(problem, routing.trees.cost, np.zeros(mapping.n, np.int64))
-        limit = context.incumbent()[1]
-        tree = new_search(state, root, first, limit)
-        found, done = 0, False
-        while not done and not context.should_stop():
-            done = bool(search(state, tree, BRANCH_SLICE))
-            if tree.counter[BRANCH_FOUND] > found:
-                found = int(tree.counter[BRANCH_FOUND])
-                routing.offer(context, tree.best.copy(), "search")
-        if done:  # no mapping costs less, whatever its routes: legal ones at that cost need not exist
-            value = _claimed(problem, float(tree.limit[0])) if found or np.isfinite(limit) else np.inf
-            status = "optimal" if np.isfinite(value) else "infeasible"
-            context.raise_bound(Bound(value, self.name, certificate={"status": status}))
 
 
 class TreePartitions:

@@ -15,7 +15,6 @@ _E = "solvers.mapping.joint.engines:"
 #: Engines in the order in which a run without ``--engines`` starts them; they share the time that the two-phase run leaves.
 REGISTRY: dict[str, Entry] = {
     "tree-search": Entry(_E + "TreeSearch", "annealing with best trees", 0.15),
-    "tree-branching": Entry(_E + "TreeBranching", "exact depth-first search with best trees", 0.15),
     "bounds": Entry(_E + "AnyRouteBounds", "bounds that hold for any routes", 0.3),
     "tree-partitions": Entry(_E + "TreePartitions", "all partitions that may be optimal", 0.2),
     "joint-cpsat": Entry(_E + "JointCpSat", "exact model for CP-SAT", 0.2, child=True),
